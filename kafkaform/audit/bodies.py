@@ -28,7 +28,7 @@ class MemberRule(NamedTuple):
 
     holds: Callable[[Any], bool]
     """True for an allowed value."""
-    wanted: str
+    expected: str
     """What is allowed, in words."""
 
 
@@ -76,13 +76,13 @@ def is_time(value: Any) -> bool:
         return False
 
 
-def _find_problem(found: Mapping[str, Any], rules: Rules) -> str:
+def _find_problem(body: Mapping[str, Any], rules: Rules) -> str:
     """The first member that breaks its rule and the rest of the sentence, or an empty text."""
     for key, rule in rules.items():
         name = key.removesuffix("?")
-        if name in found:
-            if not rule.holds(found[name]):
-                return f"{name}` is not {rule.wanted}"
+        if name in body:
+            if not rule.holds(body[name]):
+                return f"{name}` is not {rule.expected}"
         elif name is key:
             return f"{name}` is missing"
     return ""
@@ -116,9 +116,9 @@ def _make_list_check(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _make_choice(*words: str) -> MemberRule:
-    known = frozenset(words)
+    choices = frozenset(words)
     return MemberRule(
-        lambda value: isinstance(value, str) and value in known, f"one of {', '.join(words)}"
+        lambda value: isinstance(value, str) and value in choices, f"one of {', '.join(words)}"
     )
 
 

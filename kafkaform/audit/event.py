@@ -76,10 +76,10 @@ class Glance:
 
     __slots__ = ("_data", "hash", "kind", "line", "run", "seq", "where")
 
-    def __init__(self, line: Line, seq: int, run: str, kind: str, hash: str, where: str) -> None:
-        """where: the name of the log, for messages."""
+    def __init__(self, line: Line, seq: int, run: str, kind: str, hash: str, source: str) -> None:
+        """source: the name of the log, for messages."""
         self.line, self.seq, self.run, self.kind, self.hash = line, seq, run, kind, hash
-        self.where = where
+        self.where = source
         self._data: Mapping[str, Any] | None = None
 
     @property

@@ -100,13 +100,13 @@ def index_log(read: Reader, saved: Head | None = None) -> LogIndex:
 
     Raises StorageError for a record of another version that lacks a member.
     """
-    found = _Pass(saved.seq if saved else 0)
+    scan = _Pass(saved.seq if saved else 0)
     for record in read(saved):
-        found.read(record)
-    return LogIndex() if found.head == GENESIS else found.make_index(read)
+        scan.read(record)
+    return LogIndex() if scan.head == GENESIS else scan.make_index(read)
 
 
-def list_pending(found: LogIndex) -> tuple[Pending, ...]:
+def list_pending(index: LogIndex) -> tuple[Pending, ...]:
     """What earlier runs left open, as the planner needs it: work whose end nobody saw, and open
     intents, with what they would have made."""
     work = (
@@ -118,7 +118,7 @@ def list_pending(found: LogIndex) -> tuple[Pending, ...]:
             EMPTY,
             parse_time(duty.time),
         )
-        for duty in found.obligations
+        for duty in index.obligations
     )
     intents = (
         Pending(
@@ -130,7 +130,7 @@ def list_pending(found: LogIndex) -> tuple[Pending, ...]:
             parse_time(intent.time),
             intent.body["incarnation"],
         )
-        for intent in found.open_intents
+        for intent in index.open_intents
     )
     return (*work, *intents)
 
@@ -208,35 +208,35 @@ class _Pass(Struct):
         # pass keeps numbers only.
         started = {*self.members, *(run for run, _, _ in self.intents), *self.unsaved.values()}
         planned = {run: number for run, number in self.plans.items() if run in started}
-        needed = {*self.intents.values(), *self.obligations, *self.unsaved, *planned.values()}
-        again = read(self.head) if needed or self.first is not None else ()
-        whole, outcomes = self._read_whole(again, needed)
-        plans = {run: whole[number].body["plan"] for run, number in planned.items()}
+        numbers = {*self.intents.values(), *self.obligations, *self.unsaved, *planned.values()}
+        repeated = read(self.head) if numbers or self.first is not None else ()
+        complete, outcomes = self._read_whole(repeated, numbers)
+        plans = {run: complete[number].body["plan"] for run, number in planned.items()}
         return LogIndex(
             self.head,
-            tuple(whole[number] for number in self.intents.values()),
-            tuple(whole[number] for number in self.obligations),
+            tuple(complete[number] for number in self.intents.values()),
+            tuple(complete[number] for number in self.obligations),
             self._find_open_run(plans, outcomes),
             {name: replace(run, plan=plans.get(name)) for name, run in self.runs.items()},
             self.origins.collect_origins(),
             self.origins.scopes,
-            tuple(whole[number] for number in self.unsaved),
+            tuple(complete[number] for number in self.unsaved),
             self.vague,
             self.unseen,
         )
 
     def _read_whole(
-        self, records: Iterable[Seen], needed: Set[int]
+        self, records: Iterable[Seen], numbers: Set[int]
     ) -> tuple[Mapping[int, Record], Mapping[str, Record]]:
         """The records with the needed numbers, and the outcomes of the open run by step."""
-        whole: dict[int, Record] = {}
+        complete: dict[int, Record] = {}
         outcomes: dict[str, Record] = {}
         for record in records:
-            if record.seq in needed:
-                whole[record.seq] = record.read_whole()
+            if record.seq in numbers:
+                complete[record.seq] = record.read_whole()
             if self._is_open_outcome(record):
                 outcomes[record.body["step"]] = record.read_whole()
-        return whole, outcomes
+        return complete, outcomes
 
     def _is_open_outcome(self, record: Seen) -> bool:
         """True for the end of a step of the open run."""
@@ -253,8 +253,8 @@ class _Pass(Struct):
     ) -> OpenRun | None:
         if self.first is None:
             return None
-        found = (plans[run] for run in self.runs if run in self.members & plans.keys())
-        return OpenRun(self.first, self.runs[self.first].approval, next(found, None), outcomes)
+        open_plans = (plans[run] for run in self.runs if run in self.members & plans.keys())
+        return OpenRun(self.first, self.runs[self.first].approval, next(open_plans, None), outcomes)
 
     def _read_begin(self, record: Seen) -> None:
         approval = record.body["approval"]

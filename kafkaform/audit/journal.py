@@ -53,11 +53,11 @@ class Journal:
 
     def _append(self, entries: Iterable[tuple[str, FrozenMap]]) -> tuple[Record, ...]:
         head, records, lines = self._head, [], []
-        now = render_time(self._clock.now())
+        moment = render_time(self._clock.now())
         for kind, body in entries:
             owned = body.with_items({"lineage": self.lineage})
             record, line = seal_line(
-                head, time=now, run=self.run, actor=self.actor, kind=str(kind), body=owned
+                head, time=moment, run=self.run, actor=self.actor, kind=str(kind), body=owned
             )
             records.append(record)
             lines.append(line)

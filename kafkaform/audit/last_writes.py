@@ -27,23 +27,25 @@ class LastWrite(Struct, frozen=True):
 
 
 def find_last_writes(
-    records: Iterable[Seen], wanted: Collection[Identity]
+    records: Iterable[Seen], identities: Collection[Identity]
 ) -> Mapping[Identity, LastWrite]:
     """Wanted identity -> its last write. records: trusted, in order.
 
     An adoption and an import count: from then on the value was known here. A refresh does not,
     because it sets nothing.
     """
-    found: dict[Identity, LastWrite] = {}
+    last_writes: dict[Identity, LastWrite] = {}
     for record in records:
         if record.kind not in _LOOKED_AT:
             continue
         body = record.body
         if body.get("outcome") in SUCCEEDED and body["action"] not in _SETS_NOTHING:
             identity = get_identity(record)
-            if identity in wanted:
-                whole = record.read_whole()
-                found[identity] = LastWrite(whole.time, whole.actor, get_run(record))
+            if identity in identities:
+                full_record = record.read_whole()
+                last_writes[identity] = LastWrite(
+                    full_record.time, full_record.actor, get_run(record)
+                )
         if isinstance(record, Glance):
             record.forget()
-    return found
+    return last_writes

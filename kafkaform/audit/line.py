@@ -50,10 +50,10 @@ def digest_line(line: Line, members: re.Match[bytes]) -> bytes:
     ones."""
     hashed = hashlib.sha256()
     if isinstance(line, LongLine):
-        left = line.size - (members.end() - members.start())
+        remaining = line.size - (members.end() - members.start())
         for piece in line.pieces():
-            hashed.update(memoryview(piece)[: max(left, 0)])
-            left -= len(piece)
+            hashed.update(memoryview(piece)[: max(remaining, 0)])
+            remaining -= len(piece)
     else:
         hashed.update(memoryview(line)[: members.start()])
     hashed.update(members["rest"])
@@ -64,13 +64,17 @@ def read_line(line: Line) -> bytes:
     """The whole line. Raises StorageError if a long one has changed since it was read first."""
     if not isinstance(line, LongLine):
         return line
-    whole = b"".join(line.pieces())
-    members = match_last_members(whole)
-    known = match_last_members(line)
+    content = b"".join(line.pieces())
+    members = match_last_members(content)
+    first_members = match_last_members(line)
     # What was checked and what is used now are two reads, between which the file may change.
-    if members is None or known is None or digest_line(whole, members) != known["hash"]:
+    if (
+        members is None
+        or first_members is None
+        or digest_line(content, members) != first_members["hash"]
+    ):
         raise StorageError(
             "a record of the audit log was changed while the log was read",
             "Find out who else writes to it, and check it with `kafkaform audit verify`.",
         )
-    return whole
+    return content

@@ -48,18 +48,18 @@ class Origins(Struct):
         """A step was applied or has started. seq, time: those of the record."""
         scope = intern(body["scope_id"])
         self.scopes[identity.instance] = scope
-        held = self._held.setdefault(scope, {})
+        origins = self._held.setdefault(scope, {})
         # Earlier versions did not record owners, so their logs do not show a release.
         owners = body.get("owners")
         if body["action"] in ENDING or (owners is not None and not owners):
-            held.pop(identity, None)
+            origins.pop(identity, None)
             self._ended[identity, scope] = time
         elif body["action"] in MAKING or body["adopts"]:
             was = body.get("forked")
             if was and was["time"] < self._ended.get((identity, scope), ""):
                 # `audit mend` put the record behind a later delete: what it made was gone by then.
                 return
-            held[identity] = seq, Origin(identity, body["incarnation"], scope)
+            origins[identity] = seq, Origin(identity, body["incarnation"], scope)
 
     def note_edit(self, body: Mapping[str, Any]) -> None:
         """The state was edited outside of any step: an object that it lost has no origin."""
@@ -70,15 +70,15 @@ class Origins(Struct):
             self.scopes.pop(body["instance"], None)
         for instance, scope in (body.get("scopes") or {}).items():
             self._complete_scope(instance, intern(scope))
-        kept = body.get("reason") == MOVED or (
+        has_row = body.get("reason") == MOVED or (
             body.get("reason") == PUSHED and not body.get("version")
         )
         for item in body.get("objects", ()):
-            gone = item["row"] is None if "row" in item else not kept
-            if gone:
+            removed = item["row"] is None if "row" in item else not has_row
+            if removed:
                 identity = Identity(item["instance"], item["kind"], item["key"])
-                for held in self._held.values():
-                    held.pop(identity, None)
+                for origins in self._held.values():
+                    origins.pop(identity, None)
 
     def _complete_scope(self, instance: str, scope: str) -> None:
         """The id of a system of which only a half was recorded: what was proven there stays so."""
@@ -86,12 +86,12 @@ class Origins(Struct):
         self.scopes[instance] = scope
         if half == scope:
             return
-        held = self._held.get(half, {})
-        whole = self._held.setdefault(scope, {})
-        for identity in [identity for identity in held if identity.instance == instance]:
-            seq, origin = held.pop(identity)
-            whole[identity] = seq, replace(origin, scope_id=scope)
+        half_origins = self._held.get(half, {})
+        origins = self._held.setdefault(scope, {})
+        for identity in [identity for identity in half_origins if identity.instance == instance]:
+            seq, origin = half_origins.pop(identity)
+            origins[identity] = seq, replace(origin, scope_id=scope)
 
     def collect_origins(self) -> dict[int, Origin]:
         """Number of a record -> what it proves."""
-        return {seq: origin for held in self._held.values() for seq, origin in held.values()}
+        return {seq: origin for origins in self._held.values() for seq, origin in origins.values()}

@@ -86,9 +86,9 @@ def make_plan_body(plan: canonical.Rendered, approval: str, configuration: str) 
     )
 
 
-def make_approval_body(approval: str, how: str, configuration: str) -> FrozenMap:
-    """The plan was approved. how: `terminal`, `auto_approve`, `plan_file`, `expect`, ..."""
-    return _make_body(approval=approval, how=how, configuration=configuration)
+def make_approval_body(approval: str, method: str, configuration: str) -> FrozenMap:
+    """The plan was approved. method: `terminal`, `auto_approve`, `plan_file`, `expect`, ..."""
+    return _make_body(approval=approval, how=method, configuration=configuration)
 
 
 def make_validate_body(approval: str, verdicts: Iterable[Verdict]) -> FrozenMap:
@@ -112,8 +112,8 @@ def make_verify_body(
     nothing sets them."""
     late = [{"address": address, "node": node} for address, node in invisible]
     unset = [{"address": address, "path": path} for address, path in reported]
-    more = {"reported": unset} if unset else {}
-    return _make_body(approval=approval, checked=checked, invisible=late, **more)
+    unset_members = {"reported": unset} if unset else {}
+    return _make_body(approval=approval, checked=checked, invisible=late, **unset_members)
 
 
 def make_state_edit_body(
@@ -135,12 +135,14 @@ def make_state_edit_body(
     touched = [
         {"instance": i.instance, "kind": i.kind, "key": i.key, "row": rows[i]} for i in sorted(rows)
     ]
-    more: dict[str, Value] = {}
+    provider_members: dict[str, Value] = {}
     if instance is not None:
-        more["instance"] = instance
+        provider_members["instance"] = instance
     if scopes:
-        more["scopes"] = FrozenMap(scopes)
-    return _make_body(serial=serial, version=version, reason=reason, objects=touched, **more)
+        provider_members["scopes"] = FrozenMap(scopes)
+    return _make_body(
+        serial=serial, version=version, reason=reason, objects=touched, **provider_members
+    )
 
 
 def make_run_end_body(approval: str, *, complete: bool, counts: Mapping[str, int]) -> FrozenMap:
@@ -156,21 +158,21 @@ def make_intent_body(
     repeat: str,
     secret_version: str | None = None,
     target: FrozenMap | None = None,
-    theirs: Iterable[tuple[str, ...]] = (),
+    foreign_paths: Iterable[tuple[str, ...]] = (),
 ) -> FrozenMap:
     """A request is about to be sent, with all that recovery needs to judge what came of it.
 
     repeat: the step's repeat class; target: the attributes that the change leads to, None if it
-    leads to none; theirs: those of them that are kept for others.
+    leads to none; foreign_paths: those of them that are kept for others.
     """
-    shown = None if target is None else _hide_sensitive(target, subject.paths)
-    kept = tuple(".".join(path) for path in theirs)
+    public_target = None if target is None else _hide_sensitive(target, subject.paths)
+    kept_paths = tuple(".".join(path) for path in foreign_paths)
     return _make_step(subject).with_items(
         {
             "repeat": repeat,
             "secret_version": secret_version,
-            "target": shown,
-            **({"theirs": kept} if kept else {}),
+            "target": public_target,
+            **({"theirs": kept_paths} if kept_paths else {}),
         }
     )
 
@@ -215,18 +217,18 @@ def make_torn_body(pieces: Iterable[Torn]) -> FrozenMap:
     )
 
 
-def make_fork_body(kept: Torn, records: int) -> FrozenMap:
+def make_fork_body(torn: Torn, records: int) -> FrozenMap:
     """Two runs wrote to the log at the same time; what one of them wrote follows, sealed anew.
 
-    kept: where the log as it was is kept; records: how many follow.
+    torn: where the log as it was is kept; records: how many follow.
     """
-    whole = {"file": kept.file, "length": kept.length, "sha256": kept.sha256}
-    return _make_body(fork=whole, records=records)
+    fork = {"file": torn.file, "length": torn.length, "sha256": torn.sha256}
+    return _make_body(fork=fork, records=records)
 
 
-def make_obligation_body(subject: Subject, ticket: str, what: str) -> FrozenMap:
-    """Work outlives the run. ticket: the provider's name for it; what: TASK or SETTING."""
-    return _make_object(subject).with_items({"ticket": ticket, "what": what})
+def make_obligation_body(subject: Subject, ticket: str, duty: str) -> FrozenMap:
+    """Work outlives the run. ticket: the provider's name for it; duty: TASK or SETTING."""
+    return _make_object(subject).with_items({"ticket": ticket, "what": duty})
 
 
 def make_discharge_body(obligation: Record, outcome: Outcome) -> FrozenMap:

@@ -105,16 +105,16 @@ def parse_step_record(line: bytes, kind: str) -> Mapping[str, Any] | None:
     if kind not in _TYPES:
         return None
     try:
-        found = _make_decoder(kind).decode(line)
+        record = _make_decoder(kind).decode(line)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    body = found["body"]
+    body = record["body"]
     sound = (
-        is_time(found["time"])
+        is_time(record["time"])
         and ("forked" not in body or is_time(body["forked"]["time"]))
         and all(map(is_object_address, body.get("owners", ())))
     )
-    return cast(Mapping[str, Any], found) if sound else None
+    return cast(Mapping[str, Any], record) if sound else None
 
 
 @cache

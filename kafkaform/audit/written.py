@@ -19,7 +19,7 @@ _LOOKED_AT = frozenset({RecordKind.INTENT, RecordKind.OUTCOME, RecordKind.RECOVE
 
 
 def written_paths(
-    records: Iterable[Seen], wanted: Collection[Identity]
+    records: Iterable[Seen], identities: Collection[Identity]
 ) -> Mapping[Identity, frozenset[Path]]:
     """Wanted identity -> the paths of it that are ours after all these records.
 
@@ -28,23 +28,23 @@ def written_paths(
     the step succeeded.
     """
     intents: dict[tuple[str, str, int], Mapping[str, Any]] = {}
-    found: dict[Identity, frozenset[Path]] = {}
+    written: dict[Identity, frozenset[Path]] = {}
     for record in records:
         if record.kind not in _LOOKED_AT:
             continue
         body = record.body
         if isinstance(record, Glance):
             record.forget()
-        if "step" not in body or _get_identity(body) not in wanted:
+        if "step" not in body or _get_identity(body) not in identities:
             continue
         key = (body.get("of_run", record.run), body["step"], body["attempt"])
         if record.kind == RecordKind.INTENT:
             intents[key] = body
         elif body["outcome"] in SUCCEEDED:
             identity = _get_identity(body)
-            before = found.get(identity, frozenset())
-            found[identity] = _compute_after(before, body, intents.get(key, {}))
-    return found
+            before = written.get(identity, frozenset())
+            written[identity] = _compute_after(before, body, intents.get(key, {}))
+    return written
 
 
 def _compute_after(
@@ -55,13 +55,15 @@ def _compute_after(
         return frozenset()
     if outcome["action"] == Action.REFRESH.value:
         return before  # the state took in what is live: nothing was written
-    made = outcome["action"] in MAKING or outcome["adopts"]
+    created = outcome["action"] in MAKING or outcome["adopts"]
     listed = [(_parse_path(item["path"]), item) for item in outcome["paths"]]
-    gone = {p for p, item in listed if item["after"] is None and not item["sensitive"]}
-    put = {p for p, _ in listed} - gone
-    theirs = {_parse_path(text) for text in intent.get("theirs", ())}
-    whole = set(_walk_leaves(intent.get("target") or {}))
-    return frozenset(((set() if made else before) | whole | put) - gone - theirs)
+    removed = {p for p, item in listed if item["after"] is None and not item["sensitive"]}
+    put = {p for p, _ in listed} - removed
+    foreign_paths = {_parse_path(text) for text in intent.get("theirs", ())}
+    target_paths = set(_walk_leaves(intent.get("target") or {}))
+    return frozenset(
+        ((set() if created else before) | target_paths | put) - removed - foreign_paths
+    )
 
 
 def _get_identity(body: Mapping[str, Any]) -> Identity:

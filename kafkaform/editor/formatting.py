@@ -24,7 +24,9 @@ def format_document(name: str, text: Text) -> LineEdit | None:
         return None
     if has_errors(parse(text.text, name)[1]):
         return None
-    before, after = (one.splitlines(keepends=True) for one in (text.text, format_text(text.text)))
+    before, after = (
+        content.splitlines(keepends=True) for content in (text.text, format_text(text.text))
+    )
     if before == after:
         return None
     # The editor keeps the cursor in lines that are not part of the edit.
@@ -35,6 +37,8 @@ def format_document(name: str, text: Text) -> LineEdit | None:
     return LineEdit(text.locate_span(start, end), "".join(after[first : len(after) - last]))
 
 
-def _count_equal(one: list[str], other: list[str]) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+def _count_equal(old_lines: list[str], new_lines: list[str]) -> int:
+    pairs = zip(old_lines, new_lines, strict=False)
+    return next(
+        (n for n, (a, b) in enumerate(pairs) if a != b), min(len(old_lines), len(new_lines))
+    )

@@ -83,22 +83,22 @@ def _explain_field(project: Project, file: str, offset: int) -> str:
 
 def _explain_place(project: Project, file: str, word: Word) -> str:
     """A word of the language or of a schema."""
-    place = find_place(project.texts[file].text, word.end)
+    cursor = find_place(project.texts[file].text, word.end)
     path: Sequence[BlockOutline] = project.outlines[file].find_path(word.start)
-    if place.slot is CursorSlot.ITEM:
+    if cursor.slot is CursorSlot.ITEM:
         members = list_members(project, get_folder(file), file, path)
-        found = next((one for one in members if one.name == word.text), None)
-        if found is not None:
-            return render_member(found)
+        item = next((member for member in members if member.name == word.text), None)
+        if item is not None:
+            return render_member(item)
         attribute = find_attribute(project, file, path, word.text)
         return render_attribute(attribute) if attribute else BLOCKS.get(word.text, "")
-    if place.slot is CursorSlot.LABEL and place.label == 0:
-        schema = _find_type(project, file, place.line[0], word)
+    if cursor.slot is CursorSlot.LABEL and cursor.label == 0:
+        schema = _find_type(project, file, cursor.line[0], word)
         return "" if schema is None else f"`{word.text}`\n\n{schema.doc}"
-    if place.slot is CursorSlot.KEY:
-        keys = list_keys(find_attribute(project, file, path, place.argument))
+    if cursor.slot is CursorSlot.KEY:
+        keys = list_keys(find_attribute(project, file, path, cursor.argument))
         return next((render_key(key) for key in keys if key.name == word.text), "")
-    return TYPES.get(word.text, "") if place.argument == "type" else ""
+    return TYPES.get(word.text, "") if cursor.argument == "type" else ""
 
 
 def _find_type(project: Project, file: str, kind: str, word: Word) -> ObjectSchema | None:

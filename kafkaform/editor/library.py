@@ -44,9 +44,9 @@ def load_library() -> Library:
             providers[name] = registry.load(name)
             simulations[name] = registry.load_simulation(name).settings
     pages = {
-        one.name: FunctionPage(one.usage(), one.doc)
+        function.name: FunctionPage(function.usage(), function.doc)
         for group in group_functions().values()
-        for one in group
+        for function in group
     }
     for name, form in FORMS.items():
         pages[name] = FunctionPage(render_usage(name, form.params, form.rest), form.doc)

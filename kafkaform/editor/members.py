@@ -136,8 +136,8 @@ def find_schema(project: Project, file: str, path: Sequence[BlockOutline]) -> Ob
 def _find_own_schema(project: Project, file: str, kind: str, label: str) -> ObjectSchema | None:
     library, schemas = project.library, project.library.schemas
     if kind in ("resource", "given"):
-        found = schemas.types.get(label)
-        return None if found is None else found.schema
+        resource_type = schemas.types.get(label)
+        return None if resource_type is None else resource_type.schema
     if kind == "data":
         source = schemas.data.get(label)
         return None if source is None else source.schema
@@ -171,15 +171,15 @@ def _list_schema(schema: ObjectSchema) -> Iterator[BlockMember]:
 
 
 def _list_named(kind: str, names: Sequence[str]) -> Iterator[BlockMember]:
-    known = ARGUMENTS.get(kind, {})
+    meanings = ARGUMENTS.get(kind, {})
     for name in names:
-        yield BlockMember(name, known.get(name) or BLOCKS.get(name, ""), name not in known)
+        yield BlockMember(name, meanings.get(name) or BLOCKS.get(name, ""), name not in meanings)
 
 
 def _list_shape(kind: str, shape: Shape) -> Iterator[BlockMember]:
-    known = ARGUMENTS.get(kind, {})
+    meanings = ARGUMENTS.get(kind, {})
     for name in (*shape.required, *shape.optional):
-        yield BlockMember(name, known.get(name, ""), required=name in shape.required)
+        yield BlockMember(name, meanings.get(name, ""), required=name in shape.required)
     for name in shape.blocks:
         labels = {"given": 2, "data": 2, "backend": 1}.get(name, 0)
         yield BlockMember(name, BLOCKS[name], True, labels)
@@ -190,8 +190,8 @@ def _list_variables(project: Project, folder: str | None) -> Iterator[BlockMembe
     if folder is None:
         return
     for name, section in project.list_variables(folder).items():
-        needed = section.find_item("default") is None
-        yield BlockMember(name, describe_block(section), required=needed)
+        required = section.find_item("default") is None
+        yield BlockMember(name, describe_block(section), required=required)
 
 
 def describe_block(section: BlockOutline) -> str:

@@ -56,7 +56,7 @@ class OpenFiles:
         """Whether reading a configuration takes longer than a key press can wait."""
         size = self._sizes.get(folder, 0)
         with suppress(OSError), os.scandir(folder) as entries:
-            size += sum(one.stat().st_size for one in entries if is_known(one.name))
+            size += sum(entry.stat().st_size for entry in entries if is_known(entry.name))
         return size > MAX_BYTES
 
     def find_owner(self, path: Path) -> Path:
@@ -79,7 +79,9 @@ class OpenFiles:
         for candidate in above:
             if folder in self._list_called(candidate):
                 return candidate
-        return next((one for one in self._callers.get(folder, ()) if one != folder), folder)
+        return next(
+            (caller for caller in self._callers.get(folder, ()) if caller != folder), folder
+        )
 
     def _list_called(self, candidate: Path) -> frozenset[Path]:
         """The folders of the modules of a configuration."""
@@ -101,5 +103,7 @@ class OpenFiles:
         except (OSError, KafkaformError):
             return []
         return [
-            Path(os.path.normpath(candidate / where)) for where in tree.modules if not is_git(where)
+            Path(os.path.normpath(candidate / source))
+            for source in tree.modules
+            if not is_git(source)
         ]

@@ -19,9 +19,9 @@ def render_attribute(attribute: AttributeSchema) -> str:
     words = [str(attribute.type)]
     words += [word for word in ("required", "computed", "secret") if getattr(attribute, word)]
     if attribute.default is not None:
-        shown = attribute.default
-        shown = str(shown).lower() if isinstance(shown, bool) else shown
-        words.append(f"default `{shown}`")
+        default = attribute.default
+        default = str(default).lower() if isinstance(default, bool) else default
+        words.append(f"default `{default}`")
     lines = [f"`{attribute.name}`: {', '.join(words)}", attribute.doc]
     if attribute.choices:
         lines.append(f"One of {', '.join(f'`{choice}`' for choice in attribute.choices)}.")
@@ -52,11 +52,11 @@ def render_member(member: BlockMember) -> str:
 
 def render_symbol(project: Project, symbol: Symbol) -> str:
     """A name: what its block says of it."""
-    found = find_declarations(project, symbol)
+    declarations = find_declarations(project, symbol)
     title = f"{symbol.kind} `{symbol.name}`"
-    if not found:
+    if not declarations:
         return f"{title}\n\nIt is not declared."
-    lines = [title, *_describe_declaration(project, found[0])]
+    lines = [title, *_describe_declaration(project, declarations[0])]
     return "\n\n".join(line for line in lines if line)
 
 
@@ -79,8 +79,8 @@ def _describe_declaration(project: Project, use: NameUse) -> Iterator[str]:
 
 def _find_type_page(project: Project, symbol: Symbol) -> str:
     schemas, kind = project.library.schemas, symbol.name.partition(".")[0]
-    known = schemas.types if symbol.kind is Kind.RESOURCE else schemas.data
-    return known[kind].schema.doc if kind in known else ""
+    types = schemas.types if symbol.kind is Kind.RESOURCE else schemas.data
+    return types[kind].schema.doc if kind in types else ""
 
 
 def _render_value(section: BlockOutline, item: ItemOutline, text: str) -> str:
@@ -89,6 +89,6 @@ def _render_value(section: BlockOutline, item: ItemOutline, text: str) -> str:
     hidden = sensitive is not None and text[sensitive.value : sensitive.end].strip() != "false"
     if hidden and item.name.text in ("default", "value"):
         return "(sensitive)"
-    shown = " ".join(text[item.value : item.end].split())
-    shown = shown if len(shown) <= SHORT else f"{shown[:SHORT]}…"
-    return f"`{shown}`"
+    source = " ".join(text[item.value : item.end].split())
+    source = source if len(source) <= SHORT else f"{source[:SHORT]}…"
+    return f"`{source}`"

@@ -87,8 +87,8 @@ class Project(Struct, frozen=True):
         except SourceFault:
             return None
         tree = self.configuration.tree
-        found = tree.names.get(spelling, spelling)
-        return found if found in tree.modules else None
+        module_source = tree.names.get(spelling, spelling)
+        return module_source if module_source in tree.modules else None
 
 
 def _group_sections(project: Project) -> Mapping[tuple[str, str], Sequence[BlockOutline]]:
@@ -134,30 +134,30 @@ def is_known(name: str) -> bool:
 class OutlineCache(Struct):
     """The outlines of the texts that were seen last."""
 
-    known: dict[Path, tuple[str, TextOutline]]
+    entries: dict[Path, tuple[str, TextOutline]]
 
     def find(self, path: Path, text: str) -> TextOutline:
         """The outline of a file with this text."""
-        kept = self.known.get(path)
-        if kept is not None and kept[0] == text:
-            return kept[1]
+        entry = self.entries.get(path)
+        if entry is not None and entry[0] == text:
+            return entry[1]
         outline = _outline_file(path.name, text)
-        self.known[path] = text, outline
+        self.entries[path] = text, outline
         return outline
 
 
 class ParseCache(Struct):
     """The files of one configuration that were parsed last, because a key changes one of them."""
 
-    known: dict[str, tuple[bytes, tuple[File, Diagnostics]]] = field(default_factory=dict)
+    entries: dict[str, tuple[bytes, tuple[File, Diagnostics]]] = field(default_factory=dict)
 
     def parse(self, content: bytes, name: str) -> tuple[File, Diagnostics]:
         """A file with this content, parsed."""
-        kept = self.known.get(name)
-        if kept is not None and kept[0] == content:
-            return kept[1]
+        entry = self.entries.get(name)
+        if entry is not None and entry[0] == content:
+            return entry[1]
         parsed = parse_configuration(content, name)
-        self.known[name] = content, parsed
+        self.entries[name] = content, parsed
         return parsed
 
 
@@ -217,7 +217,7 @@ def _read_beside(folder: Path, buffers: Buffers) -> Iterator[tuple[str, bytes]]:
     def is_wanted(name: str) -> bool:
         return name.endswith((TESTS, *VALUES)) and not name.startswith(".")
 
-    for where, prefix in ((folder, ""), (folder / TEST_FOLDER, f"{TEST_FOLDER}/")):
+    for subfolder, prefix in ((folder, ""), (folder / TEST_FOLDER, f"{TEST_FOLDER}/")):
         with suppress(OSError):
-            found = read_folder(find_root(folder), where, is_wanted=is_wanted, buffers=buffers)
-            yield from ((prefix + name, content) for name, content in found.items())
+            files = read_folder(find_root(folder), subfolder, is_wanted=is_wanted, buffers=buffers)
+            yield from ((prefix + name, content) for name, content in files.items())

@@ -56,7 +56,7 @@ def find_renamed(project: Project, file: str, offset: int) -> NameUse:
         )
     if use.historic:
         raise CannotRename("This is an address of the past, which stays as it was.")
-    if not any(one.declares for one in find_uses(project, use.symbol)):
+    if not any(declaration.declares for declaration in find_uses(project, use.symbol)):
         raise CannotRename(f"The {use.symbol.kind} {use.symbol.name} is not declared here.")
     return use
 
@@ -98,8 +98,8 @@ def _check_name(project: Project, symbol: Symbol, new: str) -> None:
     if not NAME.fullmatch(new):
         raise CannotRename(f'"{new}" is not a name: a letter followed by letters, digits, _ and -.')
     prefix = symbol.name.removesuffix(symbol.last)
-    taken = find_uses(project, Symbol(symbol.folder, symbol.kind, prefix + new))
-    if any(use.declares for use in taken):
+    namesakes = find_uses(project, Symbol(symbol.folder, symbol.kind, prefix + new))
+    if any(use.declares for use in namesakes):
         raise CannotRename(f"The name is taken: {symbol.kind} {prefix}{new}.")
 
 
@@ -109,9 +109,9 @@ def _check_texts(project: Project, parsed: ParseCache) -> None:
             continue
         faults = parsed.parse(text.text.encode("utf-8", "surrogatepass"), name)[1]
         if has_errors(faults):
-            place = faults[0].range
+            position = faults[0].range
             raise CannotRename(
-                f"{place or name} does not parse, so its uses are not known. Correct it first."
+                f"{position or name} does not parse, so its uses are not known. Correct it first."
             )
 
 
@@ -150,14 +150,17 @@ def _try_out(
         typed[project.folder / name] = (mark + text).encode()
     before = _find_errors(project.folder, buffers, parsed)
     # A fault can have the new name in its text where the old one was.
-    known = {_hide_name(one, symbol.last) for one in before}
+    old_summaries = {_hide_name(old_fault, symbol.last) for old_fault in before}
     new = next(iter(changes)).text
     # The changed files must not take the places of those that are there.
-    changed = ParseCache(dict(parsed.known))
+    changed = ParseCache(dict(parsed.entries))
     for fault in _find_errors(project.folder, typed, changed):
-        if _hide_name(fault, new) not in known and _hide_name(fault, symbol.last) not in known:
-            place = f" ({fault.range})" if fault.range is not None else ""
-            raise CannotRename(f"The configuration would have a fault{place}: {fault.summary}.")
+        if (
+            _hide_name(fault, new) not in old_summaries
+            and _hide_name(fault, symbol.last) not in old_summaries
+        ):
+            location = f" ({fault.range})" if fault.range is not None else ""
+            raise CannotRename(f"The configuration would have a fault{location}: {fault.summary}.")
 
 
 def _hide_name(fault: Diagnostic, name: str) -> str:
@@ -169,22 +172,22 @@ def _find_errors(folder: Path, buffers: Buffers, parsed: ParseCache) -> list[Dia
         configuration = read_configuration(
             folder, Inputs.read(()), buffers=buffers, parse_file=parsed.parse
         )
-        found = configuration.evaluate(offline=True).desired.diagnostics
+        diagnostics = configuration.evaluate(offline=True).desired.diagnostics
     except KafkaformError as error:
-        found = error.diagnostics
+        diagnostics = error.diagnostics
     drop_evaluations()
-    return [fault for fault in found if has_errors((fault,))]
+    return [fault for fault in diagnostics if has_errors((fault,))]
 
 
 def edit_texts(project: Project, changes: Sequence[TextChange]) -> Mapping[str, str]:
     """File -> its text after the changes."""
-    parts: dict[str, list[str]] = {}
+    file_pieces: dict[str, list[str]] = {}
     ends: dict[str, int] = {}
     for change in sorted(changes, key=lambda change: change.start):
         text, end = project.texts[change.file].text, ends.get(change.file, 0)
-        parts.setdefault(change.file, []).extend((text[end : change.start], change.text))
+        file_pieces.setdefault(change.file, []).extend((text[end : change.start], change.text))
         ends[change.file] = change.end
     return {
         file: "".join((*pieces, project.texts[file].text[ends[file] :]))
-        for file, pieces in parts.items()
+        for file, pieces in file_pieces.items()
     }

@@ -40,7 +40,7 @@ def make_snapshot_name(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%dT%H%M%S.%f}Z"
 
 
-def land_rows(place: LandingPlace, meta: Meta, rows: Iterable[LandedRow] | None) -> Landed:
+def land_rows(store: LandingPlace, meta: Meta, rows: Iterable[LandedRow] | None) -> Landed:
     """Write a snapshot. rows: None if nothing could be read; then there is no file of rows.
 
     Raises StorageError, also if the file exists already.
@@ -54,26 +54,26 @@ def land_rows(place: LandingPlace, meta: Meta, rows: Iterable[LandedRow] | None)
         data = b"".join(lines)
         meta = replace(meta, rows=len(lines), sha256=hashlib.sha256(data).hexdigest())
         # Also without rows: "read, and nothing is there" must differ from "not read".
-        write_new(place, base + ROWS, data)
+        write_new(store, base + ROWS, data)
     # The error is in the words of a broker or a client, which may repeat a password.
     meta = replace(meta, error=None if meta.error is None else mask_secrets(meta.error))
-    write_new(place, base + META, _render_line(_list_members(meta, _META)))
+    write_new(store, base + META, _render_line(_list_members(meta, _META)))
     return Landed(base + META, meta)
 
 
-def land_register(place: LandingPlace, taken: float, register: Mapping[str, Any]) -> str:
+def land_register(store: LandingPlace, snapshot_time: float, register: Mapping[str, Any]) -> str:
     """Write fleet.hcl as data; return its key. taken: seconds since the epoch."""
-    key = f"{ROOT}/{REGISTER}/{make_snapshot_name(taken)}.json"
-    write_new(place, key, _render_line({**register, "taken": render_time(taken)}))
+    key = f"{ROOT}/{REGISTER}/{make_snapshot_name(snapshot_time)}.json"
+    write_new(store, key, _render_line({**register, "taken": render_time(snapshot_time)}))
     return key
 
 
-def write_new(place: LandingPlace, key: str, data: bytes) -> None:
+def write_new(store: LandingPlace, key: str, data: bytes) -> None:
     """Write a file that must not exist. Raises StorageError."""
     try:
-        place.create(key, data)
+        store.create(key, data)
     except ObjectExists:
-        raise make_exists_error(place, key) from None
+        raise make_exists_error(store, key) from None
 
 
 def render_row(row: LandedRow) -> bytes:
@@ -81,21 +81,21 @@ def render_row(row: LandedRow) -> bytes:
     return _render_line(_list_members(row, _ROW))
 
 
-def check_part(part: str) -> str:
+def check_part(segment: str) -> str:
     """Check a part of a path. Raises StorageError if it could lead elsewhere."""
-    if not _PART.fullmatch(part):
+    if not _PART.fullmatch(segment):
         raise StorageError(
-            f"{part!r} cannot be the name of a file or folder",
+            f"{segment!r} cannot be the name of a file or folder",
             "A name has at most 128 letters, digits, `.`, `_` and `-`, and begins with a letter, a "
             "digit or `_`.",
         )
-    return part
+    return segment
 
 
-def _list_members(thing: object, names: Iterable[str]) -> dict[str, Any]:
+def _list_members(record: object, names: Iterable[str]) -> dict[str, Any]:
     """Return the members that have a value."""
-    found = {name: getattr(thing, name) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+    members = {name: getattr(record, name) for name in names}
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _render_line(value: Mapping[str, Any]) -> bytes:

@@ -44,7 +44,7 @@ class ClusterReader(Struct, frozen=True):
     named: frozenset[str] = frozenset()
     """Kinds that can only be read by name."""
     sharpen: Sharpen = lambda _, sweeps: tuple(sweeps)
-    more: More = lambda _, __: ()
+    read_more: More = lambda _, __: ()
 
 
 class Captured(Struct, frozen=True):
@@ -62,8 +62,8 @@ class Captured(Struct, frozen=True):
     @property
     def complete(self) -> bool:
         """Everything was read, and nothing may be hidden."""
-        known = set(self.coverage.values())
-        return self.rows is not None and known == {CoverageKind.COMPLETE.value}
+        kinds = set(self.coverage.values())
+        return self.rows is not None and kinds == {CoverageKind.COMPLETE.value}
 
 
 def capture_cluster(
@@ -79,16 +79,16 @@ def capture_cluster(
     listed = [kind for kind in kinds if kind not in reader.named]
     total = len(listed) + 1
     sweeps = []
-    for done, kind in enumerate(listed):
-        report(Progress(task, f"Reading {task}", done, total, "kinds", even=False))
+    for count, kind in enumerate(listed):
+        report(Progress(task, f"Reading {task}", count, total, "kinds", even=False))
         sweeps.append(session.sweep(kind, Depth.FULL))
     sweeps += [_read_by_name(session, kind, named.get(kind, ())) for kind in sorted(reader.named)]
-    known = {sweep.kind: sweep for sweep in reader.sharpen(session, sweeps)}
-    known |= {sweep.kind: sweep for sweep in reader.more(session, known)}
+    sweeps_by_kind = {sweep.kind: sweep for sweep in reader.sharpen(session, sweeps)}
+    sweeps_by_kind |= {sweep.kind: sweep for sweep in reader.read_more(session, sweeps_by_kind)}
     # After all reads: if the address has come to lead to another cluster, none of the rows count.
     session.prove()
     report(Progress(task, f"Reading {task}", total, total, "kinds", finished=True))
-    return _make_captured(session.facts, reader, known)
+    return _make_captured(session.facts, reader, sweeps_by_kind)
 
 
 def make_meta(captured: Captured, subject: str, snapshot: str, started: str, ended: str) -> Meta:
@@ -113,9 +113,11 @@ def _read_by_name(session: Session, kind: str, keys: Sequence[str]) -> Sweep:
     items = tuple(reading for reading in readings if isinstance(reading, Observed))
     fault = next((reading.fault for reading in readings if isinstance(reading, Failed)), None)
     # Hidden is not absent.
-    seen = all(isinstance(reading, Observed | Absent) for reading in readings)
-    how = CoverageKind.COMPLETE if seen else CoverageKind.VISIBLE_ONLY
-    return Sweep(kind, Depth.FULL, items, Coverage(CoverageKind.FAILED if fault else how, fault))
+    readable = all(isinstance(reading, Observed | Absent) for reading in readings)
+    coverage_kind = CoverageKind.COMPLETE if readable else CoverageKind.VISIBLE_ONLY
+    return Sweep(
+        kind, Depth.FULL, items, Coverage(CoverageKind.FAILED if fault else coverage_kind, fault)
+    )
 
 
 def _make_captured(facts: Facts, reader: ClusterReader, sweeps: Mapping[str, Sweep]) -> Captured:
@@ -140,7 +142,7 @@ def _list_errors(sweeps: Mapping[str, Sweep]) -> Iterator[str]:
         if sweep.coverage.kind is CoverageKind.FAILED:
             fault = sweep.coverage.fault
             causes.setdefault(fault.message if fault else "the listing failed", []).append(kind)
-    return (f"{', '.join(kinds)}: {why}" for why, kinds in causes.items())
+    return (f"{', '.join(kinds)}: {cause}" for cause, kinds in causes.items())
 
 
 def compute_destination(item: Observed) -> FrozenMap:

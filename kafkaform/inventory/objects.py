@@ -35,23 +35,23 @@ def list_recorded_rows(state: State) -> Iterator[LandedRow]:
 
 
 def list_declared_rows(
-    wanted: Iterable[WantedObject], scopes: Mapping[str, str]
+    objects: Iterable[WantedObject], scopes: Mapping[str, str]
 ) -> Iterator[LandedRow]:
     """Yield one row per object. If two blocks declare it, the first one names it.
 
     scopes: instance -> scope id, as far as it is known.
     """
-    found: dict[object, LandedRow] = {}
-    for one in wanted:
-        identity, item = one.declared.identity, one.declared
+    rows: dict[object, LandedRow] = {}
+    for declared_object in objects:
+        identity, item = declared_object.declared.identity, declared_object.declared
         row = LandedRow(
             identity.kind,
             identity.key,
-            flatten_attributes(one.attributes),
+            flatten_attributes(declared_object.attributes),
             identity.instance,
             scopes.get(identity.instance),
             str(item.address),
             item.owner,
         )
-        found.setdefault(identity, row)
-    return (found[identity] for identity in sorted(found, key=str))
+        rows.setdefault(identity, row)
+    return (rows[identity] for identity in sorted(rows, key=str))

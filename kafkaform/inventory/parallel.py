@@ -18,7 +18,7 @@ def map_parallel(work: Callable[[A], T], items: Iterable[A], at_once: int) -> tu
     try:
         # Each task gets this context, which knows the secrets that must be masked.
         started = [pool.submit(copy_context().run, work, item) for item in items]
-        return tuple(one.result() for one in started)
+        return tuple(future.result() for future in started)
     finally:
         # Without waiting: a cluster that does not answer must not delay the error of another.
         pool.shutdown(wait=False, cancel_futures=True)

@@ -44,9 +44,9 @@ def open_remote(url: str) -> Objects:
     return open_hdfs(url) if urlsplit(url).scheme == SCHEME else open_objects(url, {})
 
 
-def make_exists_error(place: LandingPlace, key: str) -> StorageError:
+def make_exists_error(store: LandingPlace, key: str) -> StorageError:
     """The error for a file that exists already."""
     return StorageError(
-        f"{place.location}/{key} already exists; it was not changed",
+        f"{store.location}/{key} already exists; it was not changed",
         "Landing files are written once. Take the snapshot again: it will get another name.",
     )

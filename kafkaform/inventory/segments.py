@@ -24,13 +24,13 @@ MAX_RECORDS, MAX_BYTES = 10_000, 8 << 20
 _NAME = re.compile(r"(\d{12})-(\d{12})" + re.escape(ROWS))
 
 
-def land_log(place: LandingPlace, lineage: str, sink: Sink, anchor: Head | None) -> tuple[str, ...]:
+def land_log(store: LandingPlace, lineage: str, sink: Sink, anchor: Head | None) -> tuple[str, ...]:
     """Write the records that have not landed yet; return the keys of the new files.
 
     anchor: the head that the state keeps. Raises StorageError for a log that was altered.
     """
     folder = f"{ROOT}/{AUDIT}/{check_part(lineage)}"
-    landed = _find_last_landed(place, folder)
+    landed = _find_last_landed(store, folder)
     # A line that a crash cut short is no record; the next run seals it.
     sink.pass_over_torn()
     head = GENESIS
@@ -49,7 +49,7 @@ def land_log(place: LandingPlace, lineage: str, sink: Sink, anchor: Head | None)
     for first, lines in _split_pieces(_check_records(sink, anchor, landed), landed.seq, head.seq):
         # Twelve digits, so that names sort by number.
         key = f"{folder}/{first:012d}-{first + len(lines) - 1:012d}{ROWS}"
-        write_new(place, key, b"".join(lines))
+        write_new(store, key, b"".join(lines))
         keys.append(key)
     return tuple(keys)
 
@@ -60,17 +60,17 @@ _ADVICE = (
 )
 
 
-def _find_last_landed(place: LandingPlace, folder: str) -> Head:
+def _find_last_landed(store: LandingPlace, folder: str) -> Head:
     """Return the last record that has landed."""
-    found = ((_NAME.fullmatch(e.key.rpartition("/")[2]), e.key) for e in place.names(folder))
-    last = max(((int(match[2]), key) for match, key in found if match), default=None)
+    entries = ((_NAME.fullmatch(e.key.rpartition("/")[2]), e.key) for e in store.names(folder))
+    last = max(((int(match[2]), key) for match, key in entries if match), default=None)
     if last is None:
         return GENESIS
-    file = place.read(last[1])
+    file = store.read(last[1])
     lines = file.data.splitlines() if file else []
     if not lines:
-        raise StorageError(f"{place.location}/{last[1]} is empty", _ADVICE)
-    return parse_line_head(lines[-1], f"{place.location}/{last[1]}")
+        raise StorageError(f"{store.location}/{last[1]} is empty", _ADVICE)
+    return parse_line_head(lines[-1], f"{store.location}/{last[1]}")
 
 
 def _check_records(sink: Sink, anchor: Head | None, landed: Head) -> Iterator[Glance]:

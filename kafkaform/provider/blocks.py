@@ -10,8 +10,8 @@ from .workbench import Bench, require
 
 def a_schema_leaves_meta_arguments_alone(fixture: Fixture) -> None:
     """No attribute has a name that every block uses for something else: nobody could set it."""
-    taken = {*META_ARGUMENTS, *META_BLOCKS} & {*fixture.type.schema.list_names()}
-    require(not taken, f"{fixture.type.name} has attributes named {sorted(taken)}")
+    collisions = {*META_ARGUMENTS, *META_BLOCKS} & {*fixture.type.schema.list_names()}
+    require(not collisions, f"{fixture.type.name} has attributes named {sorted(collisions)}")
 
 
 def canonical_is_idempotent(fixture: Fixture) -> None:
@@ -20,11 +20,14 @@ def canonical_is_idempotent(fixture: Fixture) -> None:
         canonical, facts = fixture.type.canonical, bench.session.facts
         for edit in fixture.edits:
             declared = fixture.fresh(edit.start.with_items(edit.wish))
-            once = canonical(declared, facts)
-            require(canonical(once, facts) == once, f"canonical changes its own result: {once}")
-            made = bench.compute_target(declared, None)
-            require(canonical(made, facts) == made, f"the target is not canonical: {made}")
+            canonical_form = canonical(declared, facts)
+            require(
+                canonical(canonical_form, facts) == canonical_form,
+                f"canonical changes its own result: {canonical_form}",
+            )
+            target = bench.compute_target(declared, None)
+            require(canonical(target, facts) == target, f"the target is not canonical: {target}")
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
-        seen = bench.wait_seen(attributes).attributes
-        require(canonical(seen, facts) == seen, f"observed is not canonical: {seen}")
+        live = bench.wait_seen(attributes).attributes
+        require(canonical(live, facts) == live, f"observed is not canonical: {live}")

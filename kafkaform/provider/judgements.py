@@ -39,16 +39,16 @@ def rows_of_rules_are_whole(fixture: Fixture) -> None:
         ids = ", ".join(rule.id for rule in judge.rules)
         require(bool(judge.rules and judge.types), f"a judge is for nothing: {ids} {judge.types}")
         _require_types(ids, judge.types, fixture)
-        known = judge.needs in (Needs.BLOCK, Needs.FACTS, Needs.OBJECT)
-        require(known, f"a judge of one change cannot know {judge.needs}: {ids}")
+        single_change = judge.needs in (Needs.BLOCK, Needs.FACTS, Needs.OBJECT)
+        require(single_change, f"a judge of one change cannot know {judge.needs}: {ids}")
 
 
 def _find_faults(row: Rule) -> Iterator[str]:
     if not _ID.fullmatch(row.id):
         yield "an id is SUBJECT-WHAT in small letters and digits"
-    for part in ("title", "why", "example"):
-        if not getattr(row, part).strip():
-            yield f"it has no {part}"
+    for column in ("title", "why", "example"):
+        if not getattr(row, column).strip():
+            yield f"it has no {column}"
     if row.title.endswith("."):
         yield "its title ends with a stop"
     if row.level is Level.BLOCK and row.block is None:
@@ -59,10 +59,10 @@ def _find_faults(row: Rule) -> Iterator[str]:
         yield "its proof is not PATH.py::TEST"
 
 
-def _require_types(what: str, types: Iterable[str], fixture: Fixture) -> None:
+def _require_types(subject: str, types: Iterable[str], fixture: Fixture) -> None:
     provider = fixture.provider
     unknown = set(types) - {*provider.types, *provider.commanded}
-    require(not unknown, f"{what} judges {sorted(unknown)}, which the provider does not have")
+    require(not unknown, f"{subject} judges {sorted(unknown)}, which the provider does not have")
 
 
 def judges_find_what_their_rows_say(fixture: Fixture) -> None:
@@ -74,8 +74,8 @@ def judges_find_what_their_rows_say(fixture: Fixture) -> None:
         for change in changes:
             for judge in _select_judges(book, change):
                 findings = list(judge.find(change, bench.facts))
-                again = list(judge.find(change, bench.facts))
-                require(findings == again, f"a judge is not pure: {findings}, then {again}")
+                repeated = list(judge.find(change, bench.facts))
+                require(findings == repeated, f"a judge is not pure: {findings}, then {repeated}")
                 _require_sound(fixture, judge.rules, findings)
         scene = _make_scene(bench, changes)
         for survey in book.surveys:
@@ -147,8 +147,8 @@ def _require_sound(fixture: Fixture, rules: Sequence[Rule], findings: Sequence[F
         require(blocks is (finding.block is not None), f"{finding.rule}: {finding.level}, no block")
         require(bool(finding.fix) or not blocks, f"{finding.rule}: a block without a fix")
         require(finding.harm is rows[finding.rule].harm, f"{finding.rule}: harm {finding.harm}")
-        known = not finding.path or finding.path[0] in schema.attributes
-        require(known, f"{finding.rule}: {fixture.type.name} has no attribute {finding.path}")
+        valid_path = not finding.path or finding.path[0] in schema.attributes
+        require(valid_path, f"{finding.rule}: {fixture.type.name} has no attribute {finding.path}")
 
 
 def _require_subjects(

@@ -17,8 +17,8 @@ _UNKNOWN = Question("no_such", About.SYSTEM, lambda _: EMPTY, lambda _, __: Fals
 def a_query_answers_as_its_schema_says(fixture: Fixture) -> None:
     """Every data source answers with all its computed attributes, in their types."""
     require(bool(fixture.questions), "the fixture asks nothing")
-    asked = {question.data for question in fixture.questions}
-    require(asked == fixture.data.keys(), f"questions for {asked}, data: {list(fixture.data)}")
+    names = {question.data for question in fixture.questions}
+    require(names == fixture.data.keys(), f"questions for {names}, data: {list(fixture.data)}")
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)

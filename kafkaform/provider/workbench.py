@@ -155,13 +155,13 @@ class Bench:
         self,
         attributes: FrozenMap,
         accept: Callable[[Reading], bool],
-        what: str,
+        state: str,
         at: str | None = None,
         depth: Depth = Depth.FULL,
     ) -> Reading:
         """Read until the answer is accepted. Raises Violation after PATIENCE seconds."""
         identity = self.make_identity(attributes)
-        return self._poll(lambda: self.read([identity], at, depth)[identity], accept, what)
+        return self._poll(lambda: self.read([identity], at, depth)[identity], accept, state)
 
     def wait_seen(self, attributes: FrozenMap) -> Observed:
         """The object, once a read shows it, whichever node answers."""
@@ -194,14 +194,19 @@ class Bench:
 
         attributes: of an object that is there; missing: of one that is not.
         """
-        seen = self.wait_seen(attributes)
-        asked = [seen.identity, self.make_identity(missing)]
-        sweep = self.session.sweep(seen.identity.kind, Depth.NAMES, full=asked)
-        require(sweep.full <= {seen.identity}, f"asked for {asked}, it lists {sweep.full} in full")
+        live = self.wait_seen(attributes)
+        identities = [live.identity, self.make_identity(missing)]
+        sweep = self.session.sweep(live.identity.kind, Depth.NAMES, full=identities)
+        require(
+            sweep.full <= {live.identity}, f"asked for {identities}, it lists {sweep.full} in full"
+        )
         for item in sweep.items:
             if item.identity in sweep.full:
-                same = (item.attributes, item.incarnation) == (seen.attributes, seen.incarnation)
-                require(same, f"listed in full it is {item}, and read by name {seen}")
+                consistent = (item.attributes, item.incarnation) == (
+                    live.attributes,
+                    live.incarnation,
+                )
+                require(consistent, f"listed in full it is {item}, and read by name {live}")
 
     def query(self, question: Question, attributes: FrozenMap) -> FrozenMap:
         """Ask once. Raises KafkaformError."""
@@ -216,28 +221,28 @@ class Bench:
             except KafkaformError as error:
                 return error
 
-        shown = self._poll(
+        settled = self._poll(
             answer,
             lambda a: isinstance(a, FrozenMap) and question.shows(a, attributes),
             f"shown by {question.data}",
         )
-        assert isinstance(shown, FrozenMap)
-        return shown
+        assert isinstance(settled, FrozenMap)
+        return settled
 
-    def _poll(self, look: Callable[[], T], accept: Callable[[T], bool], what: str) -> T:
+    def _poll(self, look: Callable[[], T], accept: Callable[[T], bool], state: str) -> T:
         clock = self.fixture.clock
         deadline = clock.monotonic() + PATIENCE
         while True:
-            seen = look()
-            if accept(seen):
-                return seen
-            require(clock.monotonic() < deadline, f"never {what}; the last answer is {seen}")
+            answer = look()
+            if accept(answer):
+                return answer
+            require(clock.monotonic() < deadline, f"never {state}; the last answer is {answer}")
             clock.sleep(POLL)
 
 
-def require(kept: bool, broken: str) -> None:
+def require(satisfied: bool, broken: str) -> None:
     """Raises Violation with the text of the broken promise unless it is kept."""
-    if not kept:
+    if not satisfied:
         raise Violation(broken)
 
 
@@ -255,9 +260,12 @@ def require_sound(change: Change, steps: Sequence[Step]) -> None:
     for index, step in enumerate(steps):
         require(step.weight > 0, f"{step.id} weighs {step.weight}")
         require(set(step.after) <= set(ids[:index]), f"{step.id} comes after {step.after}")
-    made = {path for step in steps for path in step.paths}
-    asked = {item.path for item in change.paths}
-    require(made == asked, f"the steps make {made} true, the change asks for {asked}")
+    step_paths = {path for step in steps for path in step.paths}
+    change_paths = {item.path for item in change.paths}
+    require(
+        step_paths == change_paths,
+        f"the steps make {step_paths} true, the change asks for {change_paths}",
+    )
 
 
 def list_changes(bench: Bench) -> Iterator[Change]:
@@ -292,20 +300,20 @@ def matches_target(target: FrozenMap, observed: FrozenMap) -> bool:
 
 
 def _require_order(batch: Batch, answered: Sequence[str]) -> None:
-    asked = [step.id for step in batch.steps]
-    require(list(answered) == asked, f"asked {asked}, answered {answered}")
+    step_ids = [step.id for step in batch.steps]
+    require(list(answered) == step_ids, f"asked {step_ids}, answered {answered}")
 
 
 def _list_path_changes(before: FrozenMap | None, after: FrozenMap | None) -> Iterator[PathChange]:
     old, new = before or EMPTY, after or EMPTY
     for name in sorted({*old, *new}):
-        one, other = old.get(name), new.get(name)
-        if (after is not None and other is None) or isinstance(other, SecretRef):
+        old_value, new_value = old.get(name), new.get(name)
+        if (after is not None and new_value is None) or isinstance(new_value, SecretRef):
             continue
-        if isinstance(one, FrozenMap) or isinstance(other, FrozenMap):
-            yield from _list_inner_changes(name, one or EMPTY, other or EMPTY)
-        elif one != other:
-            yield PathChange((name,), one, other)
+        if isinstance(old_value, FrozenMap) or isinstance(new_value, FrozenMap):
+            yield from _list_inner_changes(name, old_value or EMPTY, new_value or EMPTY)
+        elif old_value != new_value:
+            yield PathChange((name,), old_value, new_value)
 
 
 def _list_inner_changes(name: str, old: FrozenMap, new: FrozenMap) -> Iterator[PathChange]:

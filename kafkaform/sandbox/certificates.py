@@ -60,15 +60,15 @@ def _make_server_certificate(key: rsa.RSAPublicKey, ca_key: rsa.RSAPrivateKey) -
 
 def _make_builder(subject: x509.Name, key: rsa.RSAPublicKey) -> x509.CertificateBuilder:
     # Valid since yesterday: clocks of containers and virtual machines differ.
-    now = datetime.datetime.now(datetime.UTC)
+    moment = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
         .issuer_name(_AUTHORITY)
         .subject_name(subject)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=_DAYS))
+        .not_valid_before(moment - datetime.timedelta(days=1))
+        .not_valid_after(moment + datetime.timedelta(days=_DAYS))
     )
 
 

@@ -25,36 +25,40 @@ def find_archive(java: Path, jars: Sequence[Path]) -> Archive | None:
     )
 
 
-def list_start_options(found: Archive | None) -> tuple[str, ...]:
+def list_start_options(archive: Archive | None) -> tuple[str, ...]:
     """Options with which Java starts from the archive; none without one."""
-    file = found.find_start_file() if found else None
+    file = archive.find_start_file() if archive else None
     return (f"-XX:SharedArchiveFile={file}",) if file else ()
 
 
 @contextmanager
-def keep_classes(found: Archive | None) -> Iterator[tuple[str, ...]]:
+def keep_classes(archive: Archive | None) -> Iterator[tuple[str, ...]]:
     """Options for one Java process, which must end normally inside the block. It starts from the
     archive, or makes one if there is none."""
-    if found is None or found.find_start_file() or not (folder := _make_temporary_folder(found)):
-        yield list_start_options(found)
+    if (
+        archive is None
+        or archive.find_start_file()
+        or not (folder := _make_temporary_folder(archive))
+    ):
+        yield list_start_options(archive)
         return
     with folder as path:
         new = Path(path, _PART)
         yield tuple(
-            f"{option}={file}" for option, file in (found.make_keep_options(new) or {}).items()
+            f"{option}={file}" for option, file in (archive.make_keep_options(new) or {}).items()
         )
         # Another sandbox may have made the same archive meanwhile, and a broker may be about to
         # start from it.
-        if new.is_file() and not found.find_start_file():
-            found.settle_file(_PART, new)
+        if new.is_file() and not archive.find_start_file():
+            archive.settle_file(_PART, new)
 
 
-def _make_temporary_folder(found: Archive) -> tempfile.TemporaryDirectory[str] | None:
+def _make_temporary_folder(archive: Archive) -> tempfile.TemporaryDirectory[str] | None:
     """A folder beside the archive, None if nothing can be written there."""
     # A sandbox works without an archive, so this is no error.
     try:
-        found.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return tempfile.TemporaryDirectory(dir=found.folder, ignore_cleanup_errors=True)
+        archive.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return tempfile.TemporaryDirectory(dir=archive.folder, ignore_cleanup_errors=True)
     except OSError:
         return None
 

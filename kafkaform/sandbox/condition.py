@@ -70,7 +70,7 @@ def judge_sandbox(sandbox: Sandbox, busy: bool) -> SandboxStatus:
     servers = tuple(server for server in sandbox.servers if is_alive(server.process))
     state = _judge_state(sandbox, len(living), len(servers), busy)
     explained = _explain_servers(sandbox) if are_brokers_running(sandbox) else _EXPLANATIONS[state]
-    explanation = " — ".join(part for part in (sandbox.reason, explained) if part)
+    explanation = " — ".join(reason for reason in (sandbox.reason, explained) if reason)
     used = measure_disk_use(sandbox.data)
     return SandboxStatus(sandbox, state, living, servers, used, explanation)
 
@@ -87,10 +87,10 @@ def is_zookeeper_alive(sandbox: Sandbox) -> bool:
 
 
 def make_unknown_error(name: str) -> UsageError:
-    known = ", ".join(record.list_sandboxes())
+    names = ", ".join(record.list_sandboxes())
     return UsageError(
         f"there is no sandbox named {name}",
-        f"sandboxes: {known}" if known else "`kafkaform sandbox up` makes one",
+        f"sandboxes: {names}" if names else "`kafkaform sandbox up` makes one",
     )
 
 

@@ -86,7 +86,7 @@ def make_java_command(
     """The command line of Java. options: of Java itself; they win over the sandbox's own."""
     # The class path is in the environment: with it, nobody could read the command line in `ps`.
     folder, logging = sandbox.folder, find_traits(sandbox.kafka_version).logging
-    own = (
+    properties = (
         f"-Djava.io.tmpdir={folder / 'tmp'}",
         f"-XX:ErrorFile={folder / 'jvm-error.log'}",
         f"-D{logging.option}={(folder / logging.file_name).as_uri()}",
@@ -94,7 +94,7 @@ def make_java_command(
     # The brokers' listeners have logins of their own, which win over this file.
     logins = f"-Djava.security.auth.login.config={folder / ZOOKEEPER_LOGINS}"
     zookeeper = (logins,) if sandbox.zookeeper else ()
-    return [str(java), *_JVM, *own, *zookeeper, *options, main, *arguments]
+    return [str(java), *_JVM, *properties, *zookeeper, *options, main, *arguments]
 
 
 def make_format_command(sandbox: Sandbox, java: Path, properties_file: str) -> list[str]:
@@ -114,8 +114,8 @@ def make_format_command(sandbox: Sandbox, java: Path, properties_file: str) -> l
 def render_argument_file(arguments: Sequence[str]) -> str:
     """The text of a file for `java @FILE`: one quoted argument per line, with doubled
     backslashes."""
-    quoted = (each.replace("\\", "\\\\").replace('"', '\\"') for each in arguments)
-    return "".join(f'"{each}"\n' for each in quoted)
+    quoted = (argument.replace("\\", "\\\\").replace('"', '\\"') for argument in arguments)
+    return "".join(f'"{argument}"\n' for argument in quoted)
 
 
 def _make_node_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
@@ -133,7 +133,7 @@ def _make_node_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
 
 def _make_controller_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
     """Of a broker that is one of the controllers, too."""
-    voters = (f"{each.id}@{HOST}:{each.ports.controller}" for each in sandbox.brokers)
+    voters = (f"{voter.id}@{HOST}:{voter.ports.controller}" for voter in sandbox.brokers)
     return {
         "process.roles": "broker,controller",
         "node.id": str(broker.id),
@@ -204,7 +204,7 @@ def _make_login_settings(sandbox: Sandbox) -> Mapping[str, str]:
         # Also without Connect, which can be added while the brokers run.
         CONNECT: sandbox.connect_password,
     }
-    own = {INTERNAL: sandbox.broker_password}
+    broker_login = {INTERNAL: sandbox.broker_password}
     settings = {"sasl.mechanism.inter.broker.protocol": "PLAIN"}
     if sandbox.authorizer:
         settings |= {"authorizer.class.name": _AUTHORIZERS[sandbox.zookeeper], **_ACCESS}
@@ -218,15 +218,15 @@ def _make_login_settings(sandbox: Sandbox) -> Mapping[str, str]:
     for listener in ("internal",) if sandbox.zookeeper else ("internal", "controller"):
         settings[f"listener.name.{listener}.sasl.enabled.mechanisms"] = "PLAIN"
         settings[f"listener.name.{listener}.plain.sasl.jaas.config"] = _render_plain_login(
-            own, INTERNAL
+            broker_login, INTERNAL
         )
     return settings
 
 
 def _render_plain_login(users: Mapping[str, str], login: str | None = None) -> str:
     accepted = " ".join(f'user_{name}="{password}"' for name, password in users.items())
-    own = f'username="{login}" password="{users[login]}" ' if login else ""
-    return f"{_LOGIN}.plain.PlainLoginModule required {own}{accepted};"
+    credentials = f'username="{login}" password="{users[login]}" ' if login else ""
+    return f"{_LOGIN}.plain.PlainLoginModule required {credentials}{accepted};"
 
 
 def _make_replication_settings(brokers: int, version: tuple[int, int]) -> Mapping[str, str]:

@@ -46,8 +46,8 @@ class Jar(Struct, frozen=True):
 
     @property
     def coordinate(self) -> str:
-        parts = (self.group, self.artifact, self.version, self.classifier)
-        return ":".join(part for part in parts if part)
+        fields = (self.group, self.artifact, self.version, self.classifier)
+        return ":".join(field for field in fields if field)
 
     @property
     def file_name(self) -> str:
@@ -99,10 +99,10 @@ def list_distribution() -> tuple[Path, ...]:
 
 
 def ensure_jars(
-    jars: tuple[Jar, ...], report: Reporter, source: Source, what: str = "Java"
+    jars: tuple[Jar, ...], report: Reporter, source: Source, product: str = "Java"
 ) -> tuple[Path, ...]:
-    """The paths of these jars in the user's cache; missing ones are downloaded from `source`. what:
-    what the screen calls them.
+    """The paths of these jars in the user's cache; missing ones are downloaded from `source`.
+    product: what the screen calls them.
 
     Raises KafkaformError for a file with other content, after removing it.
     """
@@ -115,7 +115,7 @@ def ensure_jars(
         if jar not in missing:
             verify_jar(jar, folder / jar.file_name)
     if missing:
-        _download(missing, folder, report, source, what)
+        _download(missing, folder, report, source, product)
     return tuple(folder / jar.file_name for jar in jars)
 
 
@@ -127,8 +127,8 @@ def verify_jar(jar: Jar, path: Path) -> None:
 def verify_file(name: str, sha256: str, size: int, path: Path) -> None:
     """Compare a file with its SHA-256, as verify_jar does. name: what the message calls it."""
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found == sha256:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest == sha256:
         return
     found_size = path.stat().st_size
     path.unlink(missing_ok=True)
@@ -137,7 +137,7 @@ def verify_file(name: str, sha256: str, size: int, path: Path) -> None:
         f"{name} is not the file that was pinned, so it was refused and removed: {path}",
         (
             f"expected SHA-256 {sha256}, {size} bytes",
-            f"found    SHA-256 {found}, {found_size} bytes",
+            f"found    SHA-256 {digest}, {found_size} bytes",
         ),
         "run the command again to download it again; if it is refused again, something between "
         "you and the repository changes files: try another network, or use jars that you trust: "
@@ -146,14 +146,14 @@ def verify_file(name: str, sha256: str, size: int, path: Path) -> None:
 
 
 def _download(
-    missing: tuple[Jar, ...], folder: Path, report: Reporter, source: Source, what: str
+    missing: tuple[Jar, ...], folder: Path, report: Reporter, source: Source, product: str
 ) -> None:
     """Download these jars into the cache."""
     # First into a folder of this run, then by an atomic rename: readers only see whole files, and
     # of two downloads at the same time the second replaces a file by an equal one.
     remove_abandoned(folder)
-    total, done = sum(jar.size for jar in missing), 0
-    label = f"downloading {what} ({len(missing)} jars)"
+    total, loaded = sum(jar.size for jar in missing), 0
+    label = f"downloading {product} ({len(missing)} jars)"
     report(Progress("jars", label, 0, total, "bytes"))
     with source() as fetch, tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as partial:
         pool = ThreadPoolExecutor(_WORKERS)
@@ -161,8 +161,8 @@ def _download(
             work = {pool.submit(_download_one, j, folder, Path(partial), fetch): j for j in missing}
             for finished in as_completed(work):
                 finished.result()
-                done += work[finished].size
-                report(Progress("jars", label, done, total, "bytes"))
+                loaded += work[finished].size
+                report(Progress("jars", label, loaded, total, "bytes"))
         finally:
             pool.shutdown(cancel_futures=True)
     report(Progress("jars", label, total, total, "bytes", finished=True))

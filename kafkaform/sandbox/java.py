@@ -24,14 +24,14 @@ def find_java(kafka_version: str = DEFAULT_VERSION) -> Path:
     """The first Java on which this Kafka runs: that of JAVA_HOME, of PATH, or the one that pip
     installed. Raises KafkaformError if there is none."""
     fitting = find_traits(kafka_version).java
-    others = []
+    unsuitable = []
     for java, major in _list_installed():
         if major is not None and major in fitting:
             return java
         if major is not None:
-            others.append(f"Java {major} ({java})")
+            unsuitable.append(f"Java {major} ({java})")
     raise KafkaformError(
-        f"Kafka {kafka_version} needs Java {fitting}; found: {', '.join(others) or 'none'}\n"
+        f"Kafka {kafka_version} needs Java {fitting}; found: {', '.join(unsuitable) or 'none'}\n"
         f"  {fitting.reason}",
         f"run `{render_extra_command('sandbox')}`, which contains one, or set JAVA_HOME"
         if fitting.newest is None

@@ -65,5 +65,5 @@ def _read_new_lines(path: Path, position: int) -> tuple[str, int]:
             content = file.read()
     except FileNotFoundError:
         return "", 0
-    whole = content[: content.rfind(b"\n") + 1]
-    return whole.decode("utf-8", "replace"), start + len(whole)
+    complete = content[: content.rfind(b"\n") + 1]
+    return complete.decode("utf-8", "replace"), start + len(complete)

@@ -27,9 +27,9 @@ def allocate_ports(brokers: int, tls: bool, previous: tuple[Ports, ...] = ()) ->
     fits = len(previous) == brokers and all((p.tls is not None) == tls for p in previous)
     if fits and are_free(port for ports in previous for port in astuple(ports) if port):
         return previous
-    each = 4 if tls else 3
-    found = find_free_ports(brokers * each)
-    return tuple(Ports(*found[at : at + each]) for at in range(0, len(found), each))
+    width = 4 if tls else 3
+    numbers = find_free_ports(brokers * width)
+    return tuple(Ports(*numbers[at : at + width]) for at in range(0, len(numbers), width))
 
 
 def are_free(ports: Iterable[int]) -> bool:
@@ -46,22 +46,22 @@ def find_free_ports(count: int) -> tuple[int, ...]:
     """This many free ports, chosen at random. Raises KafkaformError."""
     # At random, so that two sandboxes that start at the same time rarely choose the same.
     shuffled = random.sample(range(_FIRST, _LAST + 1), _LAST - _FIRST + 1)
-    found = tuple(islice((port for port in shuffled if are_free((port,))), count))
-    if len(found) < count:
+    free_ports = tuple(islice((port for port in shuffled if are_free((port,))), count))
+    if len(free_ports) < count:
         raise KafkaformError(
             f"fewer than {count} ports of {HOST} are free between {_FIRST} and {_LAST}",
             "`kafkaform sandbox status` lists the sandboxes; end those that you do not need",
         )
-    return found
+    return free_ports
 
 
 def _bind_port(port: int) -> socket.socket:
-    each = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     # As the broker does: otherwise connections of the last run in TIME_WAIT would block a port.
-    each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        each.bind((HOST, port))
+        sock.bind((HOST, port))
     except OSError:
-        each.close()
+        sock.close()
         raise
-    return each
+    return sock

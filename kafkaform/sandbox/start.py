@@ -61,8 +61,8 @@ class Runtime(Struct, frozen=True):
     """The archive of classes from which they start; None: each broker reads the jars."""
 
     def make_environment(self) -> Mapping[str, str]:
-        kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        return {**kept, "CLASSPATH": os.pathsep.join(map(str, self.class_path))}
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        return {**inherited, "CLASSPATH": os.pathsep.join(map(str, self.class_path))}
 
 
 class PortTaken(ConnectError):
@@ -97,7 +97,9 @@ def start_sandbox(
 def end_sandbox(sandbox: Sandbox) -> tuple[Process, ...]:
     """End all processes of a sandbox, ZooKeeper last. Returns those that were alive."""
     # A broker that cannot reach ZooKeeper any more does not end by itself.
-    return tuple(one for stage in sandbox.list_stages() for one in end_processes(stage, GRACE))
+    return tuple(
+        process for stage in sandbox.list_stages() for process in end_processes(stage, GRACE)
+    )
 
 
 def name_properties_file(broker: Broker) -> str:
@@ -111,10 +113,10 @@ def _format_storage(sandbox: Sandbox, runtime: Runtime, report: Reporter) -> San
     # The storage tools are recorded processes, too: one that outlives a killed `up` would write
     # into the data of the next.
     report(Message(f"formatting the storage of {len(sandbox.brokers)} broker(s)"))
-    with classes.keep_classes(runtime.classes) as once:
-        first, *others = sandbox.brokers
-        sandbox = _launch_format(sandbox, first, runtime, once)
-        for broker in others:
+    with classes.keep_classes(runtime.classes) as start_options:
+        first, *followers = sandbox.brokers
+        sandbox = _launch_format(sandbox, first, runtime, start_options)
+        for broker in followers:
             sandbox = _launch_format(
                 sandbox, broker, runtime, classes.list_start_options(runtime.classes)
             )
@@ -122,8 +124,8 @@ def _format_storage(sandbox: Sandbox, runtime: Runtime, report: Reporter) -> San
         for broker, process in zip(sandbox.brokers, sandbox.list_processes(), strict=True):
             code = wait_for_exit(process, deadline - time.monotonic())
             if code != 0:
-                what = f"formatting the storage of broker {broker.id}"
-                raise _make_failed_error(sandbox, what, (broker,), code)
+                task = f"formatting the storage of broker {broker.id}"
+                raise _make_failed_error(sandbox, task, (broker,), code)
             (sandbox.folder / f"format-{broker.id}.arguments").unlink()
     return sandbox
 
@@ -171,8 +173,8 @@ def _store_user(sandbox: Sandbox, user: str, runtime: Runtime, options: Sequence
     code = wait_for_exit(process, _FORMAT_SECONDS) if process else None
     if code != 0:
         _check_zookeeper(sandbox)
-        what = f"storing the user {user} in ZooKeeper"
-        raise _make_failed_error(sandbox, what, (broker, None), code)
+        task = f"storing the user {user} in ZooKeeper"
+        raise _make_failed_error(sandbox, task, (broker, None), code)
     file.unlink()
     return sandbox
 
@@ -191,12 +193,14 @@ def _read_cluster_id(sandbox: Sandbox) -> str:
 
 
 def _make_failed_error(
-    sandbox: Sandbox, what: str, witnesses: Sequence[Broker | None], code: int | None
+    sandbox: Sandbox, task: str, witnesses: Sequence[Broker | None], code: int | None
 ) -> KafkaformError:
-    how = f"took more than {_FORMAT_SECONDS:g} seconds" if code is None else f"ended with {code}"
+    outcome = (
+        f"took more than {_FORMAT_SECONDS:g} seconds" if code is None else f"ended with {code}"
+    )
     return make_log_error(
         KafkaformError,
-        f"sandbox {sandbox.name}: {what} {how}",
+        f"sandbox {sandbox.name}: {task} {outcome}",
         _read_last_words(sandbox, witnesses),
         "correct --config, --classpath or KAFKA_HOME if the lines name them, then try again",
     )
@@ -235,7 +239,8 @@ def _keep_process(sandbox: Sandbox, broker: Broker | None, process: Process) -> 
     if broker is None:
         return replace(sandbox, zookeeper_process=process)
     brokers = tuple(
-        replace(each, process=process) if each.id == broker.id else each for each in sandbox.brokers
+        replace(member, process=process) if member.id == broker.id else member
+        for member in sandbox.brokers
     )
     return replace(sandbox, brokers=brokers)
 
@@ -254,28 +259,30 @@ def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Reporte
         if ready:
             return
         time.sleep(_POLL)
-    what = f"{answering} of {total} brokers answered within {seconds:g} seconds"
-    raise _make_not_ready_error(sandbox, what, sandbox.brokers)
+    fault = f"{answering} of {total} brokers answered within {seconds:g} seconds"
+    raise _make_not_ready_error(sandbox, fault, sandbox.brokers)
 
 
 def _make_ended_error(sandbox: Sandbox, dead: Sequence[Broker | None]) -> ConnectError:
-    written = (line for each in dead for line in read_tail(sandbox.get_log_file(each), _LOG_TAIL))
-    taken = any(words in line for line in written for words in _NO_PORT)
-    kind = PortTaken if taken else ConnectError
-    who = "ZooKeeper" if dead[0] is None else f"broker {dead[0].id}"
-    what = f"{who} ended while it was starting"
-    return _make_not_ready_error(sandbox, what, dead, kind)
+    written = (
+        line for process in dead for line in read_tail(sandbox.get_log_file(process), _LOG_TAIL)
+    )
+    port_taken = any(words in line for line in written for words in _NO_PORT)
+    kind = PortTaken if port_taken else ConnectError
+    title = "ZooKeeper" if dead[0] is None else f"broker {dead[0].id}"
+    fault = f"{title} ended while it was starting"
+    return _make_not_ready_error(sandbox, fault, dead, kind)
 
 
 def _make_not_ready_error(
     sandbox: Sandbox,
-    what: str,
+    fault: str,
     brokers: Sequence[Broker | None],
     kind: type[ConnectError] = ConnectError,
 ) -> ConnectError:
     return make_log_error(
         kind,
-        f"sandbox {sandbox.name}: {what}",
+        f"sandbox {sandbox.name}: {fault}",
         _read_last_words(sandbox, brokers),
         f"`kafkaform sandbox logs --name {sandbox.name}` shows more; correct --config, --classpath "
         "or KAFKA_HEAP_OPTS if the lines name them or what is in them; on a slow computer give it "

@@ -108,8 +108,8 @@ def is_version(text: str) -> bool:
 def list_versions() -> tuple[str, ...]:
     """The versions with a list of pinned jars, oldest first."""
     names = (file.name for file in resources.files(__package__).joinpath(_LISTS).iterdir())
-    found = (name.removesuffix(".txt") for name in names if name.endswith(".txt"))
-    return tuple(sorted(found, key=lambda version: tuple(map(int, version.split(".")))))
+    versions = (name.removesuffix(".txt") for name in names if name.endswith(".txt"))
+    return tuple(sorted(versions, key=lambda version: tuple(map(int, version.split(".")))))
 
 
 def find_newest(below: tuple[int, int]) -> str:
@@ -129,22 +129,22 @@ def read_class_path(version: str) -> str:
     return file.read_text("ascii")
 
 
-def choose_version(wanted: str | None) -> str:
+def choose_version(requested: str | None) -> str:
     """The version that a sandbox runs: that of KAFKA_HOME if it is set, otherwise the wanted or
     the default one. Raises UsageError for a version that cannot be had."""
     home = os.environ.get("KAFKA_HOME")
     if not home:
-        version = wanted or DEFAULT_VERSION
+        version = requested or DEFAULT_VERSION
         if version != DEFAULT_VERSION:
             read_class_path(version)
         return version
-    found = read_home_version(Path(home).absolute())
-    if wanted not in (None, found):
+    home_version = read_home_version(Path(home).absolute())
+    if requested not in (None, home_version):
         raise UsageError(
-            f"KAFKA_HOME={home} is Kafka {found}, not {wanted}",
-            f"unset it to run the pinned jars of {wanted}, or leave --kafka-version out",
+            f"KAFKA_HOME={home} is Kafka {home_version}, not {requested}",
+            f"unset it to run the pinned jars of {requested}, or leave --kafka-version out",
         )
-    return found
+    return home_version
 
 
 def read_home_version(home: Path) -> str:

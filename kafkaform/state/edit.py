@@ -41,8 +41,8 @@ def set_scope(state: State, instance: str, scope_id: str) -> State:
 
 def drop_instance(state: State, instance: str) -> State:
     """The state without the objects of a provider instance and without the system behind it."""
-    gone = [identity for identity in state.objects if identity.instance == instance]
-    return replace(put_rows(state, (), gone), providers=state.providers.without([instance]))
+    removed = [identity for identity in state.objects if identity.instance == instance]
+    return replace(put_rows(state, (), removed), providers=state.providers.without([instance]))
 
 
 def set_outputs(state: State, outputs: FrozenMap) -> State:
@@ -58,8 +58,8 @@ def set_head(state: State, head: Head) -> State:
 def count_change(before: State, after: State) -> State:
     """`after` as it is to be saved: with the next serial if anything but the anchor differs."""
     # Every run moves the anchor, but the serial counts changes of what is recorded.
-    same = replace(after, audit_head=before.audit_head, serial=before.serial) == before
-    return replace(after, serial=before.serial if same else before.serial + 1)
+    unchanged = replace(after, audit_head=before.audit_head, serial=before.serial) == before
+    return replace(after, serial=before.serial if unchanged else before.serial + 1)
 
 
 def drop_address(state: State, address: str) -> State:
@@ -68,15 +68,19 @@ def drop_address(state: State, address: str) -> State:
     An object without an owner leaves the state and stays live. Raises UsageError if the text is
     not an address, or owns nothing.
     """
-    wanted = _parse_address(address)
-    left = {
-        row.identity: tuple(o for o in row.owners if not wanted.contains(parse_address(o)))
+    parsed = _parse_address(address)
+    owners_by_identity = {
+        row.identity: tuple(o for o in row.owners if not parsed.contains(parse_address(o)))
         for row in _find_owned(state, address)
     }
     return put_rows(
         state,
-        (replace(state.objects[i], owners=owners) for i, owners in left.items() if owners),
-        (i for i, owners in left.items() if not owners),
+        (
+            replace(state.objects[i], owners=owners)
+            for i, owners in owners_by_identity.items()
+            if owners
+        ),
+        (i for i, owners in owners_by_identity.items() if not owners),
     )
 
 
@@ -94,9 +98,11 @@ def move_address(state: State, source: str, target: str) -> State:
             f"{source} cannot become {target}: the types differ",
             "An object keeps its type. To manage it as another type, remove and import it.",
         )
-    taken = [o for row in state.objects.values() for o in row.owners if _is_in_the_way(new, o, old)]
-    if taken:
-        raise UsageError(f"{taken[0]} is already in the state", "Move or remove that first.")
+    conflicts = [
+        o for row in state.objects.values() for o in row.owners if _is_in_the_way(new, o, old)
+    ]
+    if conflicts:
+        raise UsageError(f"{conflicts[0]} is already in the state", "Move or remove that first.")
 
     def rename(text: str) -> str:
         return str(rename_address(parse_address(text), old, new) or text)
@@ -108,7 +114,7 @@ def _rename_owners(rows: Iterable[Row], rename: Callable[[str], str]) -> Iterabl
     """The rows that change."""
     for row in rows:
         owners = tuple(sorted({rename(owner) for owner in row.owners}))
-        depends_on = tuple(rename(other) for other in row.depends_on)
+        depends_on = tuple(rename(dependency) for dependency in row.depends_on)
         if set(owners) != set(row.owners) or depends_on != row.depends_on:
             yield replace(row, owners=owners, depends_on=depends_on)
 
@@ -122,8 +128,8 @@ def _is_in_the_way(target: Address, owner: str, source: Address) -> bool:
 def _find_owned(state: State, address: str) -> tuple[Row, ...]:
     rows = state.find_owned(address)
     if not rows:
-        known = {owner for row in state.objects.values() for owner in row.owners}
-        hint = suggest(address, known) or "`kafkaform state list` shows every address."
+        addresses = {owner for row in state.objects.values() for owner in row.owners}
+        hint = suggest(address, addresses) or "`kafkaform state list` shows every address."
         raise UsageError(f"{address} owns nothing in this state", hint)
     return rows
 

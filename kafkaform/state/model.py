@@ -88,11 +88,11 @@ class State(Struct, frozen=True):
 
         Raises ValueError if the text is not an address.
         """
-        wanted = parse_address(address)
+        parsed = parse_address(address)
         return tuple(
             row
             for _, row in sorted(self.objects.items())
-            if any(wanted.contains(parse_address(owner)) for owner in row.owners)
+            if any(parsed.contains(parse_address(owner)) for owner in row.owners)
         )
 
 

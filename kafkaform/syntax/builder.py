@@ -52,47 +52,47 @@ def make_redefinition_fault(first: nodes.Attribute, second: nodes.Attribute) -> 
     )
 
 
-def _take_items(parts: Parts) -> tuple[Any, ...]:
-    return tuple(parts[::2])
+def _take_items(children: Parts) -> tuple[Any, ...]:
+    return tuple(children[::2])
 
 
-def _make_attribute(parts: Parts) -> nodes.Attribute:
-    name, _, value = parts
+def _make_attribute(children: Parts) -> nodes.Attribute:
+    name, _, value = children
     check_depth(value)
     return nodes.Attribute(name.source, name.start, value.end, name.text, value)
 
 
-def _make_block(parts: Parts) -> nodes.Block:
+def _make_block(children: Parts) -> nodes.Block:
     # Three forms: the items of several lines (a tuple, with a newline before it), one attribute
     # on the line of the block, or nothing between the braces. What stands before the opening
     # brace is the type and the labels.
-    inside = parts[-2]
+    inside = children[-2]
     if type(inside) is tuple:
         brace, items = -4, inside
     elif isinstance(inside, nodes.Attribute):
         brace, items = -3, (inside,)
     else:
         brace, items = -2, ()
-    source, start, end = get_span(parts)
+    source, start, end = get_span(children)
     return nodes.Block(
         source,
         start,
         end,
-        parts[0].text,
-        tuple([_make_label(part) for part in parts[1:brace]]),
-        make_body(source, parts[brace].start, end, items),
+        children[0].text,
+        tuple([_make_label(label) for label in children[1:brace]]),
+        make_body(source, children[brace].start, end, items),
     )
 
 
-def _make_label(part: Token | nodes.Lit | nodes.Template) -> nodes.Label:
-    if isinstance(part, nodes.Lit):
-        return nodes.Label(part.source, part.start, part.end, str(part.value))
-    if isinstance(part, Token):
-        return nodes.Label(part.source, part.start, part.end, part.text)
+def _make_label(child: Token | nodes.Lit | nodes.Template) -> nodes.Label:
+    if isinstance(child, nodes.Lit):
+        return nodes.Label(child.source, child.start, child.end, str(child.value))
+    if isinstance(child, Token):
+        return nodes.Label(child.source, child.start, child.end, child.text)
     summary = "A label cannot be a template"
     detail = "Labels are fixed names; they are read before any value is known."
     advice = "To write the characters ${ or %{ themselves, double the first one: $${ or %%{."
-    raise SyntaxFault(make_fault(part.source, part.start, part.end, summary, detail, advice))
+    raise SyntaxFault(make_fault(child.source, child.start, child.end, summary, detail, advice))
 
 
 # -- for
@@ -106,16 +106,16 @@ class _Intro(NamedTuple):
     collection: Expression
 
 
-def _make_for_intro(parts: Parts) -> _Intro:
+def _make_for_intro(children: Parts) -> _Intro:
     # for NAME , NAME in EXPRESSION : — the names are every second part, from behind `for`.
-    names = [part.text for part in parts[1:-3:2]]
-    return _Intro(names[0] if len(names) == 2 else None, names[-1], parts[-2])
+    names = [name.text for name in children[1:-3:2]]
+    return _Intro(names[0] if len(names) == 2 else None, names[-1], children[-2])
 
 
-def _make_for_tuple(parts: Parts) -> nodes.ForTuple:
-    _, intro, result, *condition, _ = parts
+def _make_for_tuple(children: Parts) -> nodes.ForTuple:
+    _, intro, result, *condition, _ = children
     return nodes.ForTuple(
-        *get_span(parts),
+        *get_span(children),
         intro.key,
         intro.value,
         intro.collection,
@@ -124,49 +124,49 @@ def _make_for_tuple(parts: Parts) -> nodes.ForTuple:
     )
 
 
-def _make_for_object(parts: Parts) -> nodes.ForObject:
-    _, intro, key, _, value, *rest, _ = parts
-    group = bool(rest) and is_token(rest[0], "ELLIPSIS")
-    condition = rest[group] if len(rest) > group else None
+def _make_for_object(children: Parts) -> nodes.ForObject:
+    _, intro, key, _, value, *options, _ = children
+    group = bool(options) and is_token(options[0], "ELLIPSIS")
+    condition = options[group] if len(options) > group else None
     return nodes.ForObject(
-        *get_span(parts), intro.key, intro.value, intro.collection, key, value, condition, group
+        *get_span(children), intro.key, intro.value, intro.collection, key, value, condition, group
     )
 
 
-def _take_for_condition(parts: Parts) -> Expression:
-    return parts[1]  # type: ignore[no-any-return]  # parts are untyped
+def _take_for_condition(children: Parts) -> Expression:
+    return children[1]  # type: ignore[no-any-return]  # parts are untyped
 
 
 # -- templates
 
 
-def _make_hole(parts: Parts) -> Hole:
-    inner, trim = _split_strip_markers(parts)
-    return Hole(parts[0].start, parts[-1].end, trim, inner[0])
+def _make_hole(children: Parts) -> Hole:
+    inner, trim = _split_strip_markers(children)
+    return Hole(children[0].start, children[-1].end, trim, inner[0])
 
 
-def _make_directive(parts: Parts) -> Directive:
-    (word, *rest), trim = _split_strip_markers(parts)
-    start, end = parts[0].start, parts[-1].end
-    if not rest:
+def _make_directive(children: Parts) -> Directive:
+    (word, *operands), trim = _split_strip_markers(children)
+    start, end = children[0].start, children[-1].end
+    if not operands:
         return Directive(start, end, trim, word.text)
-    names = tuple(part.text for part in rest[:-2] if part.type != "COMMA")
-    return Directive(start, end, trim, word.text, rest[-1], names)
+    names = tuple(operand.text for operand in operands[:-2] if operand.type != "COMMA")
+    return Directive(start, end, trim, word.text, operands[-1], names)
 
 
-def _split_strip_markers(parts: Parts) -> tuple[Parts, tuple[bool, bool]]:
+def _split_strip_markers(children: Parts) -> tuple[Parts, tuple[bool, bool]]:
     # Inside the braces, the first and the last part can be a `~`.
-    left = is_token(parts[1], "STRIP_MARKER")
-    right = is_token(parts[-2], "STRIP_MARKER")
-    return parts[1 + left : -1 - right], (left, right)
+    trims_left = is_token(children[1], "STRIP_MARKER")
+    trims_right = is_token(children[-2], "STRIP_MARKER")
+    return children[1 + trims_left : -1 - trims_right], (trims_left, trims_right)
 
 
 # -- depth
 
 
-def _check_expression(parts: Parts) -> Expression:
-    check_depth(parts[0])
-    return parts[0]  # type: ignore[no-any-return]  # parts are untyped
+def _check_expression(children: Parts) -> Expression:
+    check_depth(children[0])
+    return children[0]  # type: ignore[no-any-return]  # parts are untyped
 
 
 def check_depth(root: Expression) -> None:

@@ -66,9 +66,9 @@ _CHARACTERS: Mapping[str, Complaint] = {
 
 
 def make_unexpected(character: str) -> Complaint:
-    known = _CHARACTERS.get(character)
-    shown = f'"{character}"' if character.isprintable() else f"U+{ord(character):04X}"
-    return known or Complaint(f"Unexpected character {shown}")
+    complaint = _CHARACTERS.get(character)
+    rendered = f'"{character}"' if character.isprintable() else f"U+{ord(character):04X}"
+    return complaint or Complaint(f"Unexpected character {rendered}")
 
 
 def make_unclosed_heredoc(marker: str) -> Complaint:

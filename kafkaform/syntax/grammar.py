@@ -66,11 +66,11 @@ class _Tables(NamedTuple):
 
 @cache
 def _load_tables() -> _Tables:
-    found = json.loads(Path(__file__).with_name("tables.json").read_bytes())
+    tables = json.loads(Path(__file__).with_name("tables.json").read_bytes())
     rules = [
-        _GrammarRule(name, length, make and RULES[make]) for name, length, make in found["rules"]
+        _GrammarRule(name, length, make and RULES[make]) for name, length, make in tables["rules"]
     ]
-    return _Tables(found["states"], rules, found["starts"])
+    return _Tables(tables["states"], rules, tables["starts"])
 
 
 def derive_steps(start: str, types: Sequence[str]) -> Iterator[ParseStep]:
@@ -107,12 +107,12 @@ def derive_steps(start: str, types: Sequence[str]) -> Iterator[ParseStep]:
 def build_node(tokens: Sequence[Token], steps: Iterable[ParseStep]) -> Any:
     """Build the node of these tokens. steps: what `derive_steps` made of their types. Raises
     SyntaxFault."""
-    parts: list[Any] = []
-    done = 0
+    stack: list[Any] = []
+    position = 0
     for read, width, make in steps:
-        if read > done:
-            parts += tokens[done:read]
-            done = read
-        cut = len(parts) - width
-        parts[cut:] = (make(parts[cut:]),)
-    return parts[0]
+        if read > position:
+            stack += tokens[position:read]
+            position = read
+        cut = len(stack) - width
+        stack[cut:] = (make(stack[cut:]),)
+    return stack[0]

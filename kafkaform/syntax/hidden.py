@@ -30,12 +30,12 @@ def find_hidden(source: Source) -> Diagnostics:
         return ()
     start, end = first.span()
     count = sum(1 for _ in hidden.finditer(source.text))
-    others = f" There are {count} such characters in this file." if count > 1 else ""
+    count_note = f" There are {count} such characters in this file." if count > 1 else ""
     return (
         Diagnostic(
             Severity.WARNING,
             f"Invisible character U+{ord(first.group()):04X}",
-            f"The text can mean something else than what you see.{others}",
+            f"The text can mean something else than what you see.{count_note}",
             source.range(start, end),
             source.excerpt(start),
             "Delete it. If you need it, write it in quotes as \\uNNNN.",

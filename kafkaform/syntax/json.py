@@ -136,9 +136,9 @@ class _JsonReader(Struct, eq=False):
         return value
 
     def advance(self) -> None:
-        found = _TOKEN.match(self.source.text, self.end)
-        assert found is not None and found.lastgroup is not None
-        self.kind, (self.start, self.end) = found.lastgroup, found.span(found.lastgroup)
+        match = _TOKEN.match(self.source.text, self.end)
+        assert match is not None and match.lastgroup is not None
+        self.kind, (self.start, self.end) = match.lastgroup, match.span(match.lastgroup)
         self.count += 1
         if self.count > limits.TOKENS:
             raise self.make_fault(complaints.TOO_COMPLEX)
@@ -156,12 +156,12 @@ class _JsonReader(Struct, eq=False):
 
     def read_string(self) -> JsonString:
         start, end = self.start, self.end
-        found = JsonString(self.source, start, end, decode_string(self.source, start, end)[0])
-        if len(found.text) > limits.STRING_CHARACTERS:
+        node = JsonString(self.source, start, end, decode_string(self.source, start, end)[0])
+        if len(node.text) > limits.STRING_CHARACTERS:
             detail = f"It has more than {limits.STRING_CHARACTERS} characters."
             raise self.make_fault(Complaint("String too long", detail), width=1)
         self.advance()
-        return found
+        return node
 
     def read_number(self) -> JsonAtom:
         digits = self.source.text[self.start : self.end]
@@ -181,9 +181,9 @@ class _JsonReader(Struct, eq=False):
         raise self.make_fault(_NO_VALUE)
 
     def take_atom(self, value: int | Decimal | bool | None) -> JsonAtom:
-        found = JsonAtom(self.source, self.start, self.end, value)
+        atom = JsonAtom(self.source, self.start, self.end, value)
         self.advance()
-        return found
+        return atom
 
     def read_array(self) -> JsonArray:
         start = self.enter_brackets()
@@ -225,12 +225,12 @@ class _JsonReader(Struct, eq=False):
         self.advance()
         return end
 
-    def has_another(self, closer: str, begun: bool) -> bool:
+    def has_another(self, closer: str, nonempty: bool) -> bool:
         """Whether another element follows; passes over the comma before it. begun: whether there
         was an element before."""
         if self.is_mark(closer):
             return False
-        if not begun:
+        if not nonempty:
             return True
         if not self.is_mark(","):
             raise self.explain_unexpected(f'Expected "," or "{closer}"')

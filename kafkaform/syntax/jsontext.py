@@ -34,14 +34,14 @@ def decode_string(source: Source, start: int, end: int) -> tuple[str, OffsetMark
     marks = [(0, start + 1)]
     faults: list[Diagnostic] = []
     at = size = 0
-    for found in _ESCAPE.finditer(raw):
-        character = _decode_escape(found)
+    for escape in _ESCAPE.finditer(raw):
+        character = _decode_escape(escape)
         if character is None:
-            place = start + 1 + found.start(), start + 1 + found.end()
-            faults.append(_make_escape_fault(source, *place, half=found[3] is not None))
-        pieces += [raw[at : found.start()], character or ""]
-        size += found.start() - at + len(character or "")
-        at = found.end()
+            span = start + 1 + escape.start(), start + 1 + escape.end()
+            faults.append(_make_escape_fault(source, *span, half=escape[3] is not None))
+        pieces += [raw[at : escape.start()], character or ""]
+        size += escape.start() - at + len(character or "")
+        at = escape.end()
         marks.append((size, start + 1 + at))
     if faults:
         raise SyntaxFault(*faults[: limits.DIAGNOSTICS])
@@ -49,9 +49,9 @@ def decode_string(source: Source, start: int, end: int) -> tuple[str, OffsetMark
     return "".join(pieces), tuple(marks)
 
 
-def _decode_escape(found: re.Match[str]) -> str | None:
+def _decode_escape(escape: re.Match[str]) -> str | None:
     """The character that an escape stands for; None if it is not a valid escape."""
-    high, low, code, simple, _ = found.groups()
+    high, low, code, simple, _ = escape.groups()
     if high:  # JSON writes characters beyond U+FFFF as two halves, a surrogate pair
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
     if code:
@@ -71,9 +71,9 @@ def _make_escape_fault(source: Source, start: int, end: int, half: bool) -> Diag
 
 def explain_string(source: Source, start: int) -> SyntaxFault:
     """The error for a quote at which no valid string begins."""
-    found = _PART.match(source.text, start)
-    assert found is not None
-    at = found.end()
+    match = _PART.match(source.text, start)
+    assert match is not None
+    at = match.end()
     character = source.text[at : at + 1]
     if character in ("", "\n", "\r", "\\"):
         summary, detail, _ = complaints.UNCLOSED_STRING

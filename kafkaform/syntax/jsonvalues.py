@@ -108,7 +108,7 @@ def _parse_spelled(value: JsonString, faults: list[Diagnostic]) -> Expression:
 
 def _parse_path(value: JsonString, faults: list[Diagnostic]) -> Expression:
     node, _ = parse_expression_source(EmbeddedSource(value.source, value.start, value.end))
-    plain = node is not None and all(isinstance(part, _STEPS) for part in nodes.walk(node))
+    plain = node is not None and all(isinstance(step, _STEPS) for step in nodes.walk(node))
     return node if node is not None and plain else _make_literal(value, faults)
 
 

@@ -13,11 +13,11 @@ Parts: TypeAlias = Sequence[Any]
 stands at which index."""
 
 
-def get_span(parts: Parts) -> tuple[Source, int, int]:
+def get_span(children: Parts) -> tuple[Source, int, int]:
     """The place of the rule's text: the first three arguments of every node."""
-    first = parts[0]
-    return first.source, first.start, parts[-1].end
+    first = children[0]
+    return first.source, first.start, children[-1].end
 
 
-def is_token(part: object, type_: str) -> bool:
-    return isinstance(part, Token) and part.type == type_
+def is_token(child: object, type_: str) -> bool:
+    return isinstance(child, Token) and child.type == type_

@@ -39,7 +39,7 @@ def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | No
     scanner = _Scanner(source, root, stamper, until, at, [OpenFrame(root, 0)], flat)
     scanner.run()
     ends, broken = scanner.item_ends, frozenset(scanner.broken)
-    return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.found, scanner.packed > 0)
+    return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.stamps, scanner.packed > 0)
 
 
 _LARGE = 20_000
@@ -102,10 +102,10 @@ class _Scanner(Struct, eq=False):
         # The hot loop: all but punctuation with a meaning becomes a token at once, without a call.
         text, source, tokens = self.source.text, self.source, self.tokens
         room = limits.TOKENS + 1 - len(tokens) - self.packed
-        for found in islice(patterns.CODE.finditer(text, self.at, self.until), room):
-            kind = found.lastgroup
+        for match in islice(patterns.CODE.finditer(text, self.at, self.until), room):
+            kind = match.lastgroup
             assert kind is not None
-            start, self.at = found.span(kind)
+            start, self.at = match.span(kind)
             if kind == "mark":
                 kind = OPERATORS[text[start : self.at]]
             elif kind == "NAME":
@@ -209,8 +209,8 @@ class _Scanner(Struct, eq=False):
         return True
 
     def _is_for_ahead(self, at: int) -> bool:
-        while found := patterns.NOTHING.match(self.source.text, at):
-            at = found.end()
+        while match := patterns.NOTHING.match(self.source.text, at):
+            at = match.end()
         return patterns.FOR.match(self.source.text, at) is not None
 
     def close(self, start: int, end: int) -> None:
@@ -254,8 +254,8 @@ class _Scanner(Struct, eq=False):
         opener = patterns.MISWRITTEN_HEREDOC.match(self.source.text, start)
         if opener and len(opener.group(1)) <= limits.EXCERPT_CHARACTERS:
             last_line = rf"\n[ \t]*+{re.escape(opener.group(1))}[ \t\r]*+(?=\n)"
-            found = re.compile(last_line).search(self.source.text, opener.end())
-            self.at = found.end() if found else opener.end()
+            marker = re.compile(last_line).search(self.source.text, opener.end())
+            self.at = marker.end() if marker else opener.end()
 
     # -- literal text
 
@@ -287,22 +287,22 @@ class _Scanner(Struct, eq=False):
 
     def _find_text_end(self, text: re.Pattern[str]) -> int:
         end = self.at
-        while found := text.match(self.source.text, end):
-            end = found.end()
+        while match := text.match(self.source.text, end):
+            end = match.end()
         return end
 
     def scan_heredoc_text(self) -> None:
         opened = self.frames[-1]
-        for found in patterns.HEREDOC_STOP.finditer(self.source.text, self.at):
+        for stop in patterns.HEREDOC_STOP.finditer(self.source.text, self.at):
             # `$${` and `%%{` stand for themselves, and so does a line with another word.
-            if found.group() in ("$${", "%%{") or found.group(1) not in (None, opened.marker):
+            if stop.group() in ("$${", "%%{") or stop.group(1) not in (None, opened.marker):
                 continue
-            self._emit_literal(found.start())
-            if not found.group(1):
+            self._emit_literal(stop.start())
+            if not stop.group(1):
                 self._open_template_part()
                 return
-            self._emit("HEREDOC_END", found.start(), found.end())
-            self.at = found.end()
+            self._emit("HEREDOC_END", stop.start(), stop.end())
+            self.at = stop.end()
             self.frames.pop()
             return
         self._stop(opened.start, complaints.make_unclosed_heredoc(opened.marker))
@@ -345,10 +345,10 @@ class _Scanner(Struct, eq=False):
         """Report an error, unless this line or the line before had the same one."""
         self.broken.add(len(self.item_ends))
         self.mistakes += 1
-        found = make_fault(self.source, start, end, *complaint)
+        fault = make_fault(self.source, start, end, *complaint)
         earlier = self.faults[-1] if self.faults else None
-        if not (earlier and is_repeated(earlier, found)):
-            self.faults.append(found)
+        if not (earlier and is_repeated(earlier, fault)):
+            self.faults.append(fault)
 
     def _report_bracket_fault(self, start: int, end: int, complaint: Complaint) -> None:
         """Report a bracket error, unless an earlier error in the item may have hidden the other
@@ -364,8 +364,8 @@ class _Scanner(Struct, eq=False):
 
     def _resume(self) -> None:
         """Go on at the next line that begins in the first column, as top-level items do."""
-        found = patterns.NEXT_ITEM.search(self.source.text, self.at)
-        self.at = found.end() if found else len(self.source.text)
+        item = patterns.NEXT_ITEM.search(self.source.text, self.at)
+        self.at = item.end() if item else len(self.source.text)
         del self.frames[1:]
         self.frames[0].in_value = False
         self.last = ""

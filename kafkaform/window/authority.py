@@ -27,7 +27,7 @@ class DeclaredRules(Struct, frozen=True):
 
     blocks: Mapping[str, FrozenMap] = EMPTY
     """Provider instance -> its block; an instance without one has an empty one."""
-    places: Mapping[str, str] = EMPTY
+    sources: Mapping[str, str] = EMPTY
     """Provider instance -> where its provider block is."""
     fault: str = ""
     """The first error of the configuration."""
@@ -49,7 +49,7 @@ def read_rules(sources: Sources) -> DeclaredRules:
     return DeclaredRules(
         {name: block.config.get(AUTHORIZER) or EMPTY for name, block in blocks.items()},
         {name: str(block.range) for name, block in blocks.items()},
-        _describe_first(one for one in faults if one.severity is Severity.ERROR),
+        _describe_first(fault for fault in faults if fault.severity is Severity.ERROR),
         _describe_first(faults),
     )
 
@@ -84,7 +84,9 @@ def make_edited_error(identity: Identity, missing: KeyError) -> KafkaformError:
 
 def list_instances(state: State | None, declared: Collection[str]) -> tuple[str, ...]:
     """The provider instances that have access rules, as far as state and configuration tell."""
-    recorded = {*state.providers, *(one.instance for one in state.objects)} if state else set()
+    recorded = (
+        {*state.providers, *(identity.instance for identity in state.objects)} if state else set()
+    )
     names = {*recorded, *declared}
     return tuple(sorted(name for name in names if name.partition(".")[0] == KAFKA))
 

@@ -40,7 +40,7 @@ class FoundPlan(Struct, frozen=True):
 class NewestPlan(Struct, frozen=True):
     """What the page shows."""
 
-    found: FoundPlan | None
+    plan: FoundPlan | None
     faults: tuple[str, ...]
     """Why other plans could not be read."""
 
@@ -54,19 +54,19 @@ def make_page(sources: Sources, query: Query) -> WindowPage:
 
 def find_newest(sources: Sources) -> NewestPlan:
     """The newest of the saved plans and of those in the log."""
-    found: list[FoundPlan] = []
+    plans: list[FoundPlan] = []
     faults: list[str] = []
     for saved in list_saved(sources.folder):
         try:
             plan = load_plan(sources.folder / saved.name)
-            found.append(FoundPlan(plan, f"the saved plan {saved.name}", f"plans/{saved.id}"))
+            plans.append(FoundPlan(plan, f"the saved plan {saved.name}", f"plans/{saved.id}"))
         except KafkaformError as error:
             faults.append(error.message)
     try:
-        found += _find_recorded(sources.open_store())
+        plans += _find_recorded(sources.open_store())
     except KafkaformError as error:
         faults.append(error.message)
-    newest = max(found, key=lambda one: one.plan.created, default=None)
+    newest = max(plans, key=lambda candidate: candidate.plan.created, default=None)
     return NewestPlan(newest, tuple(faults))
 
 
@@ -86,13 +86,13 @@ def show_drift(newest: NewestPlan, recorded: Collection[Identity], first: int = 
     warning = ""
     if newest.faults:
         warning = f"{render_count(len(newest.faults), 'plan')} cannot be used: {newest.faults[0]}."
-    if newest.found is None:
+    if newest.plan is None:
         section = WindowSection("drift", "Drift", NONE, warning)
         return WindowPage("drift", "Drift", "", (section,))
-    plan, title = newest.found.plan, newest.found.title
+    plan, title = newest.plan.plan, newest.plan.title
     drifted = plan.drifted
-    seen = render_moment(plan.created) or "an unknown time"
-    lead = [f"As {title} found it at {seen}. Later changes are not known here."]
+    moment = render_moment(plan.created) or "an unknown time"
+    lead = [f"As {title} found it at {moment}. Later changes are not known here."]
     chosen = (*plan.options.target, *plan.options.exclude)
     if chosen:
         lead.append(f"That plan looked at a part of the objects only: {' '.join(chosen)}.")
@@ -111,7 +111,7 @@ def show_drift(newest: NewestPlan, recorded: Collection[Identity], first: int = 
     ]
     columns = ("Object", "Address", "Kind", "Provider", "Recorded → live", "Last set")
     tables = (make_table("Changed outside kafkaform", columns, rows, first, "drift"),)
-    links = (Cell("The whole plan", newest.found.link),)
+    links = (Cell("The whole plan", newest.plan.link),)
     section = WindowSection(
         "drift", "Drift", tuple(lead), warning, tables=tables if rows else (), links=links
     )

@@ -103,17 +103,17 @@ def _make_stranger() -> Refused:
 
 
 def _has_token(query: str, token: str) -> bool:
-    name, _, given = query.partition("=")
-    return name == "token" and _equals(given, token)
+    name, _, value = query.partition("=")
+    return name == "token" and _equals(value, token)
 
 
 def _has_cookie(header: str, cookie: str) -> bool:
     # Other programs on this computer have cookies, too, even of the same name, and browsers send
     # them all.
-    pairs = (part.strip().partition("=") for part in header.split(";"))
-    return any(name == COOKIE and _equals(given, cookie) for name, _, given in pairs)
+    pairs = (pair.strip().partition("=") for pair in header.split(";"))
+    return any(name == COOKIE and _equals(value, cookie) for name, _, value in pairs)
 
 
-def _equals(given: str, wanted: str) -> bool:
+def _equals(value: str, secret: str) -> bool:
     """Compare in a time that says nothing about the wanted text."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted.encode())
+    return hmac.compare_digest(value.encode("utf-8", "surrogatepass"), secret.encode())

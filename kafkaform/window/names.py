@@ -48,9 +48,9 @@ def describe_object(identity: Identity) -> str:
         return identity.key
 
 
-def link_object(identity: Identity, known: Collection[Identity] | None = None) -> Cell:
-    """An object with a link to its page. known: the objects that have pages, None for all."""
-    linked = known is None or identity in known
+def link_object(identity: Identity, identities: Collection[Identity] | None = None) -> Cell:
+    """An object with a link to its page. identities: the objects that have pages, None for all."""
+    linked = identities is None or identity in identities
     return Cell(describe_object(identity), f"objects/{make_id(str(identity))}" if linked else "")
 
 
@@ -69,24 +69,24 @@ def describe_paths(
     if kind == ACL:
         return ()
     find_unit = types[kind].unit if kind in types else None
-    return tuple(_describe_path(one, action, find_unit) for one in paths)
+    return tuple(_describe_path(item, action, find_unit) for item in paths)
 
 
 def _describe_path(
-    one: Mapping[str, Any], action: str, find_unit: Callable[[Path], str] | None
+    change: Mapping[str, Any], action: str, find_unit: Callable[[Path], str] | None
 ) -> str:
-    if one["sensitive"]:
-        return f"{one['path']} = {SENSITIVE}"
+    if change["sensitive"]:
+        return f"{change['path']} = {SENSITIVE}"
     # The first dot ends the name of the attribute (docs/formats/audit.md).
-    attribute, dot, key = str(one["path"]).partition(".")
+    attribute, dot, key = str(change["path"]).partition(".")
     path = (attribute, key) if dot else (attribute,) if attribute else ()
     unit = find_unit(path) if find_unit and path else ""
-    item = PathChange(path, one["before"], one["after"], unit=unit)
+    item = PathChange(path, change["before"], change["after"], unit=unit)
     if path and action == Action.CREATE:
-        return f"{one['path']} = {mask_value(item.after, False, unit)}"
+        return f"{change['path']} = {mask_value(item.after, False, unit)}"
     if not path or are_long(item.before, item.after):
         return render_brief(item)
-    return f"{one['path']}: {render_sides(item, whole=True)}"
+    return f"{change['path']}: {render_sides(item, whole=True)}"
 
 
 def list_values(row: Row, types: Types) -> Iterator[tuple[str, str]]:

@@ -21,7 +21,7 @@ ROWS = 200
 """Rows of a table on one page."""
 ID_LENGTH = 20
 
-PLACES: Mapping[str, str] = {
+MENU: Mapping[str, str] = {
     "": "Overview",
     "plans": "Plans",
     "drift": "Drift",
@@ -54,7 +54,7 @@ class WindowTable(Struct, frozen=True):
     rows: tuple[CellRow, ...]
     total: int
     """How many rows there are, also those that are not shown."""
-    more: tuple[Cell, ...] = ()
+    row_links: tuple[Cell, ...] = ()
     """Links to earlier and later rows."""
 
 
@@ -103,10 +103,10 @@ class WindowSection(Struct, frozen=True):
 class WindowPage(Struct, frozen=True):
     """One page."""
 
-    place: str
-    """The key of PLACES to which it belongs."""
+    menu_path: str
+    """The key of MENU to which it belongs."""
     title: str
-    about: str
+    subtitle: str
     sections: tuple[WindowSection, ...]
 
 
@@ -121,7 +121,7 @@ def render_page(page: WindowPage, root: str) -> str:
         },
     )
     pages.tests |= {"choice": lambda field: isinstance(field, Choice)}
-    return render_document(pages, "window.html.j2", "window.css.j2", page=page, places=PLACES)
+    return render_document(pages, "window.html.j2", "window.css.j2", page=page, menu=MENU)
 
 
 def clip_text(text: str) -> str:
@@ -131,18 +131,18 @@ def clip_text(text: str) -> str:
     return f"{text[:LONGEST]} … ({len(text):,} characters)"
 
 
-def make_id(*parts: str) -> str:
+def make_id(*words: str) -> str:
     """The name of a thing in paths. Names of the outside world do not stand in them."""
-    text = "\0".join(parts)
+    text = "\0".join(words)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_LENGTH]
 
 
 def make_link(path: str, **query: str | int) -> str:
     """A path with a query, without the empty parts of it."""
-    given = {name: value for name, value in query.items() if value not in ("", 0)}
-    if not given:
+    fields = {name: value for name, value in query.items() if value not in ("", 0)}
+    if not fields:
         return path
-    return f"{path}?{urlencode(given, errors='surrogatepass')}"
+    return f"{path}?{urlencode(fields, errors='surrogatepass')}"
 
 
 def cut_rows(total: int, first: int) -> slice:
@@ -152,17 +152,19 @@ def cut_rows(total: int, first: int) -> slice:
 
 
 def make_pager(
-    path: str, shown: slice, total: int, field: str = "first", **query: str
+    path: str, row_slice: slice, total: int, field: str = "first", **query: str
 ) -> tuple[Cell, ...]:
     """Links to the rows before and after these. field: the part of the query with their number."""
     links = []
-    if shown.start > 0:
-        earlier = make_link(path, **query, **{field: shown.start - ROWS})
-        links.append(Cell(f"Rows {shown.start - ROWS + 1:,} to {shown.start:,}", earlier))
-    if shown.stop < total:
-        later = make_link(path, **query, **{field: shown.stop})
-        last = min(shown.stop + ROWS, total)
-        links.append(Cell(f"Rows {shown.stop + 1:,} to {last:,}", later))
+    if row_slice.start > 0:
+        earlier_link = make_link(path, **query, **{field: row_slice.start - ROWS})
+        links.append(
+            Cell(f"Rows {row_slice.start - ROWS + 1:,} to {row_slice.start:,}", earlier_link)
+        )
+    if row_slice.stop < total:
+        later_link = make_link(path, **query, **{field: row_slice.stop})
+        last = min(row_slice.stop + ROWS, total)
+        links.append(Cell(f"Rows {row_slice.stop + 1:,} to {last:,}", later_link))
     return tuple(links)
 
 
@@ -177,9 +179,9 @@ def make_table(
 ) -> WindowTable:
     """A table of the rows from `first` on. path, query: of the page, for the links to others.
     field: the part of the query with `first`; each table of a page has its own."""
-    shown = cut_rows(len(rows), first)
-    pager = make_pager(path, shown, len(rows), field, **query)
-    return WindowTable(caption, columns, tuple(rows[shown]), len(rows), pager)
+    row_slice = cut_rows(len(rows), first)
+    pager = make_pager(path, row_slice, len(rows), field, **query)
+    return WindowTable(caption, columns, tuple(rows[row_slice]), len(rows), pager)
 
 
 def make_fault_page(title: str, message: str, advice: str = "") -> WindowPage:

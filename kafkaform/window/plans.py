@@ -51,13 +51,13 @@ class ReadPlan(Struct, frozen=True):
 
 def make_page(sources: Sources, query: Query) -> WindowPage:
     """Read and list them."""
-    return show_plans([_read_plan(sources.folder, one) for one in list_saved(sources.folder)])
+    return show_plans([_read_plan(sources.folder, saved) for saved in list_saved(sources.folder)])
 
 
 def list_saved(folder: Path) -> Sequence[SavedPlan]:
     """The files directly in the folder that begin like saved plans, the newest first."""
-    found = sorted(_find_saved(folder), key=lambda one: (-one.changed, one.name))
-    return found[:MOST]
+    plans = sorted(_find_saved(folder), key=lambda plan: (-plan.changed, plan.name))
+    return plans[:MOST]
 
 
 def _find_saved(folder: Path) -> Iterator[SavedPlan]:
@@ -70,9 +70,9 @@ def _find_saved(folder: Path) -> Iterator[SavedPlan]:
             # Links may lead out of the folder, and reading from a pipe would wait for its writer.
             if not entry.is_file(follow_symlinks=False):
                 continue
-            about = entry.stat(follow_symlinks=False)
-            if about.st_size <= LARGEST and _begins_like_plan(entry.path):
-                yield SavedPlan(entry.name, about.st_size, about.st_mtime)
+            status = entry.stat(follow_symlinks=False)
+            if status.st_size <= LARGEST and _begins_like_plan(entry.path):
+                yield SavedPlan(entry.name, status.st_size, status.st_mtime)
         except OSError:
             continue
 
@@ -80,8 +80,8 @@ def _find_saved(folder: Path) -> Iterator[SavedPlan]:
 def _begins_like_plan(path: str) -> bool:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        whole = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return whole and os.read(descriptor, len(_BEGINNING)) == _BEGINNING
+        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return regular and os.read(descriptor, len(_BEGINNING)) == _BEGINNING
     finally:
         os.close(descriptor)
 
@@ -93,29 +93,29 @@ def _read_plan(folder: Path, saved: SavedPlan) -> ReadPlan:
         return ReadPlan(saved, None, error.message)
 
 
-def show_plans(found: Sequence[ReadPlan]) -> WindowPage:
+def show_plans(plans: Sequence[ReadPlan]) -> WindowPage:
     """The listing."""
-    if not found:
+    if not plans:
         lead = ("There is no saved plan in this folder. kafkaform plan --out FILE saves one.",)
         return WindowPage("plans", "Plans", "", (WindowSection("saved", "Saved plans", lead),))
     columns = (
         *("File", "Made", "Create", "Change", "Destroy", "Blocked", "Dangers", "Cautions"),
         *("Drift", "Approval"),
     )
-    table = make_table("Files, the newest first", columns, [_make_row(one) for one in found])
-    bad = [one for one in found if one.plan is None]
+    table = make_table("Files, the newest first", columns, [_make_row(plan) for plan in plans])
+    bad = [plan for plan in plans if plan.plan is None]
     warning = f"{bad[0].fault}." if bad else ""
     section = WindowSection("saved", "Saved plans", warning=warning, tables=(table,))
     return WindowPage("plans", "Plans", "Saved with kafkaform plan --out FILE.", (section,))
 
 
-def _make_row(one: ReadPlan) -> CellRow:
-    plan = one.plan
+def _make_row(file: ReadPlan) -> CellRow:
+    plan = file.plan
     if plan is None:
-        return (Cell(one.saved.name), Cell("cannot be used", style="bad"), *[Cell("")] * 8)
+        return (Cell(file.saved.name), Cell("cannot be used", style="bad"), *[Cell("")] * 8)
     numbers = (
         plan.count(Action.CREATE),
-        sum(one.action is Action.UPDATE and not one.moves for one in plan.effective),
+        sum(file.action is Action.UPDATE and not file.moves for file in plan.effective),
         plan.count(Action.DELETE),
         sum(1 for change in plan.changes if change.blocked),
         _count_findings(plan, Level.DANGER),
@@ -123,7 +123,7 @@ def _make_row(one: ReadPlan) -> CellRow:
         len(plan.drifted),
     )
     return (
-        Cell(one.saved.name, f"plans/{one.saved.id}"),
+        Cell(file.saved.name, f"plans/{file.saved.id}"),
         Cell(render_moment(plan.created)),
         *(Cell(f"{number:,}", style="number") for number in numbers),
         Cell(plan.approval[:12], style="code"),
@@ -137,7 +137,7 @@ def _count_findings(plan: Plan, level: Level) -> int:
 
 def render_saved(sources: Sources, id: str, root: str) -> str | None:
     """The page of a plan for its review."""
-    saved = next((one for one in list_saved(sources.folder) if one.id == id), None)
+    saved = next((plan for plan in list_saved(sources.folder) if plan.id == id), None)
     if saved is None:
         return None
     return render_review(load_plan(sources.folder / saved.name), f"{root}plans")

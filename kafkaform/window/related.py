@@ -35,7 +35,7 @@ class Relation(Struct, frozen=True):
     """An object that another one works with."""
 
     row: Row
-    how: str
+    verb: str
     """In the third person: `reads orders`, or `reads` where the object follows."""
 
 
@@ -62,13 +62,13 @@ class Related(Struct, frozen=True):
 def read_types(state: State | None) -> Types:
     """The resource types of the recorded objects, without those of providers that are not
     installed."""
-    registry, known = Registry(), []
+    registry, providers = Registry(), []
     for name in sorted({identity.provider for identity in state.objects} if state else ()):
         try:
-            known.append(registry.load(name))
+            providers.append(registry.load(name))
         except KafkaformError:
             continue  # the state stays readable without a provider, and so do its objects
-    return collect_types(known)
+    return collect_types(providers)
 
 
 def find_related(state: State, topic: Identity, types: Types) -> Related:
@@ -76,7 +76,7 @@ def find_related(state: State, topic: Identity, types: Types) -> Related:
     acls = collect_acls(state).get(topic.instance, {})
     covering = list_acls(build_recorded_access(acls, EMPTY), "Topic", topic.key)
     allowed = {acl.principal for acl in covering if acl.permission == ALLOW}
-    parts = (
+    sections = (
         row
         for identity, row in state.objects.items()
         if identity.key == topic.key
@@ -87,7 +87,7 @@ def find_related(state: State, topic: Identity, types: Types) -> Related:
     return Related(
         tuple(acls[acl] for acl in covering),
         tuple(_find_quotas(state, topic.instance, allowed)),
-        tuple(parts),
+        tuple(sections),
         tuple(
             sorted(
                 find_users(state, {topic}, types),
@@ -121,11 +121,14 @@ def find_users(state: State, used: Collection[Identity], types: Types) -> Iterat
     partners = _list_partners(state)
     levels: dict[Identity, str] = {}
     for identity, row in state.objects.items():
-        verbs = [f"{use.verb} {one.key}" for one, use in _list_used(row, types, partners, used)]
+        verbs = [
+            f"{use.verb} {used_identity.key}"
+            for used_identity, use in _list_used(row, types, partners, used)
+        ]
         if verbs:
             yield Relation(row, " and ".join(dict.fromkeys(verbs)))
-            for other in _list_owned(state, row, types, partners):
-                levels[other] = identity.key
+            for owned_identity in _list_owned(state, row, types, partners):
+                levels[owned_identity] = identity.key
     for identity, key in levels.items():
         yield Relation(state.objects[identity], f"belongs to {key}")
 
@@ -137,9 +140,9 @@ def _list_owned(
     find_uses = types[row.identity.kind].uses
     # Most objects have none, and a pattern of theirs would be compared with every recorded object.
     if find_uses and any(use.ends_with for use in find_uses(row.attributes)):
-        for other, use in _list_used(row, types, partners, state.objects):
+        for identity, use in _list_used(row, types, partners, state.objects):
             if use.ends_with:
-                yield other
+                yield identity
 
 
 def find_links(state: State, row: Row, types: Types) -> tuple[Relation, ...]:
@@ -153,10 +156,12 @@ def find_links(state: State, row: Row, types: Types) -> tuple[Relation, ...]:
 def _list_covered(state: State, row: Row) -> Iterator[Row]:
     """The recorded topics that an ACL covers."""
     acls = collect_acls(state)[row.identity.instance]
-    access = build_recorded_access({acl: one for acl, one in acls.items() if one is row}, EMPTY)
+    access = build_recorded_access(
+        {acl: acl_row for acl, acl_row in acls.items() if acl_row is row}, EMPTY
+    )
     for identity, topic in sorted(state.objects.items()):
-        own = identity.kind == TOPIC and identity.instance == row.identity.instance
-        if own and list_acls(access, "Topic", identity.key):
+        same_instance = identity.kind == TOPIC and identity.instance == row.identity.instance
+        if same_instance and list_acls(access, "Topic", identity.key):
             yield topic
 
 
@@ -164,14 +169,14 @@ def _list_used(
     row: Row,
     types: Types,
     partners: Mapping[str, Sequence[str]],
-    known: Collection[Identity],
+    identities: Collection[Identity],
 ) -> tuple[tuple[Identity, Use], ...]:
     """Raises KafkaformError for a row that somebody edited."""
     identity = row.identity
     if identity.kind not in types or types[identity.kind].uses is None:
         return ()
     try:
-        return tuple(find_used(identity, row.attributes, types, partners, known))
+        return tuple(find_used(identity, row.attributes, types, partners, identities))
     except KeyError as error:
         raise make_edited_error(identity, error) from None
 
@@ -187,7 +192,7 @@ def _list_partners(state: State) -> Mapping[str, tuple[str, ...]]:
     facts = {}
     for name, scope in scopes.items():
         # Some systems have the id of their Kafka cluster in their own; others can work with any.
-        inner = [one for one in clusters if one != scope and one in scope]
+        inner = [cluster for cluster in clusters if cluster != scope and cluster in scope]
         partner = FrozenMap({KAFKA: inner[-1]}) if inner else EMPTY
         facts[name] = Facts(scope, partners=partner)
-    return {name: tuple(others) for name, others in list_partners(facts).items()}
+    return {name: tuple(partners) for name, partners in list_partners(facts).items()}

@@ -49,16 +49,16 @@ def find_page(sources: Sources, path: str, query: str, root: str) -> str | None:
 
     Raises KafkaformError if it cannot be read.
     """
-    name, slash, one = path.partition("/")
+    name, slash, page_id = path.partition("/")
     if not slash:
         make = PAGES.get(name)
         return render_page(make(sources, _read_query(query)), root) if make else None
-    if not _ID.fullmatch(one):
+    if not _ID.fullmatch(page_id):
         return None
     if document := DOCUMENTS.get(name):
-        return document(sources, one, root)
+        return document(sources, page_id, root)
     item = ITEMS.get(name)
-    page = item(sources, one, _read_query(query)) if item else None
+    page = item(sources, page_id, _read_query(query)) if item else None
     return render_page(page, root) if page else None
 
 

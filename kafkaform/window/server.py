@@ -118,13 +118,13 @@ class _RequestHandler(BaseHTTPRequestHandler):
             return
         gate = self.server.gate
         headers = {name.lower(): value for name, value in self.headers.items()}
-        found = judge_request(gate, self.path, headers, self.headers.get_all("host") or [])
-        if isinstance(found, Entered):
+        request = judge_request(gate, self.path, headers, self.headers.get_all("host") or [])
+        if isinstance(request, Entered):
             self._lead_in()
-        elif isinstance(found, PageRequest):
-            self._send(*self._make_answer(found))
+        elif isinstance(request, PageRequest):
+            self._send(*self._make_answer(request))
         else:
-            self._refuse(found.status, found.message)
+            self._refuse(request.status, request.message)
 
     do_HEAD = do_GET
 
@@ -138,22 +138,22 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: paths of requests are nobody else's business."""
 
-    def _make_answer(self, asked: PageRequest) -> tuple[int, str]:
+    def _make_answer(self, request: PageRequest) -> tuple[int, str]:
         """Status and page."""
         server = self.server
         if not server.making.acquire(timeout=PATIENCE_SECONDS):
             return 503, self._render_fault("the pages before this one take too long")
         try:
-            found = find_page(server.sources, asked.path, asked.query, server.gate.root)
-            if found is None:
+            page = find_page(server.sources, request.path, request.query, server.gate.root)
+            if page is None:
                 return 404, self._render_fault("there is no such page")
-            return 200, found
+            return 200, page
         except KafkaformError as error:
             return 500, self._render_fault(error.message, error.advice)
         except Exception as error:  # noqa: BLE001  # the last line of defence
             server.on_fault(error)
-            told = "The terminal of `kafkaform serve` says what to report."
-            return 500, self._render_fault("kafkaform failed unexpectedly", told)
+            advice = "The terminal of `kafkaform serve` says what to report."
+            return 500, self._render_fault("kafkaform failed unexpectedly", advice)
         finally:
             server.making.release()
 
@@ -165,16 +165,16 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer without a link to anything, because this may be a stranger."""
-        self._send(status, f"<!doctype html>\n<title>{status}</title>\n{message}\n", own=False)
+        self._send(status, f"<!doctype html>\n<title>{status}</title>\n{message}\n", is_page=False)
 
     def _render_fault(self, message: str, advice: str = "") -> str:
         page = make_fault_page("This page cannot be shown", message, advice)
         return render_page(page, self.server.gate.root)
 
-    def _send(self, status: int, page: str, *, own: bool = True) -> None:
+    def _send(self, status: int, page: str, *, is_page: bool = True) -> None:
         body = page.encode("utf-8", "backslashreplace")
         self.send_response(status)
-        self._end_headers(read_policy(page) if own else "default-src 'none'", len(body))
+        self._end_headers(read_policy(page) if is_page else "default-src 'none'", len(body))
         if self.command != "HEAD":
             self.wfile.write(body)
 
@@ -192,10 +192,10 @@ def _read_head(connection: socket.socket) -> bytes | None:
     deadline = time.monotonic() + HEAD_SECONDS
     head = b""
     while b"\r\n\r\n" not in head and b"\n\n" not in head:
-        left = deadline - time.monotonic()
-        if left <= 0 or len(head) > HEAD_BYTES:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or len(head) > HEAD_BYTES:
             return None
-        connection.settimeout(left)
+        connection.settimeout(remaining)
         try:
             piece = connection.recv(HEAD_BYTES)
         except TimeoutError:

@@ -100,7 +100,7 @@ def _show_users(users: Sequence[Relation], path: str, firsts: Mapping[str, int])
         (
             link_object(relation.row.identity),
             Cell(relation.row.identity.kind, style="code"),
-            Cell(relation.how),
+            Cell(relation.verb),
             Cell(relation.row.identity.instance),
             Cell(", ".join(relation.row.owners), style="code"),
         )
@@ -114,7 +114,7 @@ def _show_users(users: Sequence[Relation], path: str, firsts: Mapping[str, int])
 
 def _make_relation_row(relation: Relation) -> CellRow:
     return (
-        Cell(relation.how),
+        Cell(relation.verb),
         link_object(relation.row.identity),
         Cell(relation.row.identity.kind, style="code"),
         Cell(relation.row.identity.instance),

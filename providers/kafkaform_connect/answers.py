@@ -89,9 +89,9 @@ class Plugin(Struct, frozen=True):
 
 def read_server(body: Any) -> tuple[str, str]:
     """Version, and the id of the Kafka cluster (KIP-298); empty if it does not say one."""
-    found = _object(body, "the answer")
-    version = _text(found.get("version"), "version")
-    cluster = found.get("kafka_cluster_id")
+    document = _object(body, "the answer")
+    version = _text(document.get("version"), "version")
+    cluster = document.get("kafka_cluster_id")
     return version, "" if cluster is None else _text(cluster, "kafka_cluster_id")
 
 
@@ -103,33 +103,38 @@ def read_names(body: Any) -> tuple[str, ...]:
 def read_connectors(body: Any) -> tuple[Connector, ...]:
     """The connectors of a listing with `expand=info` and `expand=status` (KIP-465)."""
     items = _object(body, "the listing").items()
-    parts = [(name, _object(item, "a connector")) for name, item in items]
-    return tuple(read_connector(one.get("info"), one.get("status"), name) for name, one in parts)
+    connectors = [(name, _object(item, "a connector")) for name, item in items]
+    return tuple(
+        read_connector(connector.get("info"), connector.get("status"), name)
+        for name, connector in connectors
+    )
 
 
 def read_connector(info: Any, status: Any, name: str) -> Connector:
     """A connector. status: None if there is none yet; name: who was asked for."""
-    found = _object(info, "a connector")
-    if _text(found.get("name"), "name") != name:
+    document = _object(info, "a connector")
+    if _text(document.get("name"), "name") != name:
         raise UnreadableAnswer("it is about another connector than the one that was asked for")
-    config = read_config(found.get("config"))
-    kind = found.get("type")
-    said = None if status is None else _object(status, "status")
+    config = read_config(document.get("config"))
+    kind = document.get("type")
+    status_document = None if status is None else _object(status, "status")
     return Connector(
         name,
         config,
         "unknown" if kind is None else _text(kind, "type"),
-        None if said is None else _read_status(said.get("connector"), "connector"),
-        () if said is None else _read_tasks(said.get("tasks")),
+        None
+        if status_document is None
+        else _read_status(status_document.get("connector"), "connector"),
+        () if status_document is None else _read_tasks(status_document.get("tasks")),
     )
 
 
 def read_config(body: Any) -> Mapping[str, str]:
     """Configs by name. Those that are null are not set."""
-    found = _object(body, "config")
-    if len(found) > MAX_CONFIGS:
+    document = _object(body, "config")
+    if len(document) > MAX_CONFIGS:
         raise UnreadableAnswer(f"a connector has more than {MAX_CONFIGS:,} configs")
-    return {key: _text(value, "a config") for key, value in found.items() if value is not None}
+    return {key: _text(value, "a config") for key, value in document.items() if value is not None}
 
 
 def _read_tasks(body: Any) -> tuple[TaskStatus, ...]:
@@ -139,14 +144,14 @@ def _read_tasks(body: Any) -> tuple[TaskStatus, ...]:
     return tuple(_read_status(task, "a task") for task in tasks)
 
 
-def _read_status(body: Any, what: str) -> TaskStatus:
-    found = _object(body, what)
-    number = found.get("id", -1)
+def _read_status(body: Any, subject: str) -> TaskStatus:
+    document = _object(body, subject)
+    number = document.get("id", -1)
     if not isinstance(number, int) or isinstance(number, bool) or abs(number) > MAX_TASKS:
-        raise UnreadableAnswer(f"the id of {what} is no number of a task")
-    trace, worker = found.get("trace"), found.get("worker_id")
+        raise UnreadableAnswer(f"the id of {subject} is no number of a task")
+    trace, worker = document.get("trace"), document.get("worker_id")
     return TaskStatus(
-        _text(found.get("state"), "state"),
+        _text(document.get("state"), "state"),
         "" if worker is None else _text(worker, "worker_id"),
         trace[:MAX_TRACE] if isinstance(trace, str) else "",
         number,
@@ -172,21 +177,21 @@ def read_definition(body: Any) -> Definition:
 
 def read_validation(body: Any) -> Validation:
     """The answer to a validation (KIP-26)."""
-    found = _object(body, "the answer")
+    document = _object(body, "the answer")
     faults: dict[ConfigFault, None] = {}
     passwords = set()
-    for item in _list(found.get("configs"), "configs"):
-        parts = _object(item, "a config")
-        definition, value = parts.get("definition"), parts.get("value")
+    for item in _list(document.get("configs"), "configs"):
+        config = _object(item, "a config")
+        definition, value = config.get("definition"), config.get("value")
         if isinstance(definition, dict) and definition.get("type") == "PASSWORD":
             passwords.add(_text(definition.get("name"), "name"))
         if value is None:
             continue
-        said = _object(value, "value")
-        key = _text(said.get("name"), "name")
-        for message in _list(said.get("errors") or [], "errors"):
+        value_document = _object(value, "value")
+        key = _text(value_document.get("name"), "name")
+        for message in _list(value_document.get("errors") or [], "errors"):
             faults[ConfigFault(key, _text(message, "an error"))] = None
-    count = found.get("error_count")
+    count = document.get("error_count")
     if not isinstance(count, int) or isinstance(count, bool):
         raise UnreadableAnswer("error_count is no number")
     if count and not faults:
@@ -196,18 +201,18 @@ def read_validation(body: Any) -> Validation:
 
 def read_plugins(body: Any) -> tuple[Plugin, ...]:
     """The plugins of a worker (KIP-769)."""
-    found = []
+    document = []
     for item in _list(body, "the listing"):
-        parts = _object(item, "a plugin")
-        version = parts.get("version")
-        found.append(
+        plugin = _object(item, "a plugin")
+        version = plugin.get("version")
+        document.append(
             Plugin(
-                _text(parts.get("class"), "class"),
-                _text(parts.get("type"), "type"),
+                _text(plugin.get("class"), "class"),
+                _text(plugin.get("type"), "type"),
                 "" if version is None else _text(version, "version"),
             )
         )
-    return tuple(found)
+    return tuple(document)
 
 
 # Kafka 3.7.1, and what vendors make of it: 7.7.1-ccs, 3.7.1.redhat-00003, 2.8.1-ivy.
@@ -229,21 +234,21 @@ def parse_release(version: str) -> tuple[int, int] | None:
     return major, minor
 
 
-def _object(value: Any, what: str) -> dict[str, Any]:
+def _object(value: Any, subject: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UnreadableAnswer(f"{what} is not a JSON object")
+        raise UnreadableAnswer(f"{subject} is not a JSON object")
     return value
 
 
-def _list(value: Any, what: str) -> list[Any]:
+def _list(value: Any, subject: str) -> list[Any]:
     if not isinstance(value, list):
-        raise UnreadableAnswer(f"{what} is not a JSON array")
+        raise UnreadableAnswer(f"{subject} is not a JSON array")
     return value
 
 
-def _text(value: Any, what: str) -> str:
+def _text(value: Any, subject: str) -> str:
     if not isinstance(value, str):
-        raise UnreadableAnswer(f"{what} is not text")
+        raise UnreadableAnswer(f"{subject} is not text")
     if len(value) > MAX_TEXT:
-        raise UnreadableAnswer(f"{what} has more than {MAX_TEXT:,} characters")
+        raise UnreadableAnswer(f"{subject} has more than {MAX_TEXT:,} characters")
     return value

@@ -53,9 +53,9 @@ class WorkersProof:
             )
         self.cluster_id, self.version = cluster, self.version or version
 
-    def _make_stranger(self, what: str) -> OtherSystem:
+    def _make_stranger(self, difference: str) -> OtherSystem:
         return OtherSystem(
-            f"what answers at {self._url} {what}",
+            f"what answers at {self._url} {difference}",
             "Check url: it has to lead to the REST API of one Connect cluster.",
         )
 
@@ -76,14 +76,14 @@ def has_group(
         key, config[NAME], config[_GROUP] = _GROUP, "kafkaform", group_id
     call = rest.validate(sink, config)
     (answer,) = client.ask_all([call])
-    said = parse(call, read_validation, rest.get_body(answer, call))
-    return any(one.key == key and _CONFLICT in one.message for one in said.faults)
+    validation = parse(call, read_validation, rest.get_body(answer, call))
+    return any(fault.key == key and _CONFLICT in fault.message for fault in validation.faults)
 
 
 def _choose_sink(plugins: Iterable[Plugin]) -> str | None:
     """The sink to ask about. Others may log in somewhere while they are validated."""
-    sinks = sorted(one.class_ for one in plugins if one.type == "sink")
-    return next((one for one in sinks if one.endswith(_HARMLESS)), next(iter(sinks), None))
+    sinks = sorted(plugin.class_ for plugin in plugins if plugin.type == "sink")
+    return next((plugin for plugin in sinks if plugin.endswith(_HARMLESS)), next(iter(sinks), None))
 
 
 def make_group_error(url: str, group_id: str) -> ConnectError:

@@ -66,8 +66,8 @@ def _make_address(settings: HttpSettings) -> WorkerAddress:
 
     proof = WorkersProof(settings.urls[0])
 
-    def make_client(given: HttpSettings) -> HttpClient:
-        return HttpClient(given, Proof(rest.SERVER, proof.check))
+    def make_client(http_settings: HttpSettings) -> HttpClient:
+        return HttpClient(http_settings, Proof(rest.SERVER, proof.check))
 
     main = make_client(settings)
     if len(settings.urls) == 1:
@@ -104,9 +104,9 @@ def connect(
         error = make_group_error(url, group_id or "")
         return OtherSystem(error.message, error.advice)
 
-    stranger = prove_group(address.main)
-    if stranger is not None:
-        raise ConnectError(stranger.message, stranger.advice)
+    mismatch = prove_group(address.main)
+    if mismatch is not None:
+        raise ConnectError(mismatch.message, mismatch.advice)
     facts = Facts(
         scope or make_scope(address.proof.cluster_id, group_id),
         nodes=tuple(address.nodes),
@@ -152,7 +152,7 @@ def _greet(address: WorkerAddress, url: str) -> tuple[Plugin, ...]:
 def _make_values(
     proof: WorkersProof, release: tuple[int, int] | None, plugins: tuple[Plugin, ...]
 ) -> FrozenMap:
-    classes = tuple(one.class_ for one in plugins if one.type in ("source", "sink"))
+    classes = tuple(plugin.class_ for plugin in plugins if plugin.type in ("source", "sink"))
     values = freeze({"version": proof.version, "release": release, "plugins": classes})
     assert isinstance(values, FrozenMap)
     return values

@@ -85,7 +85,7 @@ def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
 def _canonicalize_config(config: Mapping[str, Value]) -> FrozenMap:
     """One spelling for equal lists."""
     lists = {
-        key: ",".join(part.strip() for part in value.split(","))
+        key: ",".join(item.strip() for item in value.split(","))
         for key in _LISTS
         if isinstance(value := config.get(key), str)
     }
@@ -95,23 +95,24 @@ def _canonicalize_config(config: Mapping[str, Value]) -> FrozenMap:
 def _target(declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool) -> FrozenMap:
     live = observed.attributes if observed else EMPTY
     foreign = observed.foreign if observed else frozenset()
-    said = _canonicalize_config(declared.get("config") or EMPTY)
-    kept = {
+    declared_config = _canonicalize_config(declared.get("config") or EMPTY)
+    kept_config = {
         key: value
         for key, value in (live.get("config") or EMPTY).items()
-        if said.get(key) is None and (keep or key in said or ("config", key) in foreign)
+        if declared_config.get(key) is None
+        and (keep or key in declared_config or ("config", key) in foreign)
     }
-    given = {key: value for key, value in said.items() if value is not None}
+    set_config = {key: value for key, value in declared_config.items() if value is not None}
     secrets = _select_secrets(declared)
-    there = live.get("secret_keys") or EMPTY
+    live_secrets = live.get("secret_keys") or EMPTY
     named = declared.get("secret_config") or EMPTY
-    left = {key for key in there if keep or key in named}
+    kept_secrets = {key for key in live_secrets if keep or key in named}
     return FrozenMap(
         name=declared["name"],
         **{"class": declared["class"]},
-        config=FrozenMap({**kept, **given}),
+        config=FrozenMap({**kept_config, **set_config}),
         secret_config=secrets or None,
-        secret_keys=FrozenMap(dict.fromkeys(sorted({*left, *secrets}), SET)),
+        secret_keys=FrozenMap(dict.fromkeys(sorted({*kept_secrets, *secrets}), SET)),
         state=declared.get("state") or RUNNING,
         # Nothing is wanted to have failed: what has is restarted.
         failures=EMPTY,
@@ -120,26 +121,26 @@ def _target(declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool
 
 def _select_secrets(attributes: FrozenMap) -> FrozenMap:
     """The references that are given; null leaves a secret to others."""
-    given = attributes.get("secret_config") or EMPTY
-    return FrozenMap({key: ref for key, ref in given.items() if ref is not None})
+    references = attributes.get("secret_config") or EMPTY
+    return FrozenMap({key: ref for key, ref in references.items() if ref is not None})
 
 
 def _select_ours(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
     """The target without what the block keeps but does not set."""
-    said, secrets = declared.get("config") or EMPTY, _select_secrets(declared)
-    config = {k: v for k, v in target["config"].items() if said.get(k) is not None}
+    declared_config, secrets = declared.get("config") or EMPTY, _select_secrets(declared)
+    config = {k: v for k, v in target["config"].items() if declared_config.get(k) is not None}
     keys = {k: v for k, v in target["secret_keys"].items() if k in secrets}
     return target.with_items({"config": FrozenMap(config), "secret_keys": FrozenMap(keys)})
 
 
 def _write_arguments(attributes: FrozenMap) -> FrozenMap:
     """The arguments of a block, with an empty reference for each secret that is set."""
-    there = attributes.get("secret_keys") or EMPTY
+    secret_keys = attributes.get("secret_keys") or EMPTY
     state = attributes.get("state")
     return attributes.without(("secret_keys", "failures")).with_items(
         {
             "state": state if state in STATES else RUNNING,
-            "secret_config": FrozenMap(dict.fromkeys(there, SecretRef("env", ""))) or None,
+            "secret_config": FrozenMap(dict.fromkeys(secret_keys, SecretRef("env", ""))) or None,
         }
     )
 

@@ -96,9 +96,9 @@ def list_aliases(class_: str) -> tuple[str, str, str]:
 
 def finds_plugin(name: str, classes: Iterable[str]) -> bool:
     """True if workers with these plugins find one by this name."""
-    return any(name in list_aliases(one) for one in classes)
+    return any(name in list_aliases(plugin_class) for plugin_class in classes)
 
 
-def is_same_plugin(name: str, other: str) -> bool:
+def is_same_plugin(name: str, other_name: str) -> bool:
     """True for two names that can be those of one plugin."""
-    return name in list_aliases(other) or other in list_aliases(name)
+    return name in list_aliases(other_name) or other_name in list_aliases(name)

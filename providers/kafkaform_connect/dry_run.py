@@ -52,19 +52,23 @@ def examine_steps(
 ) -> list[Verdict]:
     """A verdict for each step that will be refused, whatever comes before it. A connector waits
     for its topics, and without this its dry run would come after their creation."""
-    asked = [step for step in steps if step.request.name in (CREATE.name, CONFIGURE.name)]
-    if not asked:
+    written_steps = [step for step in steps if step.request.name in (CREATE.name, CONFIGURE.name)]
+    if not written_steps:
         return []
     try:
-        live = reader.read_plain(client, [step.identity.key for step in asked])
+        live = reader.read_plain(client, [step.identity.key for step in written_steps])
     except RequestFailed:
         return []
-    known = [
-        step for step in asked if step.request.name == CREATE.name or step.identity.key in live
+    steps_on_live = [
+        step
+        for step in written_steps
+        if step.request.name == CREATE.name or step.identity.key in live
     ]
-    verdicts = _validate(client, known, live, lambda one: bool(_CERTAIN.match(one.message)))
-    found = (_INVALID, _EXPOSED)
-    return [one for one in verdicts if one.fault is not None and one.fault.code in found]
+    verdicts = _validate(
+        client, steps_on_live, live, lambda item: bool(_CERTAIN.match(item.message))
+    )
+    codes = (_INVALID, _EXPOSED)
+    return [item for item in verdicts if item.fault is not None and item.fault.code in codes]
 
 
 def check_steps(
@@ -74,15 +78,16 @@ def check_steps(
     readings = reader.read(client, [step.identity for step in steps])
     hindered = {step.id: _find_hindrance(step, readings[step.identity]) for step in steps}
     free = [step for step in steps if hindered[step.id] is None]
-    found: dict[str, Verdict] = {}
+    verdicts: dict[str, Verdict] = {}
     if free and steps[0].request.name in (CREATE.name, CONFIGURE.name):
         try:
             live = reader.read_plain(client, [step.identity.key for step in free])
         except RequestFailed as failure:
             return [Verdict(step.id, step.evidence, failure.fault) for step in steps]
-        found = {verdict.step: verdict for verdict in _validate(client, free, live)}
+        verdicts = {verdict.step: verdict for verdict in _validate(client, free, live)}
     return [
-        found.get(step.id) or Verdict(step.id, step.evidence, hindered[step.id]) for step in steps
+        verdicts.get(step.id) or Verdict(step.id, step.evidence, hindered[step.id])
+        for step in steps
     ]
 
 
@@ -97,8 +102,10 @@ def _find_hindrance(step: Step, reading: Reading) -> Fault | None:
     creates = step.request.name == CREATE.name
     if isinstance(reading, Absent) is creates:
         return None
-    what, code = ("exists already", "EXISTS") if creates else ("does not exist any more", "GONE")
-    message = f"the connector {name} {what}"
+    hindrance, code = (
+        ("exists already", "EXISTS") if creates else ("does not exist any more", "GONE")
+    )
+    message = f"the connector {name} {hindrance}"
     return Fault(code, message, FaultClass.CONVERGED, advice="plan again")
 
 
@@ -119,15 +126,15 @@ def _validate(
 
 def _compute_config(step: Step, live: Connector | None) -> dict[str, str]:
     """The whole configuration as it will be."""
-    payload, now = step.payload, dict(live.config) if live else {}
+    payload, config = step.payload, dict(live.config) if live else {}
     for key in payload.get("gone") or ():
-        now.pop(key, None)
-    now.update(payload.get("config") or payload.get("put") or {})
+        config.pop(key, None)
+    config.update(payload.get("config") or payload.get("put") or {})
     for key in payload["secrets"]:
-        if key not in now or is_masked(now[key]):
-            now[key] = PLACEHOLDER
-    now.update({CLASS: payload["class"], NAME: payload["name"]})
-    return now
+        if key not in config or is_masked(config[key]):
+            config[key] = PLACEHOLDER
+    config.update({CLASS: payload["class"], NAME: payload["name"]})
+    return config
 
 
 def _judge(
@@ -142,19 +149,21 @@ def _judge(
         return _explain_refusal(fault, step)
     assert isinstance(answer, HttpAnswer)
     try:
-        said = parse(call, read_validation, answer.body)
+        validation = parse(call, read_validation, answer.body)
     except RequestFailed as failure:
         return failure.fault
     exposed = [
         key
         for key in sorted((step.payload.get("config") or step.payload.get("put") or {}).keys())
-        if is_secret(key, config[key], said.passwords)
+        if is_secret(key, config[key], validation.passwords)
     ]
     if exposed:
         return _make_exposed(exposed)
     guessed = PLACEHOLDER in config.values()
     faults = [
-        one for one in said.faults if believe(one) and not (guessed and _LOGIN.search(one.message))
+        invalid
+        for invalid in validation.faults
+        if believe(invalid) and not (guessed and _LOGIN.search(invalid.message))
     ]
     return _make_invalid(step, faults) if faults else None
 
@@ -180,11 +189,12 @@ def _make_invalid(step: Step, faults: Sequence[ConfigFault]) -> Fault:
 def _describe_faults(step: Step, faults: Sequence[ConfigFault]) -> Iterator[str]:
     """Each fault with its place in the block."""
     attributes = {NAME: "name", CLASS: "class"}
-    for one in faults:
-        where = "secret_config" if one.key in step.payload["secrets"] else "config"
-        place = attributes.get(one.key) or f'{where}["{one.key}"]'
-        said = " ".join(mask_secrets(one.message).split()).rstrip(".")
-        yield f"{place}: {said if len(said) <= MAX_MESSAGE else said[:MAX_MESSAGE] + '…'}"
+    for fault in faults:
+        map_name = "secret_config" if fault.key in step.payload["secrets"] else "config"
+        attribute = attributes.get(fault.key) or f'{map_name}["{fault.key}"]'
+        message = " ".join(mask_secrets(fault.message).split()).rstrip(".")
+        cut = message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]}…"
+        yield f"{attribute}: {cut}"
 
 
 def _explain_refusal(fault: Fault, step: Step) -> Fault:

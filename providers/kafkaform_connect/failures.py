@@ -35,12 +35,12 @@ def list_failures(connector: Connector) -> Iterator[str]:
 
 def find_failed(connector: Connector) -> tuple[str, ...]:
     """What has failed: `connector`, `tasks`."""
-    parts: list[str] = []
+    failed: list[str] = []
     if connector.status is not None and connector.status.state == FAILED:
-        parts.append("connector")
+        failed.append("connector")
     if any(task.state == FAILED for task in connector.tasks):
-        parts.append("tasks")
-    return tuple(parts)
+        failed.append("tasks")
+    return tuple(failed)
 
 
 def shorten_trace(trace: str) -> str:

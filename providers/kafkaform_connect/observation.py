@@ -58,11 +58,11 @@ def find_secrets(
 ) -> dict[str, str]:
     """The configs of a connector that are secrets. From now on they are masked in all output."""
     passwords = find_passwords(config, definitions)
-    found = {key: value for key, value in config.items() if is_secret(key, value, passwords)}
-    for value in found.values():
+    secrets = {key: value for key, value in config.items() if is_secret(key, value, passwords)}
+    for value in secrets.values():
         for text in (value, *_LOGIN.findall(value)):
             Secret(text)
-    return found
+    return secrets
 
 
 def observe(instance: str, connector: Connector, definitions: Mapping[str, Definition]) -> Observed:
@@ -74,8 +74,12 @@ def observe(instance: str, connector: Connector, definitions: Mapping[str, Defin
         if key not in secrets and key not in (CLASS, NAME)
     }
     class_ = connector.config.get(CLASS, "")
-    own = definitions.get(class_)
-    defaults = {key: own.defaults[key] for key in config if key in own.defaults} if own else {}
+    definition = definitions.get(class_)
+    defaults = (
+        {key: definition.defaults[key] for key in config if key in definition.defaults}
+        if definition
+        else {}
+    )
     failed = FrozenMap(dict.fromkeys(find_failed(connector), FAILURE))
     state = compute_state(connector)
     attributes = make_attributes(connector.name, class_, config, secrets, state)
@@ -91,7 +95,7 @@ def observe(instance: str, connector: Connector, definitions: Mapping[str, Defin
             [
                 # What a worker, or a service around it, filled in is not somebody's decision.
                 *(("config", k) for k, v in defaults.items() if attributes["config"][k] == v),
-                *(("failures", part) for part in failed),
+                *(("failures", component) for component in failed),
             ]
         ),
     )

@@ -155,11 +155,11 @@ def proves_absence(answer: HttpAnswer | Fault, name: str) -> bool:
     return name in message and _NOT_FOUND.search(message) is not None
 
 
-def make_bad_answer(call: Call, why: str) -> Fault:
+def make_bad_answer(call: Call, cause: str) -> Fault:
     """The fault of an answer that no worker gives."""
     return Fault(
         "BAD_ANSWER",
-        f"the answer is not that of a Connect worker: {why}",
+        f"the answer is not that of a Connect worker: {cause}",
         FaultClass.AMBIGUOUS if not call.reads else FaultClass.NOT_APPLIED,
         f"{call}",
         "check url: it has to lead to the REST API of the workers",

@@ -39,11 +39,11 @@ def send_steps(
         replaced = _replace_configs(client, reader, [good[i] for i in late], secrets)
         for index, (call, answer) in zip(late, replaced, strict=True):
             calls[index], answers[index] = call, answer
-    found = {
+    outcomes = {
         step.id: _make_outcome(step, rest.find_fault(answer, call))
         for step, call, answer in zip(good, calls, answers, strict=True)
     }
-    return [found.get(step.id) or _make_outcome(step, faults[step.id]) for step in steps]
+    return [outcomes.get(step.id) or _make_outcome(step, faults[step.id]) for step in steps]
 
 
 def _find_reference(step: Step, secrets: Secrets) -> Fault | None:
@@ -106,13 +106,13 @@ def _replace_configs(
         live = reader.read_plain(client, names)
     except RequestFailed as failure:
         # Nothing was sent, however the read ended.
-        why = f"the current configuration cannot be read: {failure.fault.message}"
-        fault = replace(failure.fault, message=why, kind=FaultClass.NOT_APPLIED)
+        message = f"the current configuration cannot be read: {failure.fault.message}"
+        fault = replace(failure.fault, message=message, kind=FaultClass.NOT_APPLIED)
         return [(rest.CONNECTORS, fault) for _ in steps]
     calls: list[Call | Fault] = []
     for step in steps:
-        now = dict(live[step.identity.key].config) if step.identity.key in live else None
-        calls.append(_make_put(step, now, secrets))
+        live_config = dict(live[step.identity.key].config) if step.identity.key in live else None
+        calls.append(_make_put(step, live_config, secrets))
     sent = [call for call in calls if isinstance(call, Call)]
     answers = iter(client.ask_all(sent) if sent else [])
     return [
@@ -121,14 +121,14 @@ def _replace_configs(
     ]
 
 
-def _make_put(step: Step, now: Mapping[str, str] | None, secrets: Secrets) -> Call | Fault:
+def _make_put(step: Step, live_config: Mapping[str, str] | None, secrets: Secrets) -> Call | Fault:
     name = step.identity.key
-    if now is None:
+    if live_config is None:
         message = f"the connector {name} does not exist any more"
         return Fault("NOT_FOUND", message, FaultClass.CONVERGED, advice="plan again")
     changes = _list_changes(step.payload, secrets)
-    whole = {key: value for key, value in now.items() if key not in changes}
-    hidden = sorted(key for key, value in whole.items() if is_masked(value))
+    config = {key: value for key, value in live_config.items() if key not in changes}
+    hidden = sorted(key for key, value in config.items() if is_masked(value))
     if hidden:
         return Fault(
             "MASKED",
@@ -136,8 +136,8 @@ def _make_put(step: Step, now: Mapping[str, str] | None, secrets: Secrets) -> Ca
             FaultClass.DEFINITE,
             advice="declare it in secret_config, and change secret_config_version",
         )
-    whole.update({key: value for key, value in changes.items() if value is not None})
-    return rest.put_config(name, whole)
+    config.update({key: value for key, value in changes.items() if value is not None})
+    return rest.put_config(name, config)
 
 
 def _make_outcome(step: Step, fault: Fault | None) -> Outcome:

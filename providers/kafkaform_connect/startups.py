@@ -33,23 +33,25 @@ class Startups:
 
     def note(self, outcomes: Sequence[Outcome]) -> None:
         """Remember when these steps have started something."""
-        now = self._clock.monotonic()
-        self._began.update({one.ticket: now for one in outcomes if one.ticket is not None})
+        moment = self._clock.monotonic()
+        self._began.update(
+            {outcome.ticket: moment for outcome in outcomes if outcome.ticket is not None}
+        )
 
     def ask(
         self, client: WorkersClient, reader: ConnectorReader, tickets: Sequence[str]
     ) -> list[Outcome]:
         """How far each startup is. Those that this session has begun are waited for a little."""
-        found: dict[str, Outcome] = {}
-        left = list(dict.fromkeys(tickets))
-        while left:
-            for ticket, outcome in self._look(client, reader, left).items():
+        outcomes: dict[str, Outcome] = {}
+        waiting = list(dict.fromkeys(tickets))
+        while waiting:
+            for ticket, outcome in self._look(client, reader, waiting).items():
                 if outcome.status is not OutcomeStatus.STARTED or not self._is_young(ticket):
-                    found[ticket] = outcome
-            left = [ticket for ticket in left if ticket not in found]
-            if left:
+                    outcomes[ticket] = outcome
+            waiting = [ticket for ticket in waiting if ticket not in outcomes]
+            if waiting:
                 self._clock.sleep(POLL_SECONDS)
-        return [found[ticket] for ticket in tickets]
+        return [outcomes[ticket] for ticket in tickets]
 
     def _is_young(self, ticket: str) -> bool:
         return self._get_age(ticket) < WAIT_SECONDS
@@ -80,16 +82,16 @@ class Startups:
             # The leader has written it down, and this worker has not read that yet.
             return Outcome(ticket, OutcomeStatus.STARTED)
         if answer is None:
-            gone = f"the connector {read_ticket(ticket)} does not exist any more"
-            return _fail(ticket, "NOT_FOUND", gone, "plan again")
+            message = f"the connector {read_ticket(ticket)} does not exist any more"
+            return _fail(ticket, "NOT_FOUND", message, "plan again")
         note = describe_progress(answer)
         if young:
             return Outcome(ticket, OutcomeStatus.STARTED, note=note)
         failures = tuple(list_failures(answer))
         if failures:
-            why = "; ".join(failures[:3]) + (" …" if len(failures) > 3 else "")
+            causes = "; ".join(failures[:3]) + (" …" if len(failures) > 3 else "")
             advice = "correct the cause, and apply again: that restarts what has failed"
-            return _fail(ticket, "STARTUP_FAILED", why, advice)
+            return _fail(ticket, "STARTUP_FAILED", causes, advice)
         if _has_arrived(answer, self._get_age(ticket)):
             return Outcome(ticket, OutcomeStatus.APPLIED, note=note)
         return Outcome(ticket, OutcomeStatus.STARTED, note=note)

@@ -17,8 +17,8 @@ MAX_ITEMS = 100
 after the other; the outcomes of a batch become durable together."""
 
 
-def _make_request(name: str, part: int, phase: int) -> Request:
-    return Request(name, part, phase, max_items=MAX_ITEMS, max_weight=MAX_ITEMS)
+def _make_request(name: str, part_number: int, phase: int) -> Request:
+    return Request(name, part_number, phase, max_items=MAX_ITEMS, max_weight=MAX_ITEMS)
 
 
 CREATE = _make_request("CreateConnectors", 1, 10)
@@ -62,17 +62,17 @@ def _update(change: Change) -> tuple[Step, ...]:
     if failed and after.get("state") == "stopped":
         # A stopped connector has no tasks that could have failed.
         state, failed = (*state, *failed), ()
-    wanted: list[Callable[[int], Step | None]] = []
+    makers: list[Callable[[int], Step | None]] = []
     move = FrozenMap(state=after.get("state"))
     if state and halts:
-        wanted.append(lambda n: _make_step(change, n, HALT, move, state))
-    wanted.append(lambda n: _configure(change, n))
+        makers.append(lambda n: _make_step(change, n, HALT, move, state))
+    makers.append(lambda n: _configure(change, n))
     if state and not halts:
-        wanted.append(lambda n: _make_step(change, n, RESUME, move, state))
+        makers.append(lambda n: _make_step(change, n, RESUME, move, state))
     if failed:
-        wanted.append(lambda n: _make_step(change, n, RESTART, move, failed))
+        makers.append(lambda n: _make_step(change, n, RESTART, move, failed))
     steps: list[Step] = []
-    for make in wanted:
+    for make in makers:
         if (step := make(len(steps) + 1)) is not None:
             steps.append(step)
     return tuple(steps)
@@ -83,13 +83,13 @@ def _configure(change: Change, number: int) -> Step | None:
     before, after = change.before or EMPTY, change.after or EMPTY
     paths = _select_paths(change, "class", "config", "secret_keys")
     config, references = after.get("config") or EMPTY, after.get("secret_config") or EMPTY
-    kept = after.get("secret_keys") or EMPTY
+    secret_keys = after.get("secret_keys") or EMPTY
     put = {path[1]: config[path[1]] for path in paths if path[0] == "config" and path[1] in config}
-    gone = [
+    removed = [
         path[1]
         for path in paths
-        if (path[0] == "config" and path[1] not in config and path[1] not in kept)
-        or (path[0] == "secret_keys" and path[1] not in kept and path[1] not in config)
+        if (path[0] == "config" and path[1] not in config and path[1] not in secret_keys)
+        or (path[0] == "secret_keys" and path[1] not in secret_keys and path[1] not in config)
     ]
     new = {path[1] for path in paths if path[0] == "secret_keys"}
     secrets = {k: r for k, r in references.items() if k in new or _sends_secrets(change)}
@@ -98,7 +98,7 @@ def _configure(change: Change, number: int) -> Step | None:
     payload: dict[str, Value] = {
         "class": after["class"],
         "put": FrozenMap(put),
-        "gone": tuple(sorted(set(gone))),
+        "gone": tuple(sorted(set(removed))),
         "secrets": FrozenMap(secrets),
         "state": after.get("state"),
         "was": before.get("class"),

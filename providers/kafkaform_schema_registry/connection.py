@@ -36,8 +36,8 @@ def open_session(instance: str, config: FrozenMap, secrets: Secrets) -> Registry
 
 def make_facts(config: FrozenMap, product: Product, url: str, settings: HttpSettings) -> Facts:
     """The facts of a session. url: the first address."""
-    place = name_place(url)
-    path = place.partition("/")[2]
+    node = name_place(url)
+    path = node.partition("/")[2]
     # One of Confluent's registries has several sets of subjects, under /contexts/NAME.
     named = f"{product.id}/{path}" if product.id and path else product.id
     login = settings.auth
@@ -48,8 +48,8 @@ def make_facts(config: FrozenMap, product: Product, url: str, settings: HttpSett
         }
     )
     return Facts(
-        named or config.get("registry_id") or place,
-        nodes=(place,),
+        named or config.get("registry_id") or node,
+        nodes=(node,),
         principal=login.username if isinstance(login, BasicLogin) else None,
         values=values,
         profile=product.profile,
@@ -75,10 +75,11 @@ def _check_id(url: str, product: Product, expected: str | None) -> None:
 
 def _make_check(url: str, expected: str) -> Callable[[HttpAnswer], None]:
     def check(answer: HttpAnswer) -> None:
-        found = read_registry_id(answer.body)
-        if found != expected:
+        registry_id = read_registry_id(answer.body)
+        if registry_id != expected:
+            name = registry_id or "without an id"
             raise OtherSystem(
-                f"{url} is the registry {found or 'without an id'} now, and was {expected} before",
+                f"{url} is the registry {name} now, and was {expected} before",
                 "Find out what leads to two registries there, then run the same command again.",
             )
 

@@ -93,15 +93,15 @@ def _read_levels(
     """Subject -> the level that its new version is checked at, None if it cannot be read, and
     whether the plan sets it. Levels of a plan are set before its schemas are registered."""
     calls = [read_setting("config", item.subject) for item in versions_to_judge]
-    whole = read_setting("config", None)
-    *answers, last = context.client.ask_all([*calls, whole])
-    live = _take_level(read_level(whole, last))
+    global_call = read_setting("config", None)
+    *answers, last = context.client.ask_all([*calls, global_call])
+    live = _take_level(read_level(global_call, last))
     levels: dict[str, tuple[str | None, bool]] = {}
     for item, call, answer in zip(versions_to_judge, calls, answers, strict=True):
-        own = _take_level(read_level(call, answer))
-        if own == "NONE" and not context.facts.values.get("subject_none", True):
-            own = INHERITED
-        level = item.level or own
+        subject_level = _take_level(read_level(call, answer))
+        if subject_level == "NONE" and not context.facts.values.get("subject_none", True):
+            subject_level = INHERITED
+        level = item.level or subject_level
         if level == INHERITED:
             levels[item.subject] = (
                 item.registry_level or live,

@@ -116,9 +116,9 @@ def _make_refusal(url: str, answer: HttpAnswer, call: Call) -> ConnectError:
 
 def name_place(url: str) -> str:
     """Host, port and path of an address: what identifies a registry that has no id."""
-    place = urlsplit(url)
-    port = place.port or (443 if place.scheme == "https" else 80)
-    return f"{(place.hostname or '').lower()}:{port}{place.path.rstrip('/')}"
+    address = urlsplit(url)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    return f"{(address.hostname or '').lower()}:{port}{address.path.rstrip('/')}"
 
 
 PROOF_CALL: Call = IDENTIFY

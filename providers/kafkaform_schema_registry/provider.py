@@ -21,7 +21,7 @@ from .kinds import global_config, schema, subject_config
 from .words import WORDS
 
 TYPES: Mapping[str, ResourceType] = {
-    one.name: one for one in (schema.TYPE, subject_config.TYPE, global_config.TYPE)
+    type_.name: type_ for type_ in (schema.TYPE, subject_config.TYPE, global_config.TYPE)
 }
 
 

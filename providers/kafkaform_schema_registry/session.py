@@ -90,13 +90,13 @@ class RegistrySession:
         return ()
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
-        found = sends.send_steps(self._context, batch.request.name, batch.steps, dry=True)
-        return [Verdict(step.id, step.evidence, found[step.id]) for step in batch.steps]
+        findings = sends.send_steps(self._context, batch.request.name, batch.steps, dry=True)
+        return [Verdict(step.id, step.evidence, findings[step.id]) for step in batch.steps]
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         """No payload of this provider contains a secret."""
-        found = sends.send_steps(self._context, batch.request.name, batch.steps, dry=False)
-        return [_make_outcome(step, found[step.id]) for step in batch.steps]
+        outcomes = sends.send_steps(self._context, batch.request.name, batch.steps, dry=False)
+        return [_make_outcome(step, outcomes[step.id]) for step in batch.steps]
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
         """Nothing takes long here, so nobody has a ticket of this provider."""

@@ -26,14 +26,14 @@ def find_end(file: BinaryIO, last: int, line: Callable[[int, int], Line]) -> int
     """
     before, spans = _find_last_append(file, last, line)
     for span in spans:
-        found = line(*span)
-        if not _is_whole(found):
+        content = line(*span)
+        if not _is_whole(content):
             return span[0]
-        if not _is_successor(before, found):
+        if not _is_successor(before, content):
             # Both records are whole and do not follow each other. No power loss does that, so the
             # readers of the chain have to see it.
             return last
-        before = found
+        before = content
     return last
 
 
@@ -42,9 +42,9 @@ def find_line_end(file: BinaryIO, before: int) -> int:
     while before > 0:
         start = max(0, before - CHUNK)
         file.seek(start)
-        found = file.read(before - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        newline = file.read(before - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
         before = start
     return 0
 
@@ -57,10 +57,10 @@ def _find_last_append(
     time: bytes | None = None
     while end:
         span = (find_line_end(file, end - 1), end - 1)
-        found = line(*span)
-        written = _get_time(found)
+        content = line(*span)
+        written = _get_time(content)
         if None not in (time, written) and written != time:
-            return found, spans[::-1]
+            return content, spans[::-1]
         time = time or written
         spans.append(span)
         end = span[0]
@@ -81,5 +81,5 @@ def _is_whole(line: Line) -> bool:
 def _is_successor(before: Line | None, line: Line) -> bool:
     """True if this record names the one before it."""
     members = match_last_members(line)
-    known = match_last_members(before) if before is not None else None
-    return members is None or known is None or known["hash"] == members["prev"]
+    previous = match_last_members(before) if before is not None else None
+    return members is None or previous is None or previous["hash"] == members["prev"]

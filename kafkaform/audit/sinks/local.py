@@ -168,11 +168,11 @@ class LocalSink(Struct):
         with self._open_alone(create=claim.file is None) as descriptor:
             # Compared under the lock of the log itself: two runs whose state lock failed them must
             # not both append after the same line, or the chain forks.
-            found = os.fstat(descriptor)
-            if claim.file not in (None, _get_id(found)) or found.st_size != claim.offset:
+            status = os.fstat(descriptor)
+            if claim.file not in (None, _get_id(status)) or status.st_size != claim.offset:
                 raise make_overtaken_error(self.location)
             _write(descriptor, data)
-        self._claimed = _Claim(_get_id(found), claim.offset + len(data))
+        self._claimed = _Claim(_get_id(status), claim.offset + len(data))
         if not self._named:
             _sync_folder(self.path.parent)
             self._named = True
@@ -334,25 +334,25 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _write(descriptor: int, data: bytes) -> None:
     """Write and make durable."""
-    rest = memoryview(data)
-    while rest:
+    remaining = memoryview(data)
+    while remaining:
         # A write to a file can be short where the disk gets full or a signal arrives.
-        rest = rest[os.write(descriptor, rest) :]
+        remaining = remaining[os.write(descriptor, remaining) :]
     os.fsync(descriptor)
 
 
 def _cut_end(descriptor: int, length: int) -> None:
     """Cut so many bytes off the end, and make that durable."""
-    found = os.fstat(descriptor)
+    status = os.fstat(descriptor)
     # What is no record may be the text of another file that has this name, too. It is not ours.
-    if found.st_nlink > 1:
+    if status.st_nlink > 1:
         raise OSError(errno.EMLINK, "the file has another name (a hard link)")
-    os.ftruncate(descriptor, found.st_size - length)
+    os.ftruncate(descriptor, status.st_size - length)
     os.fsync(descriptor)
 
 
-def _get_id(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _get_id(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _sync_folder(folder: Path) -> None:

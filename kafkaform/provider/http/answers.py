@@ -21,7 +21,7 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 class QuickResponse(HTTPResponse):
     """One answer; `http.client` reads its body."""
 
-    said: dict[str, str]
+    fields: dict[str, str]
     """Its headers, names in lower case."""
 
     def begin(self) -> None:
@@ -38,14 +38,14 @@ class QuickResponse(HTTPResponse):
         self.code = self.status = status
         self.reason = reason.strip()
         self.version = 10 if version == "HTTP/1.0" else 11
-        self.said = read_headers(self.fp)
+        self.fields = read_headers(self.fp)
         self._find_end()
 
     def _find_end(self) -> None:
         """How the body ends: with the last chunk, after a number of bytes, or with the
         connection."""
-        coding = self.said.get("transfer-encoding", "identity").lower()
-        length = self.said.get("content-length")
+        coding = self.fields.get("transfer-encoding", "identity").lower()
+        length = self.fields.get("content-length")
         self.chunked = coding == "chunked"
         self.chunk_left = None
         if coding not in ("chunked", "identity"):
@@ -55,7 +55,7 @@ class QuickResponse(HTTPResponse):
         self.length = None if self.chunked or length is None else int(length)
         if self.status in (_NO_CONTENT, _NOT_MODIFIED):
             self.length = 0
-        wish = self.said.get("connection", "").lower()
+        wish = self.fields.get("connection", "").lower()
         stays = "keep-alive" in wish if self.version == 10 else "close" not in wish
         ends = self.chunked or self.length is not None
         # Two readers could find two ends of a body that has both, so nothing may follow it.
@@ -66,20 +66,20 @@ class QuickResponse(HTTPResponse):
 def read_headers(stream: BinaryIO) -> dict[str, str]:
     """The headers up to the empty line, names in lower case. Raises HTTPException for what two
     readers could understand differently."""
-    said: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for _ in range(MAX_HEADERS + 1):
         line = stream.readline(MAX_LINE + 1)
         if len(line) > MAX_LINE:
             raise LineTooLong("header line")
         if line in (b"\r\n", b"\n"):
-            return said
+            return headers
         name, colon, value = line.partition(b":")
         if not line.endswith(b"\n") or not colon or not _NAME.fullmatch(name):
             raise HTTPException("a line in the head of the answer is no header")
         key, text = name.decode("ascii").lower(), value.strip().decode("latin-1")
-        if said.get(key, text) != text:
+        if headers.get(key, text) != text:
             if key == "content-length":
                 raise HTTPException("the answer has two lengths")
-            text = f"{said[key]}, {text}"
-        said[key] = text
+            text = f"{headers[key]}, {text}"
+        headers[key] = text
     raise HTTPException(f"the answer has more than {MAX_HEADERS} headers")

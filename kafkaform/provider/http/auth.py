@@ -24,8 +24,8 @@ def open_login(auth: Auth | None) -> MakeHeader:
         return lambda: None
     if isinstance(auth, BasicLogin):
         # RFC 7617 §2.1: UTF-8, which every server must expect that says so, and most expect anyway.
-        pair = f"{auth.username}:{auth.password.reveal()}".encode()
-        basic = Secret("Basic " + b64encode(pair).decode())
+        credentials = f"{auth.username}:{auth.password.reveal()}".encode()
+        basic = Secret("Basic " + b64encode(credentials).decode())
         return lambda: basic
     if isinstance(auth, BearerToken):
         bearer = Secret("Bearer " + auth.token.reveal())

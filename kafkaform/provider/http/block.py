@@ -66,23 +66,23 @@ _Fault = tuple[str, str, str]
 """The attribute to blame, what is wrong, what to do."""
 
 
-def list_urls(given: Mapping[str, Any]) -> tuple[str, ...]:
+def list_urls(config_values: Mapping[str, Any]) -> tuple[str, ...]:
     """The addresses of a block, without blanks and final slashes."""
-    parts = str(given.get("url") or "").split(",")
-    return tuple(filter(None, (part.strip().rstrip("/") for part in parts)))
+    urls = str(config_values.get("url") or "").split(",")
+    return tuple(filter(None, (url.strip().rstrip("/") for url in urls)))
 
 
-def find_faults(given: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
+def find_faults(config_values: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     """The faults of these attributes that a schema cannot express, each with the attribute to
-    blame. given: the values of a block, with secrets or references to them. No secret is
+    blame. config_values: the values of a block, with secrets or references to them. No secret is
     repeated."""
     return tuple(
         (name, Diagnostic(Severity.ERROR, summary, advice=advice))
         for name, summary, advice in (
-            *_check_urls(given),
-            *_check_login(given),
-            *_check_tls(given),
-            *_check_limits(given),
+            *_check_urls(config_values),
+            *_check_login(config_values),
+            *_check_tls(config_values),
+            *_check_limits(config_values),
         )
     )
 
@@ -91,7 +91,10 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
     """The settings that a block means. secrets: str(SecretRef) -> the secret. Raises
     ConfigurationError with all faults."""
     references = {n: value for n, value in config.items() if isinstance(value, SecretRef)}
-    given: dict[str, Any] = {**config, **{n: secrets.get(str(r)) for n, r in references.items()}}
+    config_values: dict[str, Any] = {
+        **config,
+        **{n: secrets.get(str(r)) for n, r in references.items()},
+    }
     faults = [
         Diagnostic(
             Severity.ERROR,
@@ -101,36 +104,38 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         for name, reference in references.items()
         if str(reference) not in secrets
     ]
-    faults = faults or [fault for _, fault in find_faults(given)]
+    faults = faults or [fault for _, fault in find_faults(config_values)]
     if faults:
         raise _make_refusal(instance, faults)
-    key = given.get("client_key") or None
-    ca = given.get("ca_cert") or None
+    key = config_values.get("client_key") or None
+    ca = config_values.get("ca_cert") or None
     return HttpSettings(
-        list_urls(given),
-        timeout=parse_seconds(given.get("operation_timeout")) or TIMEOUT,
-        concurrency=given.get("concurrency") or CONCURRENCY,
+        list_urls(config_values),
+        timeout=parse_seconds(config_values.get("operation_timeout")) or TIMEOUT,
+        concurrency=config_values.get("concurrency") or CONCURRENCY,
         ca=ca,
-        certificate=given.get("client_cert") or None,
+        certificate=config_values.get("client_cert") or None,
         # PEM text of a key is always a secret, also in an attribute that is not one.
         key=Secret(key) if isinstance(key, str) and is_pem(key) else key,
-        passphrase=_to_secret(given.get("client_key_passphrase")),
-        auth=_read_auth(given, ca),
+        passphrase=_to_secret(config_values.get("client_key_passphrase")),
+        auth=_read_auth(config_values, ca),
     )
 
 
-def _read_auth(given: Mapping[str, Any], ca: str | None) -> Auth | None:
-    if given.get("username"):
-        return BasicLogin(given["username"], _to_secret(given.get("password")) or Secret(""))
-    token = _to_secret(given.get("token"))
+def _read_auth(config_values: Mapping[str, Any], ca: str | None) -> Auth | None:
+    if config_values.get("username"):
+        return BasicLogin(
+            config_values["username"], _to_secret(config_values.get("password")) or Secret("")
+        )
+    token = _to_secret(config_values.get("token"))
     if token is not None:
         return BearerToken(token)
-    if given.get("oauth_token_url"):
+    if config_values.get("oauth_token_url"):
         return TokenEndpoint(
-            given["oauth_token_url"],
-            given["oauth_client_id"],
-            _to_secret(given["oauth_client_secret"]) or Secret(""),
-            tuple(given.get("oauth_scopes") or ()),
+            config_values["oauth_token_url"],
+            config_values["oauth_client_id"],
+            _to_secret(config_values["oauth_client_secret"]) or Secret(""),
+            tuple(config_values.get("oauth_scopes") or ()),
             ca,
         )
     return None
@@ -140,12 +145,12 @@ def _to_secret(value: str | Secret | None) -> Secret | None:
     return (Secret(value) if isinstance(value, str) else value) or None
 
 
-def _check_urls(given: Mapping[str, Any]) -> Iterator[_Fault]:
-    urls = list_urls(given)
-    if not urls and given.get("url") is not None:
+def _check_urls(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
+    urls = list_urls(config_values)
+    if not urls and config_values.get("url") is not None:
         yield "url", "url is empty", "write an address such as https://HOST:PORT"
     for url in urls:
-        cause = _find_url_fault(url, bool(_list_logins(given)))
+        cause = _find_url_fault(url, bool(_list_logins(config_values)))
         if cause:
             yield "url", *cause
 
@@ -154,15 +159,15 @@ def _find_url_fault(url: str, login: bool) -> tuple[str, str] | None:
     from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
 
     try:
-        place = urlsplit(url)
-        host, _ = place.hostname, place.port
+        address = urlsplit(url)
+        host, _ = address.hostname, address.port
     except ValueError:
         host = None
     if not host or not url.isascii() or any(c <= " " for c in url):
         return f"{_strip_login(url)!r} in url is not an address", "write https://HOST:PORT"
-    if place.username is not None or place.password is not None:
+    if address.username is not None or address.password is not None:
         return "url contains a login", "remove it, and set username and password"
-    if place.scheme not in ("http", "https") or place.query or place.fragment:
+    if address.scheme not in ("http", "https") or address.query or address.fragment:
         return f"{url!r} in url is not an address", "write https://HOST:PORT, without ? and #"
     if login and not is_safe_url(url):
         return (
@@ -174,8 +179,8 @@ def _find_url_fault(url: str, login: bool) -> tuple[str, str] | None:
 
 def _strip_login(url: str) -> str:
     """The URL as far as it can be shown."""
-    scheme, slashes, rest = url.partition("//")
-    return f"{scheme}{slashes}{rest.rpartition('@')[2]}"
+    scheme, slashes, location = url.partition("//")
+    return f"{scheme}{slashes}{location.rpartition('@')[2]}"
 
 
 _LOGINS = {
@@ -191,13 +196,17 @@ _LOGINS = {
 """Attribute that chooses a login -> the attributes that belong to it."""
 
 
-def _list_logins(given: Mapping[str, Any]) -> Sequence[str]:
+def _list_logins(config_values: Mapping[str, Any]) -> Sequence[str]:
     """The logins of which a block has an attribute."""
-    return [name for name, parts in _LOGINS.items() if any(given.get(part) for part in parts)]
+    return [
+        name
+        for name, arguments in _LOGINS.items()
+        if any(config_values.get(argument) for argument in arguments)
+    ]
 
 
-def _check_login(given: Mapping[str, Any]) -> Iterator[_Fault]:
-    logins = _list_logins(given)
+def _check_login(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
+    logins = _list_logins(config_values)
     if len(logins) > 1:
         yield (
             logins[1],
@@ -206,11 +215,17 @@ def _check_login(given: Mapping[str, Any]) -> Iterator[_Fault]:
         )
         return
     for name in logins:
-        for part in _LOGINS[name]:
-            if part != "oauth_scopes" and not given.get(part):
-                advice = f"set {part}, or remove {', '.join(_LOGINS[name])}"
-                yield name, f"{name} needs {part}" if part != name else f"{part} is missing", advice
-    user, token, url = (given.get(name) for name in ("username", "token", "oauth_token_url"))
+        for argument in _LOGINS[name]:
+            if argument != "oauth_scopes" and not config_values.get(argument):
+                advice = f"set {argument}, or remove {', '.join(_LOGINS[name])}"
+                yield (
+                    name,
+                    f"{name} needs {argument}" if argument != name else f"{argument} is missing",
+                    advice,
+                )
+    user, token, url = (
+        config_values.get(name) for name in ("username", "token", "oauth_token_url")
+    )
     if isinstance(user, str) and (":" in user or any(c < " " for c in user)):
         yield (
             "username",
@@ -231,12 +246,12 @@ def _check_login(given: Mapping[str, Any]) -> Iterator[_Fault]:
         )
 
 
-def _check_tls(given: Mapping[str, Any]) -> Iterator[_Fault]:
-    if bool(given.get("client_key")) != bool(given.get("client_cert")):
-        name = "client_cert" if given.get("client_cert") else "client_key"
+def _check_tls(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
+    if bool(config_values.get("client_key")) != bool(config_values.get("client_cert")):
+        name = "client_cert" if config_values.get("client_cert") else "client_key"
         yield name, "client_cert and client_key belong together", "give both, or neither"
-    plain = [url for url in list_urls(given) if not url.startswith("https:")]
-    if plain and given.get("client_cert"):
+    plain = [url for url in list_urls(config_values) if not url.startswith("https:")]
+    if plain and config_values.get("client_cert"):
         yield (
             "client_cert",
             f"client_cert has no effect with {plain[0]}",
@@ -244,18 +259,18 @@ def _check_tls(given: Mapping[str, Any]) -> Iterator[_Fault]:
         )
 
 
-def _check_limits(given: Mapping[str, Any]) -> Iterator[_Fault]:
-    timeout, many = given.get("operation_timeout"), given.get("concurrency")
+def _check_limits(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
+    timeout, concurrency = config_values.get("operation_timeout"), config_values.get("concurrency")
     if timeout is not None and parse_seconds(timeout) is None:
         yield (
             "operation_timeout",
             f"operation_timeout {str(timeout)[:40]!r} is not a duration over 0 and up to an hour",
             'write seconds, or text such as "30s"',
         )
-    if many is not None and not 1 <= many <= MAX_CONCURRENCY:
+    if concurrency is not None and not 1 <= concurrency <= MAX_CONCURRENCY:
         yield (
             "concurrency",
-            f"concurrency {many} is not between 1 and {MAX_CONCURRENCY}",
+            f"concurrency {concurrency} is not between 1 and {MAX_CONCURRENCY}",
             f"write a number from 1 to {MAX_CONCURRENCY}",
         )
 

@@ -170,7 +170,7 @@ def find_form_fault(attribute: str, value: str) -> CertificateFault | None:
             data = read_named_file(value, _LARGEST)
         except OSError as error:
             return _make_unread_fault(attribute, value, error)
-    what, contains = _BLOCKS[attribute]
+    expected, contains = _BLOCKS[attribute]
     name = render_name(attribute, value)
     form = next((form for form in _FORMS if form.fits(data)), None)
     if form is not None and (form.spoils or not contains(data)):
@@ -178,9 +178,13 @@ def find_form_fault(attribute: str, value: str) -> CertificateFault | None:
         return CertificateFault(f"{name} {form.text}", advice, attribute, form.text)
     if contains(data):
         return None
-    other = next((name for name, is_in in _BLOCKS.values() if name != what and is_in(data)), "")
-    text = f"contains a {other} and no {what}" if other else f"is not a {what} in PEM form"
-    advice = f"name the file of the {what}, which begins with -----BEGIN"
+    actual = next(
+        (name for name, is_in in _BLOCKS.values() if name != expected and is_in(data)), ""
+    )
+    text = (
+        f"contains a {actual} and no {expected}" if actual else f"is not a {expected} in PEM form"
+    )
+    advice = f"name the file of the {expected}, which begins with -----BEGIN"
     return CertificateFault(f"{name} {text}", advice, attribute, text)
 
 

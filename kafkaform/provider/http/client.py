@@ -125,24 +125,24 @@ class HttpClient:
             return [self._answer_or_fault(call) for call in calls]
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # as above
 
-        left, found = iter(enumerate(calls)), dict[int, HttpAnswer | Fault]()
+        queue, answers = iter(enumerate(calls)), dict[int, HttpAnswer | Fault]()
 
         def work() -> None:
             # One iterator for all threads: each call is taken by one of them.
-            for number, call in left:
-                found[number] = self._answer_or_fault(call)
+            for number, call in queue:
+                answers[number] = self._answer_or_fault(call)
 
-        many = min(len(calls), self._settings.concurrency)
-        with ThreadPoolExecutor(many) as pool:
+        threads = min(len(calls), self._settings.concurrency)
+        with ThreadPoolExecutor(threads) as pool:
             try:
                 # Each thread knows the secrets of this run, and masks them.
-                working = [pool.submit(copy_context().run, work) for _ in range(many)]
-                for one in working:
-                    one.result()
+                working = [pool.submit(copy_context().run, work) for _ in range(threads)]
+                for worker in working:
+                    worker.result()
             finally:
                 # After a fault or Ctrl-C nobody takes another one.
-                deque(left, maxlen=0)
-        return [found[number] for number in range(len(calls))]
+                deque(queue, maxlen=0)
+        return [answers[number] for number in range(len(calls))]
 
     def prove(self) -> None:
         """Ask for the proof on every idle connection that still stands. Raises OtherSystem."""
@@ -269,8 +269,8 @@ class HttpClient:
 def _wait_as_asked(answer: HttpAnswer, deadline: float) -> bool:
     """Wait as long as a server asks for that has too much to do (429, 503); False without waiting
     for every other answer, and if the time of the call is over before."""
-    asked = read_retry_after(answer) if answer.status in (429, 503) else None
-    if asked is None or monotonic() + (seconds := max(asked, LEAST_PAUSE)) >= deadline:
+    retry_after = read_retry_after(answer) if answer.status in (429, 503) else None
+    if retry_after is None or monotonic() + (seconds := max(retry_after, LEAST_PAUSE)) >= deadline:
         return False
     sleep(seconds)
     return True

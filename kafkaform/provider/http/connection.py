@@ -60,16 +60,16 @@ class ServerConnection:
         *,
         certified: bool = False,
     ) -> None:
-        place = urlsplit(url)
+        address = urlsplit(url)
         self._url = url
-        self._base = place.path.rstrip("/")
+        self._base = address.path.rstrip("/")
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._certified = certified
         self._deadline = 0.0
         self.proven = 0.0
         """When the system proved itself with the last call (of `monotonic`), 0 after any other."""
-        self._place = place.hostname or "", place.port, context, timeout
+        self._place = address.hostname or "", address.port, context, timeout
         self._connection: HTTPConnection | None = None
 
     @property
@@ -98,19 +98,19 @@ class ServerConnection:
     def send(self, call: Call, headers: Mapping[str, str]) -> HttpAnswer:
         """Send a call once, on the connection that stands. Raises AnswerLost."""
         self.proven = 0.0
-        where = f"{self._url}, {call}"
+        request_line = f"{self._url}, {call}"
         try:
             return self._exchange(call, {**_CONSTANT, **headers})
         except NotJson as error:
             self.close()
             cause = f"the answer cannot be read: {error}"
-            raise AnswerLost(cause, _UNREADABLE, where) from None
+            raise AnswerLost(cause, _UNREADABLE, request_line) from None
         except FAILURES as error:
             self.close()
             failure = self._explain(error)
-            lost = AnswerLost(failure.cause, failure.advice, where)
-            lost.timed_out = isinstance(error, TimeoutError)
-            raise lost from None
+            fault = AnswerLost(failure.cause, failure.advice, request_line)
+            fault.timed_out = isinstance(error, TimeoutError)
+            raise fault from None
         except BaseException:
             # Somebody interrupts: what is left of this answer must not become that of the next
             # call.
@@ -140,12 +140,12 @@ class ServerConnection:
         connection.request(call.method, self._base + call.target, body, headers)
         response = connection.getresponse()
         assert isinstance(response, QuickResponse)  # as `_open_answer` makes it
-        said = response.said
+        answer_headers = response.fields
         succeeded = 200 <= response.status < 300
         data = self._read_body(response, self._max_bytes if succeeded else MAX_ERROR_BYTES)
         if data is None and succeeded:
             raise NotJson(f"it has more than {self._max_bytes} bytes")
-        if succeeded and said.get("content-encoding", "identity") != "identity":
+        if succeeded and answer_headers.get("content-encoding", "identity") != "identity":
             raise NotJson("it is compressed, and nobody asked for that")
         try:
             value = parse_json(data) if data else None
@@ -153,7 +153,7 @@ class ServerConnection:
             if succeeded:
                 raise
             value = None
-        return HttpAnswer(response.status, value, said)
+        return HttpAnswer(response.status, value, answer_headers)
 
     def _read_body(self, response: HTTPResponse, limit: int) -> bytes | None:
         """The body, None if it is longer than the limit."""
@@ -166,9 +166,9 @@ class ServerConnection:
             raise IncompleteRead(data, response.length)
         return data
 
-    def _open_answer(self, sock: socket.socket, *args: Any, **given: Any) -> HTTPResponse:
+    def _open_answer(self, sock: socket.socket, *args: Any, **options: Any) -> HTTPResponse:
         """The answer, read until the deadline of its call."""
-        response = QuickResponse(sock, *args, **given)
+        response = QuickResponse(sock, *args, **options)
         timed = _TimedReader(response.fp.detach(), sock, self._deadline)
         response.fp = io.BufferedReader(timed)
         return response
@@ -190,12 +190,12 @@ class _TimedReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - monotonic()
-        if left <= 0:
+        remaining = self._deadline - monotonic()
+        if remaining <= 0:
             raise TimeoutError("timed out")
         limit = self._sock.gettimeout()
-        if limit is None or limit > left + SLACK:
-            self._sock.settimeout(left)
+        if limit is None or limit > remaining + SLACK:
+            self._sock.settimeout(remaining)
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -212,13 +212,13 @@ def _make_connection(
     proxy = "" if proxy_bypass(host) else getproxies().get("https", "")
     if not proxy:
         return HTTPSConnection(host, port, timeout=timeout, context=context)
-    place = urlsplit(proxy if "//" in proxy else f"http://{proxy}")
+    address = urlsplit(proxy if "//" in proxy else f"http://{proxy}")
     connection = HTTPSConnection(
-        place.hostname or "", place.port or 3128, timeout=timeout, context=context
+        address.hostname or "", address.port or 3128, timeout=timeout, context=context
     )
     headers = {}
-    if place.username:
-        login = f"{unquote(place.username)}:{unquote(place.password or '')}"
+    if address.username:
+        login = f"{unquote(address.username)}:{unquote(address.password or '')}"
         headers["Proxy-Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
     connection.set_tunnel(host, port or 443, headers)
     return connection

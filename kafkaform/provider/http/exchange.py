@@ -60,12 +60,12 @@ class CallFailed(Exception):
     """A call without an answer that can be used. cause: a sentence without its final stop, without
     secrets."""
 
-    def __init__(self, cause: str, advice: str = "", where: str = "") -> None:
-        """where: the server and the call."""
+    def __init__(self, cause: str, advice: str = "", location: str = "") -> None:
+        """location: the server and the call."""
         super().__init__(cause)
         self.cause = cause
         self.advice = advice
-        self.where = where
+        self.where = location
 
 
 class NotSent(CallFailed):
@@ -81,13 +81,13 @@ class AnswerLost(CallFailed):
     timed_out = False
 
 
-def join_path(*parts: str) -> str:
+def join_path(*segments: str) -> str:
     """The path with these segments, each percent-encoded whole: no name reaches another path."""
-    return "".join([f"/{_quote_segment(part)}" for part in parts])
+    return "".join([f"/{_quote_segment(segment)}" for segment in segments])
 
 
 # Most segments occur in every call of a kind.
 @lru_cache(maxsize=4096)
-def _quote_segment(part: str) -> str:
+def _quote_segment(segment: str) -> str:
     # A server or proxy that takes "." and ".." away as steps must not see them as such.
-    return {".": "%2E", "..": "%2E%2E"}.get(part) or quote(part, safe="")
+    return {".": "%2E", "..": "%2E%2E"}.get(segment) or quote(segment, safe="")

@@ -96,14 +96,14 @@ def _choose_pause(
     answer: HttpAnswer, kind: FaultClass, call: Call, *, listed: bool
 ) -> float | None:
     """Seconds after which the server takes the same call; None if it does not ask to wait."""
-    asked = read_retry_after(answer)
+    retry_after = read_retry_after(answer)
     if answer.status in _FOR_NOW:
         # A read that meets 503 changes nothing: whoever needs it fails at once and says so.
-        return asked if call.reads and answer.status == _UNAVAILABLE else asked or 0.0
+        return retry_after if call.reads and answer.status == _UNAVAILABLE else retry_after or 0.0
     # A row that says that nothing happened describes a server that is not ready yet, such as one
     # that has no leader.
-    if kind is FaultClass.NOT_APPLIED and (listed or asked is not None):
-        return asked or 0.0
+    if kind is FaultClass.NOT_APPLIED and (listed or retry_after is not None):
+        return retry_after or 0.0
     return None
 
 
@@ -128,10 +128,10 @@ def read_message(answer: HttpAnswer) -> str:
     text = answer.body.get("message") if isinstance(answer.body, dict) else None
     if isinstance(text, str) and text.strip():
         # Masked before it is cut: half of a secret is not found any more.
-        said = " ".join(mask_secrets(text).split())
-        return said if len(said) <= MAX_MESSAGE else said[: MAX_MESSAGE - 1] + "…"
-    known = {status.value: status.phrase for status in HTTPStatus}
-    return f"HTTP {answer.status} {known.get(answer.status, '')}".strip()
+        message = " ".join(mask_secrets(text).split())
+        return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
+    phrases = {status.value: status.phrase for status in HTTPStatus}
+    return f"HTTP {answer.status} {phrases.get(answer.status, '')}".strip()
 
 
 def read_retry_after(answer: HttpAnswer) -> float | None:

@@ -78,44 +78,48 @@ class _Passphrase:
 
 def _load(context: ssl.SSLContext, certificate: str, key: str, passphrase: str | None) -> None:
     """Load our certificate and its key. Raises CertificateFault."""
-    given = _Passphrase(passphrase)
+    callback = _Passphrase(passphrase)
     try:
         with _offer_path(certificate) as chain, _offer_path(key) as private:
-            context.load_cert_chain(chain, private, password=given)
+            context.load_cert_chain(chain, private, password=callback)
     except ssl.SSLError as error:
         mismatch = error.reason == "KEY_VALUES_MISMATCH"
-        raise _explain_pair(certificate, key, given, mismatch=mismatch) from None
+        raise _explain_pair(certificate, key, callback, mismatch=mismatch) from None
     except (OSError, ValueError) as error:
         # From a pipe OpenSSL reads without seeking, and Python then reports that for each failure.
         if getattr(error, "errno", None) != errno.ESPIPE:
-            raise _explain_pair(certificate, key, given) from None
+            raise _explain_pair(certificate, key, callback) from None
         raise CertificateFault(
             "client_cert, client_key and client_key_passphrase do not fit together", _PAIR_ADVICE
         ) from None
 
 
 def _explain_pair(
-    certificate: str, key: str, given: _Passphrase, *, mismatch: bool = False
+    certificate: str, key: str, passphrase: _Passphrase, *, mismatch: bool = False
 ) -> CertificateFault:
     """The fault of a certificate and a key that OpenSSL refused."""
     fault = find_form_fault(CERTIFICATE, certificate) or find_form_fault(KEY, key)
     if fault is not None:
         return fault
-    own, name = render_name(CERTIFICATE, certificate), render_name(KEY, key)
+    certificate_name, key_name = render_name(CERTIFICATE, certificate), render_name(KEY, key)
     if mismatch:
-        return CertificateFault(f"{name} is not the key of {own}", _PAIR_ADVICE, KEY)
-    if given.asked and not given.text:
-        summary = f"{name} is encrypted, and client_key_passphrase is missing"
-        return CertificateFault(summary, "set client_key_passphrase", KEY)
-    if given.asked:
         return CertificateFault(
-            f"client_key_passphrase does not open {name}, or the key has a cipher that OpenSSL no "
-            "longer supports",
+            f"{key_name} is not the key of {certificate_name}", _PAIR_ADVICE, KEY
+        )
+    if passphrase.asked and not passphrase.text:
+        summary = f"{key_name} is encrypted, and client_key_passphrase is missing"
+        return CertificateFault(summary, "set client_key_passphrase", KEY)
+    if passphrase.asked:
+        return CertificateFault(
+            f"client_key_passphrase does not open {key_name}, or the key has a cipher that OpenSSL "
+            "no longer supports",
             "write the passphrase of this key; for an old cipher, `openssl pkcs8 -topk8 -v2 aes256 "
             "-in KEY -out NEW` makes a new file",
             KEY,
         )
-    return CertificateFault(f"{own} or {name} is damaged", "copy both files again", CERTIFICATE)
+    return CertificateFault(
+        f"{certificate_name} or {key_name} is damaged", "copy both files again", CERTIFICATE
+    )
 
 
 @contextmanager

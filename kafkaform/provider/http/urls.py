@@ -9,13 +9,13 @@ def is_safe_url(url: str) -> bool:
     from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
 
     try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        address = urlsplit(url)
+        host, _ = address.hostname, address.port
     except ValueError:
         return False
-    if not host or parts.username is not None or parts.password is not None:
+    if not host or address.username is not None or address.password is not None:
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_here(host))
+    return address.scheme == "https" or (address.scheme == "http" and _is_here(host))
 
 
 def _is_here(host: str) -> bool:

@@ -45,54 +45,58 @@ class ProgramArchive(Struct, frozen=True):
 
 def parse_archive(text: str) -> ProgramArchive:
     """A list: the archive in its first line, then one file in each."""
-    first, *others = split_list(text)
+    first, *member_lines = split_list(text)
     jar = parse_jar(first)
-    members = (line.split() for line in others)
+    members = (line.split() for line in member_lines)
     return ProgramArchive(
         Jar(jar.group, jar.artifact, jar.version, jar.classifier, jar.sha256, jar.size, "tar.gz"),
         tuple(Member(name, sha256, int(size)) for name, sha256, size in members),
     )
 
 
-def ensure_archive(archive: ProgramArchive, report: Reporter, source: Source, what: str) -> Path:
-    """The folder with the files of the archive, which is downloaded if one is missing. what: what
-    the screen calls it.
+def ensure_archive(archive: ProgramArchive, report: Reporter, source: Source, product: str) -> Path:
+    """The folder with the files of the archive, which is downloaded if one is missing.
+    product: what the screen calls it.
 
     Raises KafkaformError for a file with other content, after removing it; ConnectError.
     """
     folder = archive.folder
-    missing = [each for each in archive.members if not (folder / each.name).is_file()]
-    for each in archive.members:
-        if each not in missing:
-            _verify_member(archive, each, folder / each.name)
+    missing = [member for member in archive.members if not (folder / member.name).is_file()]
+    for member in archive.members:
+        if member not in missing:
+            _verify_member(archive, member, folder / member.name)
     if missing:
-        _download(archive, missing, report, source, what)
+        _download(archive, missing, report, source, product)
     return folder
 
 
 def _download(
-    archive: ProgramArchive, missing: Sequence[Member], report: Reporter, source: Source, what: str
+    archive: ProgramArchive,
+    missing: Sequence[Member],
+    report: Reporter,
+    source: Source,
+    product: str,
 ) -> None:
     cache = places.get_cache_folder() / "jars"
     cache.mkdir(parents=True, exist_ok=True)
     remove_abandoned(cache)
-    label, total = f"downloading {what}", archive.jar.size
+    label, total = f"downloading {product}", archive.jar.size
     report(Progress("archive", label, 0, total, "bytes"))
     with source() as fetch, tempfile.TemporaryDirectory(prefix=PARTIAL, dir=cache) as partial:
         file = fetch(archive.jar, Path(partial))
         verify_archive(archive.jar, file)
         report(Progress("archive", label, total, total, "bytes", finished=True))
-        _unpack_members(archive, {each.name: each for each in missing}, file)
+        _unpack_members(archive, {member.name: member for member in missing}, file)
 
 
-def _unpack_members(archive: ProgramArchive, wanted: Mapping[str, Member], file: Path) -> None:
+def _unpack_members(archive: ProgramArchive, members: Mapping[str, Member], file: Path) -> None:
     # As a stream: to go back to an earlier file, the archive would be unpacked from its beginning.
     with tarfile.open(file, "r|gz") as tar:
         for entry in tar:
-            content = tar.extractfile(entry) if entry.name in wanted else None
+            content = tar.extractfile(entry) if entry.name in members else None
             if content is not None:
-                _keep_member(archive, wanted[entry.name], content.read(), file.parent)
-    lacking = [name for name in wanted if not (archive.folder / name).is_file()]
+                _keep_member(archive, members[entry.name], content.read(), file.parent)
+    lacking = [name for name in members if not (archive.folder / name).is_file()]
     if lacking:
         raise KafkaformError(
             f"{archive.jar.coordinate} lacks {', '.join(lacking)}",

@@ -77,8 +77,8 @@ def _make_cluster_settings(sandbox: Sandbox) -> Mapping[str, str]:
     """Of the cluster of workers, and of the topics in which it keeps its state."""
     factor = str(len(sandbox.brokers))
     topics = {
-        f"{part}.storage.{key}": value
-        for part, topic in _TOPICS.items()
+        f"{topic_name}.storage.{key}": value
+        for topic_name, topic in _TOPICS.items()
         for key, value in (("topic", topic), ("replication.factor", factor))
     }
     return {

@@ -102,8 +102,8 @@ def _check_brokers(sandbox: Sandbox, missing: Collection[ServerKind]) -> None:
 
 def _find_runtime(sandbox: Sandbox, kind: ServerKind, report: Reporter) -> Runtime:
     used = java.find_java(sandbox.kafka_version)
-    found = PROGRAMS[kind].find_class_path(sandbox, report, open_repository)
-    return Runtime(used, found, None)
+    class_path = PROGRAMS[kind].find_class_path(sandbox, report, open_repository)
+    return Runtime(used, class_path, None)
 
 
 def _start_missing(
@@ -128,9 +128,9 @@ def _start_missing(
 def _launch(sandbox: Sandbox, kind: ServerKind, runtime: Runtime) -> tuple[Sandbox, Server]:
     """Start a server. Returns the sandbox, and the server with its process."""
     program, old = PROGRAMS[kind], sandbox.find_server(kind)
-    kept = old is not None and ports.are_free((old.port,))
+    port_free = old is not None and ports.are_free((old.port,))
     # With the port of before, clients find the server again.
-    port = old.port if old is not None and kept else ports.find_free_ports(1)[0]
+    port = old.port if old is not None and port_free else ports.find_free_ports(1)[0]
     server = Server(kind, port)
     program.write_files(sandbox, server)
     command = configuration.make_java_command(
@@ -150,9 +150,9 @@ def _launch(sandbox: Sandbox, kind: ServerKind, runtime: Runtime) -> tuple[Sandb
 
 
 def _keep_server(sandbox: Sandbox, server: Server) -> Sandbox:
-    others = (each for each in sandbox.servers if each.kind is not server.kind)
+    remaining = (entry for entry in sandbox.servers if entry.kind is not server.kind)
     order = tuple(ServerKind)
-    servers = sorted((*others, server), key=lambda each: order.index(each.kind))
+    servers = sorted((*remaining, server), key=lambda entry: order.index(entry.kind))
     return replace(sandbox, servers=tuple(servers))
 
 
@@ -173,8 +173,8 @@ def _await_ready(
             return
         time.sleep(_POLL)
     title = " and ".join(PROGRAMS[server.kind].title for server in silent)
-    what = f"{title} did not answer within {seconds:g} seconds"
-    raise _make_not_ready_error(sandbox, what, silent)
+    fault = f"{title} did not answer within {seconds:g} seconds"
+    raise _make_not_ready_error(sandbox, fault, silent)
 
 
 def is_answering(sandbox: Sandbox, server: Server) -> bool:
@@ -201,14 +201,14 @@ def _end_silent(sandbox: Sandbox, started: Sequence[Server]) -> None:
 
 def _make_ended_error(sandbox: Sandbox, server: Server) -> ConnectError:
     written = read_tail(sandbox.get_log_file(server), _LOG_TAIL)
-    taken = any(words in line for line in written for words in _NO_PORT)
-    kind = PortTaken if taken else ConnectError
-    what = f"{PROGRAMS[server.kind].title} ended while it was starting"
-    return _make_not_ready_error(sandbox, what, (server,), kind)
+    port_taken = any(words in line for line in written for words in _NO_PORT)
+    kind = PortTaken if port_taken else ConnectError
+    fault = f"{PROGRAMS[server.kind].title} ended while it was starting"
+    return _make_not_ready_error(sandbox, fault, (server,), kind)
 
 
 def _make_not_ready_error(
-    sandbox: Sandbox, what: str, servers: Sequence[Server], kind: type[ConnectError] = ConnectError
+    sandbox: Sandbox, fault: str, servers: Sequence[Server], kind: type[ConnectError] = ConnectError
 ) -> ConnectError:
     lines = [
         line
@@ -218,7 +218,7 @@ def _make_not_ready_error(
     ]
     return make_log_error(
         kind,
-        f"sandbox {sandbox.name}: {what}",
+        f"sandbox {sandbox.name}: {fault}",
         lines[-_LOG_LINES:],
         f"its brokers run; `kafkaform sandbox logs --name {sandbox.name}` shows more; on a slow "
         "computer give it more time with --timeout; `up` tries again",

@@ -60,8 +60,8 @@ class Obstore(Struct, frozen=True):
 
     def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
         task = f"cannot list {self._render_key(prefix)}"
-        found = self._repeat_request(task, lambda: list(self._list(prefix, after)))
-        return tuple(sorted(found, key=lambda entry: entry.key))
+        entries = self._repeat_request(task, lambda: list(self._list(prefix, after)))
+        return tuple(sorted(entries, key=lambda entry: entry.key))
 
     def delete(self, key: str) -> None:
         self._repeat_request(f"cannot delete {self._render_key(key)}", lambda: self._delete(key))
@@ -80,13 +80,13 @@ class Obstore(Struct, frozen=True):
                 return self._send(task, key, data, version)
             except Unclear as error:
                 trouble = error
-            found = self.read(key)
-            if found is not None and found.data == data:
-                return found.version
-            if version is None and found is not None:
-                raise ObjectExists(found)
-            if version is not None and (found is None or found.version != version):
-                raise ObjectChanged(found)
+            stored = self.read(key)
+            if stored is not None and stored.data == data:
+                return stored.version
+            if version is None and stored is not None:
+                raise ObjectExists(stored)
+            if version is not None and (stored is None or stored.version != version):
+                raise ObjectChanged(stored)
         raise trouble.make_error(task)
 
     def _repeat_request(self, task: str, request: Callable[[], T]) -> T:
@@ -132,13 +132,13 @@ class Obstore(Struct, frozen=True):
         )
 
     def _list(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        found = obstore.list(
+        pages = obstore.list(
             self.opened(self.timeout),
             self.prefix + prefix,
             offset=None if after is None else self.prefix + after,
             chunk_size=PAGE,
         )
-        for page in found:
+        for page in pages:
             for meta in page:
                 key = meta["path"].removeprefix(self.prefix)
                 yield Entry(key, meta["size"], meta["last_modified"].timestamp())

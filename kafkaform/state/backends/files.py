@@ -30,9 +30,9 @@ def write_new(path: Path, data: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(path, flags, PRIVATE_FILE)
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest[:CHUNK]) :]
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[os.write(descriptor, remaining[:CHUNK]) :]
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -99,10 +99,10 @@ class LocalBackend(Struct):
         StorageError."""
         with _explain_errors("cannot lock the state", self._lock_path):
             files.make_private_folder(self._folder)
-            descriptor, made = self._acquire(clock, clock.monotonic() + timeout)
+            descriptor, created = self._acquire(clock, clock.monotonic() + timeout)
         # A missing lock file may have been removed while a run had it locked. So whoever has to
         # make it waits like after a lease that was taken over (architecture §5).
-        taken_over = clock.monotonic() if made else None
+        taken_over = clock.monotonic() if created else None
         lease = FileLease(self.path, self._lock_path, descriptor, taken_over)
         try:
             with _explain_errors("cannot lock the state", self._lock_path):
@@ -122,9 +122,9 @@ class LocalBackend(Struct):
         """The locked file, and whether it had to be made."""
         deadline = max(deadline, clock.monotonic() + SHORTEST_WAIT_SECONDS)
         while True:
-            taken = self._try_lock()
-            if taken is not None:
-                return taken
+            attempt = self._try_lock()
+            if attempt is not None:
+                return attempt
             if clock.monotonic() >= deadline:
                 holder = self.holder() or UNKNOWN_HOLDER
                 raise Locked(
@@ -136,7 +136,7 @@ class LocalBackend(Struct):
 
     def _try_lock(self) -> tuple[int, bool] | None:
         try:
-            descriptor, made = self._open_lock()
+            descriptor, created = self._open_lock()
         except FileExistsError:  # somebody made it a moment ago
             return None
         try:
@@ -146,7 +146,7 @@ class LocalBackend(Struct):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # If somebody removed the file between open and flock, our lock keeps nobody out.
             if os.path.samestat(os.fstat(descriptor), self._lock_path.lstat()):
-                return descriptor, made
+                return descriptor, created
         except (BlockingIOError, FileNotFoundError):
             pass
         except OSError:
@@ -214,10 +214,10 @@ class LocalBackend(Struct):
 
     def check_writable(self, size: int = 0) -> None:
         current = self._read()
-        needed = max(ROOM * max(size, len(current or b"")), SMALLEST_ROOM)
+        room = max(ROOM * max(size, len(current or b"")), SMALLEST_ROOM)
         with _explain_errors("the state could not be saved, so nothing is sent", self.path):
             backups = files.make_private_folder(files.make_private_folder(self._folder) / "backups")
-            files.prove_room(self.path, needed)
+            files.prove_room(self.path, room)
         # A save that cannot keep the earlier version fails after its requests were sent.
         with _explain_errors("the state could not be saved, so nothing is sent", backups):
             os.scandir(backups).close()
@@ -237,13 +237,13 @@ class LocalBackend(Struct):
 
     def _advise_repair(self) -> str:
         """What to do about a damaged state; names the newest version that is sound."""
-        found = list(_find_sound(self._backups))
-        if not found:
+        versions = list(_find_sound(self._backups))
+        if not versions:
             return (
                 "Do not repair it by hand. No earlier version was kept. Restore a backup, or move "
                 "the file away: if the audit log exists, the next apply builds the state from it."
             )
-        newest, (_, serial) = max(found, key=lambda pair: pair[1])
+        newest, (_, serial) = max(versions, key=lambda version: version[1])
         return (
             f"Do not repair it by hand. The newest sound version that was kept is serial "
             f"{serial}: `cp {newest} {self.path}`, then run apply, which takes what came after "
@@ -252,8 +252,8 @@ class LocalBackend(Struct):
 
     @property
     def _backups(self) -> list[Path]:
-        kept = (self._folder / "backups").glob(f"{self.path.name}.*")
-        return [path for path in kept if path.suffix[1:].isdecimal()]
+        backup_files = (self._folder / "backups").glob(f"{self.path.name}.*")
+        return [path for path in backup_files if path.suffix[1:].isdecimal()]
 
     def _replace(self, data: bytes, current: bytes | None, version: str | None) -> None:
         fresh = files.make_temporary_name(self.path)
@@ -326,9 +326,9 @@ def _parse_serial(backup: Path) -> int:
 
 
 def _refuse_other(location: str, current: bytes | None, version: str | None) -> None:
-    found = None if current is None else hashlib.sha256(current).hexdigest()
+    digest = None if current is None else hashlib.sha256(current).hexdigest()
     expected = None if version is None else version.partition("-")[2]
-    if found != expected:
+    if digest != expected:
         raise Locked(
             f"{location}: somebody else has changed the state since it was loaded",
             "Run the command again; it starts from the current state.",

@@ -96,7 +96,7 @@ def translate_errors(task: str) -> Iterator[None]:
 
 
 def _make_store_error(task: str, text: str) -> StorageError:
-    for pattern, why, advice in CAUSES:
+    for pattern, cause, advice in CAUSES:
         if re.search(pattern, text):
-            return StorageError(f"{task}: {why}", advice)
+            return StorageError(f"{task}: {cause}", advice)
     return StorageError(f"{task}: the store gave an unexpected answer", NETWORK)

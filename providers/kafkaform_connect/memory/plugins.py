@@ -74,7 +74,7 @@ GUARDED = SimulatedPlugin(
 
 def find_plugin(name: str, plugins: tuple[SimulatedPlugin, ...]) -> SimulatedPlugin | None:
     """The plugin that workers find by this name."""
-    return next((one for one in plugins if name in list_aliases(one.class_)), None)
+    return next((plugin for plugin in plugins if name in list_aliases(plugin.class_)), None)
 
 
 def list_keys(plugin: SimulatedPlugin) -> tuple[Key, ...]:

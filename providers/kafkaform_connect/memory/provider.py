@@ -64,11 +64,11 @@ class MemoryClient:
         if self._closed:
             return Fault("NOT_SENT", "the session is closed", FaultClass.NOT_APPLIED)
         self.prove()
-        what = self._mishap(call)
-        if what == "refused":
+        mishap = self._mishap(call)
+        if mishap == "refused":
             return Fault("NOT_SENT", "no connection", FaultClass.NOT_APPLIED, URL, "try again")
         answer = self._workers.handle(call, self._user)
-        if what == "lost":
+        if mishap == "lost":
             return Fault("ANSWER_LOST", "cut", FaultClass.AMBIGUOUS, f"{URL}, {call}", "look")
         return answer
 

@@ -48,12 +48,12 @@ def normalize_avro(text: str) -> str:
     # document, and most of the time is spent on the spelling.
     document = _read_document(text)
     key = write_sorted(document)
-    known = NORMAL_FORMS.get(key)
-    if known is None:
+    normal_form = NORMAL_FORMS.get(key)
+    if normal_form is None:
         if len(NORMAL_FORMS) >= _MAX_KNOWN:
             NORMAL_FORMS.clear()
-        NORMAL_FORMS[key] = known = write_json(_shape(document, ""))
-    return known
+        NORMAL_FORMS[key] = normal_form = write_json(_shape(document, ""))
+    return normal_form
 
 
 def _read_document(text: str) -> Any:
@@ -85,10 +85,10 @@ def split_name(node: Mapping[str, Any], space: str) -> tuple[str, str]:
     if "." in name:
         head, _, tail = name.rpartition(".")
         return tail, head
-    given = node.get("namespace", space)
-    if not isinstance(given, str):
+    namespace = node.get("namespace", space)
+    if not isinstance(namespace, str):
         raise NotAvro(f"the namespace of {name} is no text")
-    return name, given
+    return name, namespace
 
 
 def _shape(node: Any, space: str) -> Any:
@@ -108,8 +108,8 @@ def _shape(node: Any, space: str) -> Any:
         return _shape_named(node, kind, space)
     if kind in _BODY:
         return _shape_container(node, kind, space)
-    rest = _collect_rest(node, ("type",))
-    return {"type": _shorten(kind, space), **rest} if rest else _shorten(kind, space)
+    attributes = _collect_rest(node, ("type",))
+    return {"type": _shorten(kind, space), **attributes} if attributes else _shorten(kind, space)
 
 
 def _are_primitives(node: Any) -> bool:
@@ -122,31 +122,31 @@ def _are_primitives(node: Any) -> bool:
 
 def _shape_named(node: Mapping[str, Any], kind: str, space: str) -> dict[str, Any]:
     name, inner = split_name(node, space)
-    made: dict[str, Any] = {"type": kind, "name": name}
+    shaped: dict[str, Any] = {"type": kind, "name": name}
     if inner != space:
-        made["namespace"] = inner
+        shaped["namespace"] = inner
     for key in _BODY[kind]:
         if key in node:
-            made[key] = node[key]
+            shaped[key] = node[key]
     if "fields" in _BODY[kind]:
         fields = node.get("fields")
         if not isinstance(fields, list):
             raise NotAvro(f"the record {name} has no fields")
-        made["fields"] = [_shape_field(field, name, inner) for field in fields]
+        shaped["fields"] = [_shape_field(field, name, inner) for field in fields]
     elif kind == "enum" and not _is_text_list(node.get("symbols")):
         raise NotAvro(f"the enum {name} has no symbols")
-    made |= _collect_rest(node, ("type", "name", "namespace", "aliases", *_BODY[kind]))
+    shaped |= _collect_rest(node, ("type", "name", "namespace", "aliases", *_BODY[kind]))
     if aliases := _read_aliases(node, inner):
-        made["aliases"] = aliases
-    return made
+        shaped["aliases"] = aliases
+    return shaped
 
 
 def _shape_container(node: Mapping[str, Any], kind: str, space: str) -> dict[str, Any]:
     (content,) = _BODY[kind]
     if content not in node:
         raise NotAvro(f"the {kind} has no {content}")
-    rest = _collect_rest(node, ("type", content))
-    return {"type": kind, content: _shape(node[content], space), **rest}
+    attributes = _collect_rest(node, ("type", content))
+    return {"type": kind, content: _shape(node[content], space), **attributes}
 
 
 def _shape_field(field: Any, record: str, space: str) -> dict[str, Any]:
@@ -156,18 +156,18 @@ def _shape_field(field: Any, record: str, space: str) -> dict[str, Any]:
         raise NotAvro(f"the field {field['name']} of the record {record} has no type")
     kind = field["type"]
     plain = kind in PRIMITIVES if kind.__class__ is str else _are_primitives(kind)
-    made: dict[str, Any] = {"name": field["name"], "type": kind if plain else _shape(kind, space)}
+    shaped: dict[str, Any] = {"name": field["name"], "type": kind if plain else _shape(kind, space)}
     if "doc" in field:
-        made["doc"] = sort_keys(field["doc"])
+        shaped["doc"] = sort_keys(field["doc"])
     if "default" in field:
-        made["default"] = sort_keys(field["default"])
-    if len(field) == len(made):
-        return made
+        shaped["default"] = sort_keys(field["default"])
+    if len(field) == len(shaped):
+        return shaped
     if field.get("order", "ascending") != "ascending":
-        made["order"] = field["order"]
+        shaped["order"] = field["order"]
     if aliases := _read_aliases(field, ""):
-        made["aliases"] = aliases
-    return made | _collect_rest(field, _FIELD)
+        shaped["aliases"] = aliases
+    return shaped | _collect_rest(field, _FIELD)
 
 
 def _shorten(name: str, space: str) -> str:
@@ -185,10 +185,10 @@ def _read_aliases(node: Mapping[str, Any], space: str) -> list[str]:
     return sorted({_shorten(alias, space) for alias in aliases})
 
 
-def _collect_rest(node: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+def _collect_rest(node: Mapping[str, Any], reserved: Iterable[str]) -> dict[str, Any]:
     """Other properties, such as logicalType."""
-    left = set(known)
-    return {key: sort_keys(node[key]) for key in sorted(node) if key not in left}
+    reserved_keys = set(reserved)
+    return {key: sort_keys(node[key]) for key in sorted(node) if key not in reserved_keys}
 
 
 def _is_text_list(value: Any) -> bool:

@@ -46,10 +46,10 @@ class AvroType(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The full name of a named type, its kind for any other."""
-        found = self.resolve()
-        if isinstance(found.node, dict) and "name" in found.node:
-            return join_name(found.node["name"], found.inner_space)
-        return found.kind
+        resolved = self.resolve()
+        if isinstance(resolved.node, dict) and "name" in resolved.node:
+            return join_name(resolved.node["name"], resolved.inner_space)
+        return resolved.kind
 
     @property
     def inner_space(self) -> str:
@@ -74,8 +74,8 @@ class AvroType(Struct, frozen=True):
 
     def get_content(self) -> AvroType:
         """The type of the elements of an array or a map."""
-        found = self.resolve()
-        return found.go_into(found.node[_INSIDE[found.kind]])
+        resolved = self.resolve()
+        return resolved.go_into(resolved.node[_INSIDE[resolved.kind]])
 
     def describe(self) -> str:
         """A short text for people: `long`, `null or string`, `array of long`, `record Order`."""
@@ -97,22 +97,22 @@ def open_schema(schema: Any) -> AvroType:
     """The outermost type. schema: as from `parse_avro`."""
     named: dict[str, AvroType] = {}
     outer = AvroType(schema, "", named)
-    for found in _walk(outer):
-        named.setdefault(join_name(found.node["name"], found.inner_space), found)
+    for resolved in _walk(outer):
+        named.setdefault(join_name(resolved.node["name"], resolved.inner_space), resolved)
     return outer
 
 
-def _walk(one: AvroType) -> Iterator[AvroType]:
+def _walk(type_: AvroType) -> Iterator[AvroType]:
     """Every definition of a named type, outside in."""
-    node = one.node
+    node = type_.node
     if isinstance(node, list):
         inner = node
     elif not isinstance(node, dict):
         return
     elif node["type"] in NAMED:
-        yield one
+        yield type_
         inner = [field["type"] for field in node.get("fields", ())]
     else:
         inner = [node[key] for kind, key in _INSIDE.items() if node["type"] == kind]
     for item in inner:
-        yield from _walk(one.go_into(item))
+        yield from _walk(type_.go_into(item))

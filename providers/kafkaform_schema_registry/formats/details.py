@@ -74,14 +74,14 @@ def _describe_json(text: str) -> str:
 def _describe_protobuf(text: str) -> str:
     file = open_protobuf(text)
     prefix = f"{file.package}." if file.package else ""
-    parts = [
+    messages = [
         f"message {prefix}{path}: {render_count(len(message.fields), 'field')}"
         for path, message in file.messages.items()
         if "." not in path
     ]
-    more = len(parts) - 3
-    summary = "; ".join(parts[:3]) or "no message"
-    return f"{summary}; and {render_count(more, 'more message')}" if more > 0 else summary
+    omitted = len(messages) - 3
+    summary = "; ".join(messages[:3]) or "no message"
+    return f"{summary}; and {render_count(omitted, 'more message')}" if omitted > 0 else summary
 
 
 _TITLES: Mapping[str, Callable[[str], str]] = {

@@ -83,28 +83,34 @@ class Statement:
         words = indent + _join(self.words)
         if self.inner is None:
             return f"{words};"
-        body = [one.render(indent + "  ") for one in sort_statements(self.inner)]
+        body = [statement.render(indent + "  ") for statement in sort_statements(self.inner)]
         return "\n".join([f"{words} {{", *body, f"{indent}}}"]) if body else f"{words} {{}}"
 
 
 def normalize_protobuf(text: str) -> str:
     """The same file in the usual spelling. Raises NotProtobuf."""
-    return "\n".join(one.render("") for one in sort_statements(parse_protobuf(text)))
+    return "\n".join(statement.render("") for statement in sort_statements(parse_protobuf(text)))
 
 
 def find_message_name(text: str) -> str:
     """The full name of the first message. Raises NotProtobuf if there is none."""
     statements = parse_protobuf(text)
-    package = next((one.words[1] for one in statements if one.words[:1] == ["package"]), "")
-    for one in statements:
-        if one.words[:1] == ["message"] and one.inner is not None and len(one.words) > 1:
-            return f"{package}.{one.words[1]}" if package else one.words[1]
+    package = next(
+        (statement.words[1] for statement in statements if statement.words[:1] == ["package"]), ""
+    )
+    for statement in statements:
+        if (
+            statement.words[:1] == ["message"]
+            and statement.inner is not None
+            and len(statement.words) > 1
+        ):
+            return f"{package}.{statement.words[1]}" if package else statement.words[1]
     raise NotProtobuf("it has no message, so it has no name")
 
 
 def sort_statements(statements: list[Statement]) -> list[Statement]:
     """In the usual order. Statements of one kind stay as they are."""
-    return sorted(statements, key=lambda one: one.rank)
+    return sorted(statements, key=lambda statement: statement.rank)
 
 
 def _join(words: Sequence[str]) -> str:
@@ -149,21 +155,21 @@ def _read_statements(tokens: list[Token], position: int, depth: int) -> tuple[li
     """The statements up to the end of a block, and where it is."""
     if depth > MAX_DEPTH:
         raise NotProtobuf("it is nested too deeply", tokens[position - 1].offset)
-    found: list[Statement] = []
+    statements: list[Statement] = []
     words: list[Token] = []
     while position < len(tokens) and tokens[position] != "}":
         token = tokens[position]
         position += 1
         if token == ";":
             if words:
-                found.append(Statement(words, None))
+                statements.append(Statement(words, None))
             words = []
         elif token == "{" and words[-1:] != ["="]:
             inner, position = _read_statements(tokens, position, depth + 1)
             if position >= len(tokens):
                 raise NotProtobuf("a { is not closed", token.offset)
             position += 1
-            found.append(Statement(words, inner))
+            statements.append(Statement(words, inner))
             words = []
         else:
             # The braces of an option's value are a part of its statement.
@@ -172,7 +178,7 @@ def _read_statements(tokens: list[Token], position: int, depth: int) -> tuple[li
                 position = _read_value(tokens, position, words)
     if words:
         raise make_missing_semicolon(words)
-    return found, position
+    return statements, position
 
 
 def make_missing_semicolon(words: Sequence[Token]) -> NotProtobuf:

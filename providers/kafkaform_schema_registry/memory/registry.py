@@ -44,14 +44,14 @@ class SimulatedRegistry:
     def answer(self, call: Call, user: str = "admin") -> HttpAnswer:
         """What the registry says to a call of a user."""
         self.calls.append(call)
-        names = [unquote(part) for part in call.path.strip("/").split("/")]
-        serve, subject, rest = self._route(call.method, names)
+        names = [unquote(segment) for segment in call.path.strip("/").split("/")]
+        serve, subject, name = self._route(call.method, names)
         try:
             if serve is None or (self.apicurio and names[0] in ("mode", "v1")):
                 raise _Refused(404, 0, "Operation not supported.")
             if not self.users.get(user, False):
                 raise _Refused(403, 40301, f"User {user} is denied this operation")
-            return HttpAnswer(200, serve(subject, rest, call))
+            return HttpAnswer(200, serve(subject, name, call))
         except _Refused as refused:
             return refused.answer
 
@@ -63,8 +63,8 @@ class SimulatedRegistry:
         at = _SUBJECT_AT.get(names[0], 0)
         subject = names[at] if at and len(names) > at else ""
         last = names[-1]
-        for given, serve in self._routes().items():
-            if given[0] == method and _fits(given[1], shape):
+        for route, serve in self._routes().items():
+            if route[0] == method and _fits(route[1], shape):
                 version = names[3] if shape[0] == "subjects" and len(names) > 3 else last
                 return serve, subject, version
         return None, subject, last
@@ -107,8 +107,8 @@ class SimulatedRegistry:
 
     def _list_versions(self, subject: str, _: str, call: Call) -> Any:
         deleted = call.query.get("deleted") == "true"
-        found = self.subjects.list_versions(subject, deleted=deleted)
-        return [one.number for one in found] or _refuse_subject(subject)
+        versions = self.subjects.list_versions(subject, deleted=deleted)
+        return [stored.number for stored in versions] or _refuse_subject(subject)
 
     def _read_version(self, subject: str, version: str, _: Call) -> Any:
         versions = self.subjects.list_versions(subject)
@@ -116,10 +116,12 @@ class SimulatedRegistry:
             _refuse_subject(subject)
         if version == "latest":
             return versions[-1].to_answer(subject)
-        found = next((one for one in versions if str(one.number) == version), None)
-        if found is None:
+        stored = next(
+            (candidate for candidate in versions if str(candidate.number) == version), None
+        )
+        if stored is None:
             raise _Refused(404, 40402, f"Version {version} not found.")
-        return found.to_answer(subject)
+        return stored.to_answer(subject)
 
     def _list_referring(self, subject: str, version: str, call: Call) -> Any:
         body = self._read_version(subject, version, call)
@@ -127,10 +129,10 @@ class SimulatedRegistry:
 
     def _list_uses(self, id: str, _: str, __: Call) -> Any:
         uses = [
-            {"subject": name, "version": one.number}
+            {"subject": name, "version": stored.number}
             for name in self.subjects.list_names()
-            for one in self.subjects.list_versions(name)
-            if str(one.id) == id
+            for stored in self.subjects.list_versions(name)
+            if str(stored.id) == id
         ]
         if not uses:
             raise _Refused(404, 40403, f"Schema {id} not found")
@@ -139,10 +141,10 @@ class SimulatedRegistry:
     def _look_up(self, subject: str, _: str, call: Call) -> Any:
         if not self.subjects.list_versions(subject, deleted=self.apicurio):
             _refuse_subject(subject)
-        found = self.subjects.find_equal(subject, self._read_draft(call, strict=not self.apicurio))
-        if found is None:
+        stored = self.subjects.find_equal(subject, self._read_draft(call, strict=not self.apicurio))
+        if stored is None:
             raise _Refused(404, 40403, "Schema not found")
-        return found.to_answer(subject)
+        return stored.to_answer(subject)
 
     def _check(self, subject: str, last: str, call: Call) -> Any:
         versions = self.subjects.list_versions(subject)
@@ -161,9 +163,9 @@ class SimulatedRegistry:
         draft = self._read_draft(call)
         if self.modes.get(subject, self.mode) == "READONLY":
             raise _Refused(422, 42205, f"Subject {subject} is in read-only mode")
-        same = self.subjects.find_equal(subject, draft)
-        if same is not None:
-            return {"id": same.id}
+        stored = self.subjects.find_equal(subject, draft)
+        if stored is not None:
+            return {"id": stored.id}
         versions = self.subjects.list_versions(subject)
         reasons = find_conflicts(draft, versions, self.levels.get(subject, self.level))
         if reasons:
@@ -171,9 +173,9 @@ class SimulatedRegistry:
         return {"id": self.subjects.add(subject, draft).id}
 
     def _delete_subject(self, subject: str, _: str, call: Call) -> Any:
-        every = self.subjects.list_versions(subject, deleted=True)
-        live = [one for one in every if not one.deleted]
-        if not every:
+        versions = self.subjects.list_versions(subject, deleted=True)
+        live = [stored for stored in versions if not stored.deleted]
+        if not versions:
             _refuse_subject(subject)
         # With Apicurio, versions that are deleted softly refer to others still.
         if self.subjects.list_referring(subject, deleted=self.apicurio):
@@ -184,15 +186,15 @@ class SimulatedRegistry:
                 raise _Refused(status, 40405, f"Subject '{subject}' was not deleted first")
             self.subjects.purge(subject)
             self.levels.pop(subject, None)
-            return [one.number for one in every]
+            return [stored.number for stored in versions]
         if not live:
             raise _Refused(404, 40404, f"Subject '{subject}' was soft deleted.")
-        self.subjects.delete(subject, [one.number for one in live])
+        self.subjects.delete(subject, [stored.number for stored in live])
         if not self.apicurio:
             # Confluent's registry forgets them with the subject, Apicurio with its permanent end.
             self.levels.pop(subject, None)
             self.modes.pop(subject, None)
-        return [one.number for one in live]
+        return [stored.number for stored in live]
 
     def _delete_version(self, subject: str, version: str, call: Call) -> Any:
         number = self._read_version(subject, version, call)["version"]
@@ -205,19 +207,19 @@ class SimulatedRegistry:
         """The schema of a call. strict: one that is none is refused."""
         body = call.body if isinstance(call.body, dict) else {}
         try:
-            found = read_schema_version({**body, "version": 1, "id": 1}, "")
+            document = read_schema_version({**body, "version": 1, "id": 1}, "")
         except BadAnswer as error:
             raise _Refused(422, 42201, f"Invalid schema: {error}") from None
-        if found.kind not in BY_REGISTRY_NAME:
-            raise _Refused(422, 42201, f"Invalid schema type {found.kind}")
-        name, elsewhere = BY_REGISTRY_NAME[found.kind].name, bool(found.references)
-        faults = inspect_schema(name, found.schema, elsewhere=elsewhere).faults
+        if document.kind not in BY_REGISTRY_NAME:
+            raise _Refused(422, 42201, f"Invalid schema type {document.kind}")
+        name, elsewhere = BY_REGISTRY_NAME[document.kind].name, bool(document.references)
+        faults = inspect_schema(name, document.schema, elsewhere=elsewhere).faults
         if faults and strict:
             raise _Refused(422, 42201, f"Invalid schema: {faults[0].text}")
-        for one in found.references:
-            if strict and self.subjects.find_version(one["subject"], one["version"]) is None:
-                raise _Refused(422, 42201, f"Invalid schema: no reference {one['subject']}")
-        return SchemaDraft(found.kind, found.schema, found.references)
+        for stored in document.references:
+            if strict and self.subjects.find_version(stored["subject"], stored["version"]) is None:
+                raise _Refused(422, 42201, f"Invalid schema: no reference {stored['subject']}")
+        return SchemaDraft(document.kind, document.schema, document.references)
 
     # ── levels and modes ────────────────────────────────────────────────────────────────
 
@@ -262,8 +264,10 @@ class SimulatedRegistry:
         mode = (call.body or {}).get("mode")
         if mode not in MODES:
             raise _Refused(422, 42204, "Invalid mode")
-        there = self.subjects.list_names() if not subject else self.subjects.list_versions(subject)
-        if mode == "IMPORT" and there:
+        versions = (
+            self.subjects.list_names() if not subject else self.subjects.list_versions(subject)
+        )
+        if mode == "IMPORT" and versions:
             raise _Refused(422, 42205, "Cannot import since found existing subjects")
         if subject:
             self.modes[subject] = mode
@@ -278,8 +282,8 @@ class SimulatedRegistry:
 
     def _require_level(self, subject: str) -> None:
         """Apicurio has a level for each subject that exists, and for others that got one."""
-        there = self.subjects.list_versions(subject, deleted=True)
-        if subject not in self.levels and not there:
+        versions = self.subjects.list_versions(subject, deleted=True)
+        if subject not in self.levels and not versions:
             _refuse_subject(subject)
 
 
@@ -288,9 +292,9 @@ _SUBJECT_AT = {"subjects": 1, "compatibility": 2, "config": 1, "mode": 1, "schem
 
 
 def _fits(pattern: str, shape: Sequence[str]) -> bool:
-    parts = pattern.split("/")
-    return len(parts) == len(shape) and all(
-        one in ("*", other) for one, other in zip(parts, shape, strict=True)
+    segments = pattern.split("/")
+    return len(segments) == len(shape) and all(
+        stored in ("*", name) for stored, name in zip(segments, shape, strict=True)
     )
 
 

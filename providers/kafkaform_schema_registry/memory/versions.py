@@ -30,14 +30,14 @@ class StoredVersion(Struct, frozen=True):
 
     def to_answer(self, subject: str) -> dict[str, Any]:
         """As registries send it; Avro is the format of an answer that names none."""
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "id": self.id,
             "subject": subject,
             "version": self.number,
             "schema": self.text,
-            "references": [dict(one) for one in self.references],
+            "references": [dict(stored) for stored in self.references],
         }
-        return found if self.kind == "AVRO" else {**found, "schemaType": self.kind}
+        return document if self.kind == "AVRO" else {**document, "schemaType": self.kind}
 
 
 class SchemaDraft(Struct, frozen=True):
@@ -62,8 +62,8 @@ class Subjects:
 
     def list_versions(self, subject: str, *, deleted: bool = False) -> list[StoredVersion]:
         """The versions of a subject, in order. deleted: also those that are deleted softly."""
-        found = self._versions.get(subject, [])
-        return [one for one in found if deleted or not one.deleted]
+        versions = self._versions.get(subject, [])
+        return [stored for stored in versions if deleted or not stored.deleted]
 
     def list_names(self, *, deleted: bool = False) -> list[str]:
         return [name for name in self._versions if self.list_versions(name, deleted=deleted)]
@@ -73,10 +73,10 @@ class Subjects:
 
     def find_equal(self, subject: str, draft: SchemaDraft) -> StoredVersion | None:
         """The version that the registry takes for this very schema."""
-        wanted = self._make_key(draft.kind, draft.text, draft.references)
-        for one in self.list_versions(subject):
-            if self._make_key(one.kind, one.text, one.references) == wanted:
-                return one
+        draft_key = self._make_key(draft.kind, draft.text, draft.references)
+        for stored in self.list_versions(subject):
+            if self._make_key(stored.kind, stored.text, stored.references) == draft_key:
+                return stored
         return None
 
     def add(self, subject: str, draft: SchemaDraft) -> StoredVersion:
@@ -84,21 +84,21 @@ class Subjects:
         key = self._make_key(draft.kind, draft.text, draft.references)
         number = max((v.number for v in self._versions.get(subject, ())), default=0) + 1
         text = draft.text if self._verbatim or draft.kind != "AVRO" else draft.normalize()
-        made = StoredVersion(
+        version = StoredVersion(
             number,
             self._ids.setdefault(key, len(self._ids) + 1),
             draft.kind,
             text,
             draft.references,
         )
-        self._versions.setdefault(subject, []).append(made)
-        return made
+        self._versions.setdefault(subject, []).append(version)
+        return version
 
     def delete(self, subject: str, numbers: Sequence[int]) -> None:
         """Delete versions softly."""
         self._versions[subject] = [
-            replace(one, deleted=True) if one.number in numbers else one
-            for one in self._versions[subject]
+            replace(stored, deleted=True) if stored.number in numbers else stored
+            for stored in self._versions[subject]
         ]
 
     def purge(self, subject: str) -> None:
@@ -110,10 +110,10 @@ class Subjects:
     ) -> list[int]:
         """Ids of the schemas that refer to a version, or to any."""
         return [
-            one.id
+            stored.id
             for name in self.list_names(deleted=deleted)
-            for one in self.list_versions(name, deleted=deleted)
-            for ref in one.references
+            for stored in self.list_versions(name, deleted=deleted)
+            for ref in stored.references
             if ref["subject"] == subject and number in (None, ref["version"])
         ]
 
@@ -128,19 +128,19 @@ def find_conflicts(draft: SchemaDraft, versions: Sequence[StoredVersion], level:
     promise = PROMISES[level]
     looked_at = versions if level.endswith("_TRANSITIVE") else versions[-1:]
     reasons: list[str] = []
-    for one in looked_at if promise.backward or promise.forward else ():
-        if one.kind != draft.kind:
-            reasons.append(f"version {one.number} has the format {one.kind}")
+    for stored in looked_at if promise.backward or promise.forward else ():
+        if stored.kind != draft.kind:
+            reasons.append(f"version {stored.number} has the format {stored.kind}")
         elif draft.kind == "AVRO":
-            new, old = (open_schema(parse_avro(text)) for text in (draft.text, one.text))
-            found = [
+            new, old = (open_schema(parse_avro(text)) for text in (draft.text, stored.text))
+            unreadable = [
                 *(find_unreadable(new, old) if promise.backward else ()),
                 *(find_unreadable(old, new) if promise.forward else ()),
             ]
-            reasons += [_describe(item, one.number) for item in found]
+            reasons += [_describe(item, stored.number) for item in unreadable]
     return list(dict.fromkeys(reasons))
 
 
-def _describe(found: Unreadable, version: int) -> str:
-    what = f"field {found.path}" if found.path else "the schema"
-    return f"{what} {found.text} (version {version})"
+def _describe(fault: Unreadable, version: int) -> str:
+    subject = f"field {fault.path}" if fault.path else "the schema"
+    return f"{subject} {fault.text} (version {version})"

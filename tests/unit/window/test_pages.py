@@ -219,8 +219,8 @@ def test_rows_are_shown_in_portions() -> None:
         seen += [row[0].text for row in table.rows]
         assert table.total == 450
     assert seen == [row[0].text for row in rows]
-    assert [one.text for one in table.more] == ["Rows 201 to 400"]
-    assert table.more[0].link == "objects?q=a+b&first=200"
+    assert [one.text for one in table.row_links] == ["Rows 201 to 400"]
+    assert table.row_links[0].link == "objects?q=a+b&first=200"
     assert make_table("x", ("a",), rows, 10**9).rows == table.rows
     assert make_table("x", ("a",), (), 200).rows == ()
 
