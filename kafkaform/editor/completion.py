@@ -7,13 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from ..core.schema import AttributeSchema
-from .members import BlockMember, find_attribute, find_schema, list_keys, list_members
+from .cursor import CursorPlace, CursorSlot, find_place
+from .hover import render_attribute, render_key, render_member, render_symbol
+from .members import (
+    FIXED,
+    ROOTS,
+    TYPES,
+    BlockMember,
+    find_attribute,
+    find_schema,
+    list_keys,
+    list_members,
+)
 from .outline import BlockOutline
-from .pages import render_attribute, render_key, render_member, render_symbol
-from .place import CursorPlace, CursorSlot, find_place
 from .project import Project, get_folder
 from .symbols import Kind, Symbol, list_declared
-from .words import FIXED, ROOTS, TYPES
 
 
 class Candidate(Struct, frozen=True):

@@ -23,8 +23,7 @@ from ..language.declare.blocks import (
 )
 from ..language.evaluate.name_check import CALL_META
 from ..language.evaluate.run import Schemas
-from .members import list_keys
-from .words import ARGUMENTS, BLOCKS
+from .members import ARGUMENTS, BLOCKS, list_keys
 
 Schema = dict[str, Any]
 

@@ -1,7 +1,8 @@
-"""The outline of a text: its blocks, attributes and references, found by its tokens alone.
+"""The outline of a text: its blocks, attributes and references.
 
-An outline exists for every text, also for one that does not parse: that is the usual state of a
-text while somebody types.
+The outline of HCL is found by its tokens alone, so it exists for every text, also for one that does
+not parse: that is the usual state of a text while somebody types. The outline of JSON is made of
+its nodes and has no references, because they are inside of texts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from msgspec import Struct, field
 
 from ..language.declare.blocks import SHAPES
 from ..language.suites import SHAPES as TEST_SHAPES
+from ..syntax.nodes import Block, Body, Lit
 from ..syntax.scan import scan
 from ..syntax.source import Source
 from ..syntax.tokens import KEYWORDS, Token
@@ -383,3 +385,29 @@ _STEPS: Mapping[str, Callable[[_OutlineWalk, Token], None]] = {
     "HEREDOC_END": _OutlineWalk.close_heredoc,
     "STRING_CHARS": _OutlineWalk.literal,
 }
+
+
+def outline_nodes(body: Body) -> TextOutline:
+    """The blocks and arguments of a file that was parsed."""
+    root = BlockOutline(Word("", 0, 0), (), 0, body.end + 1, 0)
+    _fill_section(root, body)
+    return TextOutline(root, (), (), (), ())
+
+
+def _fill_section(section: BlockOutline, body: Body) -> None:
+    for name, attribute in body.attributes.items():
+        node = attribute.value
+        word = Word(name, attribute.start, attribute.start + len(name))
+        item = ItemOutline(word, node.start, node.end)
+        if isinstance(node, Lit) and isinstance(node.value, str):
+            item.literal = Word(node.value, node.start, node.end)
+        section.items.append(item)
+    section.sections += [_make_section(block) for block in body.blocks]
+
+
+def _make_section(block: Block) -> BlockOutline:
+    kind = Word(block.type, block.start, block.start + len(block.type))
+    labels = tuple(Word(label.text, label.start, label.end) for label in block.labels)
+    section = BlockOutline(kind, labels, block.start, block.end, block.body.start)
+    _fill_section(section, block.body)
+    return section

@@ -1,4 +1,5 @@
-"""A configuration with its modules, tests and value files, as the open buffers have them."""
+"""A configuration with its modules, tests and value files, as the open buffers have them, and what
+the installed providers and the language offer to it."""
 
 from __future__ import annotations
 
@@ -7,25 +8,71 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..core.diagnostics import Diagnostics
+from ..core.errors import KafkaformError
+from ..core.schema import ObjectSchema
 from ..language.declare.folder import FAMILIES, parse_configuration
 from ..language.declare.json_bodies import parse_json_file
 from ..language.declare.module_sources import SourceFault, is_git, resolve_source
+from ..language.evaluate.run import Schemas
+from ..language.expressions.special_forms import FORMS
+from ..language.functions import group_functions
+from ..language.functions.spec import render_usage
 from ..language.suites import ENDING as TESTS
+from ..provider.registry import Registry
 from ..syntax.limits import FILE_BYTES
 from ..syntax.nodes import File
-from ..workflow.configuration.evaluation import Configuration, Inputs, read_configuration
+from ..workflow.configuration.evaluation import (
+    Configuration,
+    Inputs,
+    collect_schemas,
+    read_configuration,
+)
 from ..workflow.configuration.files import Buffers, find_root, read_folder
 from ..workflow.configuration.policies import ENDING as POLICIES
-from .json_outline import outline_nodes
-from .library import Library
-from .outline import BlockOutline, TextOutline, make_outline
+from .outline import BlockOutline, TextOutline, make_outline, outline_nodes
 from .texts import UTF_16, Text
+
+
+class FunctionPage(NamedTuple):
+    """A function, for people."""
+
+    usage: str
+    doc: str
+
+
+class Library(Struct, frozen=True):
+    """What a configuration can use."""
+
+    schemas: Schemas
+    simulations: Mapping[str, ObjectSchema]
+    """Provider -> what a `simulate` block of it can contain."""
+    functions: Mapping[str, FunctionPage]
+
+
+def load_library() -> Library:
+    """Everything that is installed. A provider that cannot be loaded is left out: what is wrong
+    with it is a fault of each configuration that uses it."""
+    registry = Registry()
+    providers, simulations = {}, {}
+    for name in registry.names:
+        with suppress(KafkaformError):
+            providers[name] = registry.load(name)
+            simulations[name] = registry.load_simulation(name).settings
+    pages = {
+        function.name: FunctionPage(function.usage(), function.doc)
+        for group in group_functions().values()
+        for function in group
+    }
+    for name, form in FORMS.items():
+        pages[name] = FunctionPage(render_usage(name, form.params, form.rest), form.doc)
+    return Library(collect_schemas(providers), simulations, pages)
+
 
 CONFIGURATIONS = tuple(ending for family in FAMILIES for ending in family.configuration)
 VALUES = (".kfvars.hcl", ".tfvars")

@@ -11,10 +11,10 @@ from pygls import uris
 
 from ..core.diagnostics import Severity
 from .completion import Candidate, Completion
+from .edits import LABEL, TextChange
 from .faults import FileFault
 from .outline import BlockOutline
 from .project import Project, is_known
-from .rename import LABEL, TextChange
 from .symbols import Heading, Kind, NameUse, Symbol
 from .texts import Span, Text, TextPosition
 

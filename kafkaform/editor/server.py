@@ -27,11 +27,9 @@ from ..core.errors import UsageError
 from ..version import VERSION
 from ..workflow.configuration.files import Buffers
 from .completion import complete
+from .edits import CannotRename, find_renamed, format_document, rename
 from .faults import FileFault
-from .formatting import format_document
-from .hover import explain
-from .owners import OpenFiles
-from .pages import render_symbol
+from .hover import explain, render_symbol
 from .project import Project, add_file
 from .protocol import (
     get_path,
@@ -44,8 +42,7 @@ from .protocol import (
     make_workspace_edit,
     read_symbol,
 )
-from .reader import ProjectReader, Snapshot
-from .rename import CannotRename, find_renamed, rename
+from .reader import OpenFiles, ProjectReader, Snapshot
 from .symbols import (
     Symbol,
     find_declarations,

@@ -13,9 +13,8 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity
-from . import builder, grammar, limits, templates
-from .faults import SyntaxFault
-from .hidden import find_hidden
+from . import grammar, limits, templates
+from .faults import SyntaxFault, find_hidden
 from .nodes import Attribute, Block, Body, Expression, File, Lit, Template
 from .scan import scan
 from .source import Source
@@ -142,7 +141,7 @@ def parse_template_source(source: Source) -> tuple[Lit | Template | None, Diagno
         return None, faults
     try:
         node = templates.make_bare(templates.TemplateSpan(source, 0, len(source.text)), children)
-        builder.check_depth(node)
+        grammar.check_depth(node)
     except SyntaxFault as error:
         return None, error.diagnostics
     return node, ()
@@ -248,7 +247,7 @@ def _make_unique_body(
     duplicates = [item for item in attributes if unique.setdefault(item.name, item) is not item]
     room = max(0, limits.DIAGNOSTICS - len(faults))
     faults.extend(
-        builder.make_redefinition_fault(unique[item.name], item) for item in duplicates[:room]
+        grammar.make_redefinition_fault(unique[item.name], item) for item in duplicates[:room]
     )
     blocks = tuple(item for item in items if isinstance(item, Block))
     return Body(source, 0, len(source.text), unique, blocks)

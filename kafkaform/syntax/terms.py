@@ -1,21 +1,40 @@
-"""Build the nodes of expressions: terms, references and operators."""
+"""Build the nodes of expressions: terms, references and operators.
+
+Each function takes the children of a rule: its tokens and the results of its sub-rules, punctuation
+included. The functions have no state; they raise SyntaxFault if the children cannot become a
+node.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from sys import intern
 from typing import Any, TypeAlias
 
 from ..core.diagnostics import Diagnostic
-from . import limits, nodes, patterns, templates
+from . import limits, nodes, templates
 from .faults import SyntaxFault, make_fault
 from .nodes import Expression
-from .parts import Parts, get_span, is_token
 from .source import Source
 from .templates import TemplateSpan
-from .tokens import Token
+from .tokens import CONSTANT_STEP, FLAT_ITEM, FLAT_OBJECT, MAP_END, MAP_ITEM, MAP_START, Token
+
+Children: TypeAlias = Sequence[Any]
+"""The tokens of a rule and the results of its sub-rules, punctuation included. The rule says what
+stands at which index."""
+
+
+def get_span(children: Children) -> tuple[Source, int, int]:
+    """The place of the rule's text: the first three arguments of every node."""
+    first = children[0]
+    return first.source, first.start, children[-1].end
+
+
+def is_token(child: object, type_: str) -> bool:
+    return isinstance(child, Token) and child.type == type_
+
 
 # -- terms
 
@@ -26,21 +45,21 @@ Constants: TypeAlias = "dict[str, Constant | Constants]"
 """The values of an object of constants."""
 
 
-def make_parentheses(children: Parts) -> nodes.Paren:
+def make_parentheses(children: Children) -> nodes.Paren:
     return nodes.Paren(*get_span(children), children[1])
 
 
-def make_root(children: Parts) -> nodes.Root:
+def make_root(children: Children) -> nodes.Root:
     token: Token = children[0]
     return nodes.Root(token.source, token.start, token.end, token.text)
 
 
-def make_constant(children: Parts) -> nodes.Lit:
+def make_constant(children: Children) -> nodes.Lit:
     token: Token = children[0]
     return nodes.Lit(token.source, token.start, token.end, _CONSTANTS[token.type])
 
 
-def make_number(children: Parts) -> nodes.Lit:
+def make_number(children: Children) -> nodes.Lit:
     token: Token = children[0]
     value = parse_exact(token.text)
     if value is None:
@@ -67,25 +86,25 @@ def make_number_fault(source: Source, start: int, end: int) -> Diagnostic:
     return make_fault(source, start, end, "Number too long", detail)
 
 
-def make_quoted_string(children: Parts) -> nodes.Lit | nodes.Template:
+def make_quoted_string(children: Children) -> nodes.Lit | nodes.Template:
     return templates.make_quoted(TemplateSpan(*get_span(children)), children[1:-1])
 
 
-def make_heredoc(children: Parts) -> nodes.Lit | nodes.Template:
+def make_heredoc(children: Children) -> nodes.Lit | nodes.Template:
     flush = children[0].text.startswith("<<-")
     return templates.make_bare(TemplateSpan(*get_span(children)), children[1:-1], flush)
 
 
-def make_tuple(children: Parts) -> nodes.Tuple:
+def make_tuple(children: Children) -> nodes.Tuple:
     return nodes.Tuple(*get_span(children), _check_elements(children, children[1:-1:2]))
 
 
-def make_object(children: Parts) -> nodes.Object:
+def make_object(children: Children) -> nodes.Object:
     items = [child for child in children if isinstance(child, nodes.ObjectItem)]
     return nodes.Object(*get_span(children), _check_elements(children, items))
 
 
-def make_constant_object(children: Parts) -> nodes.ConstantObject:
+def make_constant_object(children: Children) -> nodes.ConstantObject:
     return nodes.ConstantObject(*get_span(children))
 
 
@@ -94,16 +113,16 @@ def find_constants_end(text: str, start: int, depth: int) -> int | None:
     depth: how many brackets are open, this one included."""
     if depth >= limits.NESTING:
         return None
-    if match := re.compile(patterns.FLAT_OBJECT).match(text, start):
+    if match := re.compile(FLAT_OBJECT).match(text, start):
         return match.end()
-    opening = re.compile(patterns.MAP_START).match(text, start)
+    opening = re.compile(MAP_START).match(text, start)
     if opening is None or depth + 1 >= limits.NESTING:
         return None
     # A map of thousands is matched item by item, because the engine would keep them all in memory.
-    item, at, items = re.compile(patterns.MAP_ITEM), opening.end(), 1
+    item, at, items = re.compile(MAP_ITEM), opening.end(), 1
     while match := item.match(text, at):
         at, items = match.end(), items + 1
-    end = re.compile(patterns.MAP_END).match(text, at)
+    end = re.compile(MAP_END).match(text, at)
     return end.end() if end and items <= limits.COLLECTION_ELEMENTS else None
 
 
@@ -130,7 +149,7 @@ def read_constants(source: Source, start: int, end: int) -> Constants:
     values: Constants = {}
     # The objects that are open, the innermost last. One pass, because a text can be a megabyte.
     inner = [values]
-    for match in re.compile(patterns.CONSTANT_STEP).finditer(source.text, start + 1, end - 1):
+    for match in re.compile(CONSTANT_STEP).finditer(source.text, start + 1, end - 1):
         key, value = match.groups()
         if key is None:
             inner.pop()
@@ -143,7 +162,7 @@ def read_constants(source: Source, start: int, end: int) -> Constants:
 
 
 def _find_items(source: Source, start: int, end: int) -> Iterator[re.Match[str]]:
-    return re.compile(patterns.FLAT_ITEM).finditer(source.text, start + 1, end)
+    return re.compile(FLAT_ITEM).finditer(source.text, start + 1, end)
 
 
 def _read_constant(text: str) -> Constant:
@@ -152,7 +171,7 @@ def _read_constant(text: str) -> Constant:
     return parse_exact(text) if text[0].isdigit() else _WORDS.get(text, intern(text))
 
 
-def _check_elements(children: Parts, items: Parts) -> tuple[Any, ...]:
+def _check_elements(children: Children, items: Children) -> tuple[Any, ...]:
     if len(items) > limits.COLLECTION_ELEMENTS:
         source, start, _ = get_span(children)
         detail = f"It has more than {limits.COLLECTION_ELEMENTS:,} elements."
@@ -160,7 +179,7 @@ def _check_elements(children: Parts, items: Parts) -> tuple[Any, ...]:
     return tuple(items)
 
 
-def make_object_item(children: Parts) -> nodes.ObjectItem:
+def make_object_item(children: Children) -> nodes.ObjectItem:
     key, _, value = children
     # A bare word is a name, also if a variable of a `for` is called so. A dotted word is refused:
     # Go's parser does the same, because readers take it for either of two things.
@@ -180,7 +199,7 @@ def make_object_item(children: Parts) -> nodes.ObjectItem:
     return nodes.ObjectItem(key.source, key.start, value.end, key, value)
 
 
-def make_call(children: Parts) -> nodes.FunctionCall:
+def make_call(children: Children) -> nodes.FunctionCall:
     # name :: name ( arguments )
     paren = next(i for i, child in enumerate(children) if is_token(child, "LPAR"))
     args, expand = children[paren + 1] if len(children) > paren + 2 else ((), False)
@@ -189,7 +208,7 @@ def make_call(children: Parts) -> nodes.FunctionCall:
     return nodes.FunctionCall(source, start, end, name, children[paren - 1].end, args, expand)
 
 
-def make_arguments(children: Parts) -> tuple[tuple[Expression, ...], bool]:
+def make_arguments(children: Children) -> tuple[tuple[Expression, ...], bool]:
     return _check_elements(children, children[::2]), is_token(children[-1], "ELLIPSIS")
 
 
@@ -199,31 +218,31 @@ _Splat: TypeAlias = nodes.AttrSplat | nodes.FullSplat
 _SPLATS = (nodes.AttrSplat, nodes.FullSplat)
 
 
-def make_index(children: Parts) -> Expression:
+def make_index(children: Children) -> Expression:
     target, _, key, closer = children
     return _follow_term(target, nodes.Index, closer.end, key)
 
 
-def make_legacy_index(children: Parts) -> Expression:
+def make_legacy_index(children: Children) -> Expression:
     """`x.0`, which Terraform 0.11 and older used for `x[0]`."""
     digits = make_number(children[2:])
     return _follow_term(children[0], nodes.LegacyIndex, digits.end, digits.value)
 
 
-def make_attr(children: Parts) -> Expression:
+def make_attr(children: Children) -> Expression:
     name: Token = children[2]
     return _follow_term(children[0], nodes.Attr, name.end, name.text, name.start)
 
 
-def make_attr_splat(children: Parts) -> Expression:
+def make_attr_splat(children: Children) -> Expression:
     return _make_splat(children, nodes.AttrSplat)
 
 
-def make_full_splat(children: Parts) -> Expression:
+def make_full_splat(children: Children) -> Expression:
     return _make_splat(children, nodes.FullSplat)
 
 
-def _make_splat(children: Parts, kind: type[_Splat]) -> Expression:
+def _make_splat(children: Children, kind: type[_Splat]) -> Expression:
     token: Token = children[1]
     item = nodes.SplatItem(token.source, token.start, token.end)
     return _follow_term(children[0], kind, token.end, item)
@@ -287,7 +306,7 @@ _LEVELS: Mapping[str, int] = {
 """How closely an operator binds; a higher level binds closer."""
 
 
-def make_operation(children: Parts) -> Expression:
+def make_operation(children: Children) -> Expression:
     """The tree of a chain: operand, operator, operand, … Operators of one level associate to the
     left."""
     # Operator precedence is here and not in the grammar: six levels of rules for each operand
@@ -310,9 +329,9 @@ def make_operation(children: Parts) -> Expression:
     return values[0]
 
 
-def make_unary(children: Parts) -> nodes.Unary:
+def make_unary(children: Children) -> nodes.Unary:
     return nodes.Unary(*get_span(children), children[0].text, children[1])
 
 
-def make_conditional(children: Parts) -> nodes.Cond:
+def make_conditional(children: Children) -> nodes.Cond:
     return nodes.Cond(*get_span(children), *children[::2])

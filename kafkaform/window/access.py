@@ -30,15 +30,8 @@ from ..core.value import EMPTY, FrozenMap
 from ..fleet.exports.rows import Sheet, to_text
 from ..state.model import Row, State
 from ..workflow.fleet.answers import find_who_can
-from .authority import (
-    DeclaredRules,
-    build_recorded_access,
-    collect_acls,
-    list_instances,
-    read_rules,
-)
-from .names import ACL_COLUMNS, describe_object, link_object, make_acl_row
 from .page import (
+    ACL_COLUMNS,
     Blank,
     Cell,
     CellRow,
@@ -47,9 +40,21 @@ from .page import (
     WindowPage,
     WindowSection,
     WindowTable,
+    describe_object,
+    link_object,
+    make_acl_row,
     make_table,
 )
-from .sources import Query, Sources, read_number
+from .sources import (
+    DeclaredRules,
+    Query,
+    Sources,
+    build_recorded_access,
+    collect_acls,
+    list_instances,
+    read_number,
+    read_rules,
+)
 
 ONLY_RECORDED = (
     "These answers follow from the ACLs that the state records, as they were applied last. ACLs "

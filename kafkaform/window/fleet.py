@@ -15,13 +15,13 @@ from ..fleet.report.make import make_report
 from ..fleet.tables.definitions import GOLD, TABLES
 from ..fleet.tables.reader import Build, Gold, quote_text, read_current
 from ..workflow.fleet.runs import need_packages
-from .names import describe_object
 from .page import (
     Cell,
     WindowPage,
     WindowSection,
     WindowTable,
     cut_rows,
+    describe_object,
     make_id,
     make_pager,
     make_table,

@@ -17,7 +17,6 @@ from ..core.text.quantity import render_count
 from ..core.value import EMPTY
 from ..plan.codec import read_recorded_plan
 from ..workflow.stores import Store
-from .names import link_object
 from .page import (
     ROWS,
     Cell,
@@ -25,13 +24,14 @@ from .page import (
     WindowPage,
     WindowSection,
     WindowTable,
+    link_object,
     make_id,
     make_pager,
     make_table,
+    render_moment,
 )
 from .plans import render_review
 from .sources import Query, Sources, read_number
-from .times import render_moment
 
 UNUSUAL = ("failed", "unknown", "skipped")
 """Outcomes that the listing of runs shows in colour."""

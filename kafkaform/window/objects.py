@@ -15,24 +15,26 @@ from ..core.value import EMPTY, FrozenMap
 from ..render.text import render_value
 from ..state.model import Row, State
 from ..workflow.stores import Store
-from .authority import list_instances
 from .fleet import show_topic_use
-from .names import Types, describe_object, describe_paths, link_object, list_values
 from .page import (
     Blank,
     Cell,
     CellRow,
     Choice,
     Form,
+    Types,
     WindowPage,
     WindowSection,
+    describe_object,
+    describe_paths,
+    link_object,
+    list_values,
     make_id,
     make_table,
+    render_moment,
 )
-from .related import TOPIC, find_related, read_types
-from .sources import Query, Sources, read_number
-from .times import render_moment
-from .topics import TABLES, list_related_sections
+from .related import TABLES, TOPIC, find_related, list_related_sections, read_types
+from .sources import Query, Sources, list_instances, read_number
 
 NO_OWNER = "(none)"
 """What the filter calls objects of no team."""

@@ -12,11 +12,18 @@ from ..core.errors import KafkaformError
 from ..core.text.quantity import render_count
 from ..state.model import State
 from ..workflow.workspace import read_log
-from .names import link_object
-from .page import Cell, WindowPage, WindowSection, WindowTable, make_id, make_link
+from .page import (
+    Cell,
+    WindowPage,
+    WindowSection,
+    WindowTable,
+    link_object,
+    make_id,
+    make_link,
+    render_moment,
+)
 from .plans import SavedPlan, list_saved
 from .sources import Query, Sources
-from .times import render_moment
 
 
 class Overview(Struct, frozen=True):

@@ -15,22 +15,24 @@ from ..core.resource import SETTING, TASK, Identity
 from ..core.text.quantity import render_count
 from ..core.value import EMPTY
 from ..workflow.stores import Store
-from .names import Types, describe_paths, link_object
 from .page import (
     ROWS,
     Cell,
     CellRow,
+    Types,
     WindowPage,
     WindowSection,
     WindowTable,
     cut_rows,
+    describe_paths,
+    link_object,
     make_id,
     make_link,
     make_pager,
+    render_moment,
 )
 from .related import read_types
 from .sources import Query, Sources, read_number
-from .times import render_moment
 
 UNKNOWN = OutcomeStatus.UNKNOWN.value
 STYLES = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from ...syntax.jsonvalues import StringMode
+from ...syntax.json import StringMode
 
 
 class JsonForm(Struct, frozen=True):

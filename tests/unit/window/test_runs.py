@@ -13,7 +13,7 @@ from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import Outcome, OutcomeStatus, PathChange
 from kafkaform.core.resource import Identity
 from kafkaform.window.page import make_id
-from kafkaform.window.routes import find_page
+from kafkaform.window.server import find_page
 from kafkaform.workflow.stores import AUDIT_FILE
 
 from ...kit.audit_story import (

@@ -1,4 +1,4 @@
-"""What a cursor stands in, by the text before it: what is typed, and what belongs there."""
+"""What surrounds a cursor, by the text before it: what is typed, and what belongs there."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Rename what is declared in a configuration, in all of its files.
+"""Edits of open files: their format, and a rename in all files of a configuration.
 
-A rename is tried out before it is offered: if the changed files have a fault that the others have
-not, it is refused. So a use that only the evaluation knows, such as one in a JSON file, is not
-forgotten.
+A rename is tried out before it is offered: if the changed files have a fault that the current files
+do not have, it is refused. So a use that only the evaluation finds, such as one in a JSON file, is
+not forgotten.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from msgspec import Struct
 from ..core.diagnostics import Diagnostic, has_errors
 from ..core.errors import KafkaformError
 from ..language.declare.blocks import NAME
+from ..syntax.format import format_text
+from ..syntax.parse import parse
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
-from .project import ParseCache, Project, drop_evaluations
+from .project import FLEET, FORMATTED, ParseCache, Project, drop_evaluations
 from .symbols import Kind, NameUse, Symbol, find_use, find_uses
+from .texts import Span, Text
 
 _MOVED = {Kind.RESOURCE: "", Kind.MODULE: "module."}
 """What has objects behind it -> what stands before its name in an address."""
@@ -191,3 +194,36 @@ def edit_texts(project: Project, changes: Sequence[TextChange]) -> Mapping[str, 
         file: "".join((*pieces, project.texts[file].text[ends[file] :]))
         for file, pieces in file_pieces.items()
     }
+
+
+class LineEdit(Struct, frozen=True):
+    """A part of a file, and what replaces it."""
+
+    span: Span
+    text: str
+
+
+def format_document(name: str, text: Text) -> LineEdit | None:
+    """The lines that change; None if none does, or if the text does not parse."""
+    if not (name.endswith(FORMATTED) or name == FLEET):
+        return None
+    if has_errors(parse(text.text, name)[1]):
+        return None
+    before, after = (
+        content.splitlines(keepends=True) for content in (text.text, format_text(text.text))
+    )
+    if before == after:
+        return None
+    # The editor keeps the cursor in lines that are not part of the edit.
+    first = _count_equal(before, after)
+    last = _count_equal(before[first:][::-1], after[first:][::-1])
+    start = sum(map(len, before[:first]))
+    end = sum(map(len, before[: len(before) - last]))
+    return LineEdit(text.locate_span(start, end), "".join(after[first : len(after) - last]))
+
+
+def _count_equal(old_lines: list[str], new_lines: list[str]) -> int:
+    pairs = zip(old_lines, new_lines, strict=False)
+    return next(
+        (n for n, (a, b) in enumerate(pairs) if a != b), min(len(old_lines), len(new_lines))
+    )
