@@ -18,8 +18,7 @@ from ..core import canonical
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
-from .event import KINDS, Glance, Record
-from .line import Line, digest_line, match_last_members
+from .event import KINDS, Glance, Line, Record, digest_line, match_last_members
 
 ADVICE = (
     "Somebody or something changed the log after it was written. Keep the file as it is, restore "

@@ -15,9 +15,8 @@ from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
 from .chain import ADVICE, seal_record
-from .event import Record, RecordKind
-from .line import Line, digest_line, match_last_members
-from .record_bodies import make_fork_body
+from .event import Line, Record, RecordKind, digest_line, match_last_members
+from .journal import make_fork_body
 from .sink import Torn
 
 

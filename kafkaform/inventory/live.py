@@ -1,4 +1,5 @@
-"""Read everything that a cluster shows, as rows, and how far each listing can be trusted.
+"""Read everything that a cluster shows, as rows, and how far each listing can be trusted; list
+what a state records and what a configuration declares as rows of the same shape.
 
 A kind that could not be read has failed; a cluster of which nothing could be read has no rows at
 all. An empty snapshot would say that everything was deleted.
@@ -7,6 +8,9 @@ all. An empty snapshot would say that everything was deleted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TypeVar
 
 from msgspec import Struct, field
 
@@ -16,6 +20,7 @@ from ..core.resource import (
     Absent,
     Coverage,
     CoverageKind,
+    Declared,
     Depth,
     Facts,
     Failed,
@@ -25,6 +30,7 @@ from ..core.resource import (
 )
 from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import ResourceType, Session
+from ..state.model import State
 
 Sharpen = Callable[[Session, Sequence[Sweep]], tuple[Sweep, ...]]
 """Improves what is known about the coverage of listings."""
@@ -166,3 +172,65 @@ def _make_row(item: Observed, kind: ResourceType | None, facts: Facts) -> Landed
         scope_id=facts.scope_id,
         incarnation=item.incarnation,
     )
+
+
+class WantedObject(Struct, frozen=True):
+    """A declared object with its target attributes, canonical as far as possible."""
+
+    declared: Declared
+    attributes: FrozenMap
+
+
+def list_recorded_rows(state: State) -> Iterator[LandedRow]:
+    """Yield one row per object, with the first of the addresses that own it."""
+    for identity, row in sorted(state.objects.items()):
+        yield LandedRow(
+            identity.kind,
+            identity.key,
+            flatten_attributes(row.attributes),
+            identity.instance,
+            state.providers.get(identity.instance),
+            row.owners[0] if row.owners else None,
+            row.owner,
+            row.incarnation,
+        )
+
+
+def list_declared_rows(
+    objects: Iterable[WantedObject], scopes: Mapping[str, str]
+) -> Iterator[LandedRow]:
+    """Yield one row per object. If two blocks declare it, the first one names it.
+
+    scopes: instance -> scope id, as far as it is known.
+    """
+    rows: dict[object, LandedRow] = {}
+    for declared_object in objects:
+        identity, item = declared_object.declared.identity, declared_object.declared
+        row = LandedRow(
+            identity.kind,
+            identity.key,
+            flatten_attributes(declared_object.attributes),
+            identity.instance,
+            scopes.get(identity.instance),
+            str(item.address),
+            item.owner,
+        )
+        rows.setdefault(identity, row)
+    return (rows[identity] for identity in sorted(rows, key=str))
+
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+def map_parallel(work: Callable[[A], T], items: Iterable[A], at_once: int) -> tuple[T, ...]:
+    """Return the result for each item, in order. The first error ends it; what runs by then goes on
+    alone."""
+    pool = ThreadPoolExecutor(at_once, "fleet")
+    try:
+        # Each task gets this context, which knows the secrets that must be masked.
+        started = [pool.submit(copy_context().run, work, item) for item in items]
+        return tuple(future.result() for future in started)
+    finally:
+        # Without waiting: a cluster that does not answer must not delay the error of another.
+        pool.shutdown(wait=False, cancel_futures=True)

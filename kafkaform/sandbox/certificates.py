@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from . import places
+from ..core.files import make_private_folder
+from . import folders
 from .record import HOST
 
 _DAYS = 397
@@ -29,9 +30,9 @@ def create_certificates(folder: Path) -> None:
     private = key.private_bytes(
         _PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    places.make_private_folder(folder)
-    places.write_private(folder / "ca.pem", ca)
-    places.write_private(folder / "server.pem", private.decode() + certificate + ca)
+    make_private_folder(folder, parents=True)
+    folders.write_private(folder / "ca.pem", ca)
+    folders.write_private(folder / "server.pem", private.decode() + certificate + ca)
 
 
 def _make_authority(key: rsa.RSAPrivateKey) -> x509.Certificate:

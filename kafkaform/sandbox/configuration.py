@@ -1,5 +1,7 @@
-"""Render the properties of a broker, the command that formats its storage, and Java's command
-line."""
+"""Render the properties and logins of brokers and of ZooKeeper, and the command lines of Java.
+
+Kafka before 4.0 can keep its metadata in ZooKeeper instead of with a controller.
+"""
 
 from __future__ import annotations
 
@@ -250,3 +252,46 @@ def _make_replication_settings(brokers: int, version: tuple[int, int]) -> Mappin
 def _escape_utf16(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+ZOOKEEPER_PROPERTIES = "zookeeper.properties"
+_ZOOKEEPER_LOGIN = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+
+
+def render_zookeeper_properties(sandbox: Sandbox) -> str:
+    """The text of ZooKeeper's properties file."""
+    settings = {
+        "dataDir": str(sandbox.data / "zookeeper"),
+        "clientPort": str(sandbox.brokers[0].ports.controller),
+        "clientPortAddress": HOST,
+        # The web page of ZooKeeper's administrator listens on all addresses.
+        "admin.enableServer": "false",
+        # Any local user could connect, read the credentials and write ACLs. Without a login
+        # ZooKeeper answers nothing (ZOOKEEPER-3561).
+        "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+        "enforce.auth.enabled": "true",
+        "enforce.auth.schemes": "sasl",
+    }
+    return "".join(f"{key}={escape_value(value)}\n" for key, value in settings.items())
+
+
+def render_zookeeper_logins(sandbox: Sandbox) -> str:
+    """The text of the JAAS file of ZooKeeper and its clients."""
+    password = sandbox.broker_password
+    return (
+        f'Server {{\n  {_ZOOKEEPER_LOGIN} user_{INTERNAL}="{password}";\n}};\n'
+        f'Client {{\n  {_ZOOKEEPER_LOGIN} username="{INTERNAL}" password="{password}";\n}};\n'
+    )
+
+
+def make_users_command(sandbox: Sandbox, java: Path, user: str) -> list[str]:
+    """The command line that stores the SCRAM credentials of a user."""
+    # As the storage tool does with a controller: before the first broker runs, nobody could be
+    # asked to alter them.
+    password = {ADMIN: sandbox.admin_password, CI: sandbox.ci_password}[user]
+    credentials = ",".join(f"{mechanism}=[password={password}]" for mechanism in SCRAM)
+    address = f"{HOST}:{sandbox.brokers[0].ports.controller}"
+    arguments = ("--zookeeper", address, "--alter", "--add-config", credentials)
+    entity = ("--entity-type", "users", "--entity-name", user)
+    return make_java_command(sandbox, java, "kafka.admin.ConfigCommand", *arguments, *entity)

@@ -13,28 +13,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.errors import Interrupted, KafkaformError, UsageError
+from ..core.files import make_private_folder
 from ..core.progress import Message, Reporter, ignore_event
-from . import (
-    classes,
-    condition,
-    configuration,
-    environment,
-    jars,
-    java,
-    lock,
-    options,
-    places,
-    ports,
-    record,
-    versions,
-    zookeeper,
-)
-from .condition import SandboxState
-from .download import make_missing_extra_error, open_repository
+from . import configuration, environment, folders, jars, options, record, start, versions
+from .jars import make_missing_extra_error, open_repository
 from .options import SandboxOptions
 from .process import Process, get_file_limits, is_alive
 from .record import Broker, Phase, Sandbox
 from .start import PortTaken, Probe, Runtime, end_sandbox, name_properties_file, start_sandbox
+from .status import SandboxState, SandboxStatus, are_brokers_running, judge_sandbox
 
 _FEW_FILES = 4096
 _STARTS = 3
@@ -63,7 +50,7 @@ def up(request: SandboxOptions, probe: Probe, report: Reporter = ignore_event) -
     options.check_options(request)
     request = replace(request, kafka_version=versions.choose_version(request.kafka_version))
     try:
-        with lock.hold_lock(request.name):
+        with folders.hold_lock(request.name):
             return _up(request, probe, report)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; nothing of {request.name} is left running") from None
@@ -72,9 +59,9 @@ def up(request: SandboxOptions, probe: Probe, report: Reporter = ignore_event) -
 def _up(request: SandboxOptions, probe: Probe, report: Reporter) -> Sandbox:
     old = record.load_sandbox(request.name)
     if old is not None:
-        status = condition.judge_sandbox(old, busy=False)
+        status = judge_sandbox(old, busy=False)
         _refuse_other_options(status, request)
-        if condition.are_brokers_running(old):
+        if are_brokers_running(old):
             report(Message(f"{old.name} is already running"))
             return old
         _clear_leftovers(status, report)
@@ -97,7 +84,7 @@ def down(
     """End the processes of the sandbox, and remove its data unless it is kept. keep_data: None: as
     the options of `up` said. Returns None if there is no such sandbox."""
     options.check_name(name)
-    with lock.hold_lock(name):
+    with folders.hold_lock(name):
         sandbox = record.load_sandbox(name)
         if sandbox is None:
             return None
@@ -116,12 +103,12 @@ def down(
         return Stopped(stopped, tuple(process.pid for process in ended), data_kept=True)
 
 
-def _refuse_other_options(status: condition.SandboxStatus, request: SandboxOptions) -> None:
+def _refuse_other_options(status: SandboxStatus, request: SandboxOptions) -> None:
     """Raise UsageError for options that differ from those of a running sandbox or of kept data."""
     # The log of kept data has this number of voters and replicas; a broker more or less would wait
     # for a majority that never comes.
     has = status.sandbox.make_options()
-    running = condition.are_brokers_running(status.sandbox)
+    running = are_brokers_running(status.sandbox)
     names = _FIXED_WHILE_RUNNING if running else _FIXED_BY_DATA if status.sandbox.usable else ()
     request = replace(request, classpath=tuple(jar.absolute() for jar in request.classpath))
     different = [name for name in names if getattr(has, name) != getattr(request, name)]
@@ -137,7 +124,7 @@ def _list_flags(names: Iterable[str]) -> str:
     return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
-def _clear_leftovers(status: condition.SandboxStatus, report: Reporter) -> None:
+def _clear_leftovers(status: SandboxStatus, report: Reporter) -> None:
     if status.explanation and status.state is not SandboxState.STOPPED:
         report(Message(f"{status.sandbox.name} was {status.state}: starting it again"))
     end_sandbox(status.sandbox)
@@ -159,11 +146,11 @@ def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
 
 def _find_runtime(request: SandboxOptions, report: Reporter) -> Runtime:
     version = versions.choose_version(request.kafka_version)
-    used = java.find_java(version)
+    used = versions.find_java(version)
     class_path = jars.find_class_path(report, open_repository, version)
     extra = tuple(jar.absolute() for jar in request.classpath)
     return Runtime(
-        used, (*extra, *class_path), None if extra else classes.find_archive(used, class_path)
+        used, (*extra, *class_path), None if extra else jars.find_archive(used, class_path)
     )
 
 
@@ -182,7 +169,7 @@ def _warn_of_few_files(report: Reporter) -> None:
 def _prepare(request: SandboxOptions, old: Sandbox | None) -> Sandbox:
     """Write all files that the brokers of a sandbox read. Returns the sandbox; nothing runs yet."""
     previous = tuple(broker.ports for broker in old.brokers) if old else ()
-    allotted = ports.allocate_ports(request.brokers, request.tls, previous)
+    allotted = start.allocate_ports(request.brokers, request.tls, previous)
     fresh = Sandbox(
         name=request.name,
         phase=Phase.STARTING,
@@ -211,24 +198,25 @@ def _prepare(request: SandboxOptions, old: Sandbox | None) -> Sandbox:
 def _write_files(sandbox: Sandbox) -> None:
     folder = sandbox.folder
     for name in ("data", "tmp"):
-        places.make_private_folder(folder / name)
+        make_private_folder(folder / name, parents=True)
     if sandbox.tls:
         _create_certificates(folder / "tls")
     logging = versions.find_traits(sandbox.kafka_version).logging
-    places.write_private(folder / logging.file_name, logging.text)
-    places.write_private(
+    folders.write_private(folder / logging.file_name, logging.text)
+    folders.write_private(
         environment.locate_properties(sandbox), environment.render_properties(sandbox)
     )
     if sandbox.zookeeper:
-        places.write_private(
-            folder / zookeeper.PROPERTIES_FILE, zookeeper.render_properties(sandbox)
+        folders.write_private(
+            folder / configuration.ZOOKEEPER_PROPERTIES,
+            configuration.render_zookeeper_properties(sandbox),
         )
-        places.write_private(
-            folder / configuration.ZOOKEEPER_LOGINS, zookeeper.render_logins(sandbox)
+        folders.write_private(
+            folder / configuration.ZOOKEEPER_LOGINS, configuration.render_zookeeper_logins(sandbox)
         )
     for broker in sandbox.brokers:
         text = configuration.render_properties(sandbox, broker)
-        places.write_private(folder / name_properties_file(broker), text)
+        folders.write_private(folder / name_properties_file(broker), text)
 
 
 def _create_certificates(folder: Path) -> None:

@@ -11,8 +11,9 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ..core.errors import KafkaformError
+from ..core.files import make_private_folder
 from ..core.nouns import Misfit, from_data, parse_json
-from . import places
+from . import folders
 from .options import SandboxOptions, check_name
 from .process import Process
 from .versions import is_version
@@ -114,7 +115,7 @@ class Sandbox(Struct, frozen=True):
 
     @property
     def folder(self) -> Path:
-        return places.get_run_folder(self.name)
+        return folders.get_run_folder(self.name)
 
     @property
     def data(self) -> Path:
@@ -193,14 +194,14 @@ class Sandbox(Struct, frozen=True):
 
 def save_sandbox(sandbox: Sandbox) -> None:
     """Write sandbox.json, which only its owner can read, because it contains passwords."""
-    places.make_private_folder(sandbox.folder)
+    make_private_folder(sandbox.folder, parents=True)
     text = json.dumps(to_builtins(sandbox), indent=2, sort_keys=True) + "\n"
-    places.write_private(sandbox.folder / FILE, text)
+    folders.write_private(sandbox.folder / FILE, text)
 
 
 def load_sandbox(name: str) -> Sandbox | None:
     """The sandbox of this name, or None. Raises KafkaformError if its record is damaged."""
-    path = places.get_run_folder(check_name(name)) / FILE
+    path = folders.get_run_folder(check_name(name)) / FILE
     try:
         return _decode_record(path.read_bytes(), name)
     except FileNotFoundError:
@@ -216,7 +217,7 @@ def load_sandbox(name: str) -> Sandbox | None:
 def list_sandboxes() -> tuple[str, ...]:
     """The names of all sandboxes with a record, in order."""
     return tuple(
-        sorted(path.parent.name for path in places.get_sandboxes_folder().glob(f"*/{FILE}"))
+        sorted(path.parent.name for path in folders.get_sandboxes_folder().glob(f"*/{FILE}"))
     )
 
 

@@ -8,8 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..audit.chain import read_glances
-from ..audit.event import Glance, Record, RecordKind
-from ..audit.summary import summarize_record
+from ..audit.event import Glance, Record, RecordKind, summarize_record
 from ..core.errors import KafkaformError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from ..apply.secrets import refuse_exposed
-from ..core import canonical
+from ..core import canonical, files
 from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.storage import make_storage_error
 from ..core.value import FrozenMap
@@ -19,7 +19,6 @@ from ..plan.codec import decode, encode
 from ..plan.model import Plan
 from ..provider.registry import Registry
 from ..render.jsonplan import to_json
-from ..state.backends import files
 
 
 def save_file(path: Path, data: bytes, *, private: bool) -> None:

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from ..audit.sink import Sink
 from ..audit.sinks.local import LocalSink
+from ..core import files
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.head import Head
 from ..state.backend import Backend
-from ..state.backends import files
 from ..state.backends.local import LocalBackend
 from ..state.codec import ADVICE
 from ..state.model import State

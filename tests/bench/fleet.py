@@ -42,7 +42,7 @@ from kafkaform.fleet.spark.store import TableStore
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.dataset import BuildContext, Dataset
 from kafkaform.fleet.tables.definitions import TABLES, Layer
-from kafkaform.sandbox.places import get_cache_folder
+from kafkaform.sandbox.folders import get_cache_folder
 from kafkaform.workflow.fleet.jars import add_jars
 
 from ..kit.fleet.world import Size, World
@@ -55,7 +55,7 @@ ROWS = ("audit_raw", "snapshot_raw")
 FIRST_ROW = """
 from kafkaform.workflow.fleet.jars import add_jars
 from kafkaform.fleet.spark.session import Place, build_session
-from kafkaform.sandbox.places import get_cache_folder
+from kafkaform.sandbox.folders import get_cache_folder
 
 print(build_session(add_jars(Place("local[2]", get_cache_folder()))).range(1).collect())
 """

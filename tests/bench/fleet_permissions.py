@@ -31,7 +31,7 @@ from kafkaform.fleet.access.permissions import build, expand_permissions
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.spark.session import SparkPlace, build_session
 from kafkaform.fleet.tables.dataset import BuildContext
-from kafkaform.sandbox.places import get_cache_folder
+from kafkaform.sandbox.folders import get_cache_folder
 from kafkaform.workflow.fleet.jars import add_jars
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 

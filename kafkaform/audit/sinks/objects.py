@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ...core.errors import KafkaformError, StorageError
 from ...core.objects import ObjectExists, Objects
-from ..line import Line, LongLine
+from ..event import Line, LongLine
 from ..sink import Torn, make_overtaken_error
 
 FOLDER = "log"

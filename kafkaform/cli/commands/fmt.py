@@ -186,7 +186,7 @@ def _make_fault(summary: str, advice: str, severity: Severity = Severity.ERROR) 
 
 def _save_text(path: Path, data: bytes) -> None:
     """Replace the text of a file atomically, and keep its permissions."""
-    from ...state.backends import files  # noqa: PLC0415  # only a text that changes needs it
+    from ...core import files  # noqa: PLC0415  # only a text that changes needs it
 
     real = Path(os.path.realpath(path))
     temporary = files.make_temporary_name(real)

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from ...core.errors import ConnectError, Interrupted, UsageError
 from ...core.progress import Message, Progress, Reporter, ignore_event
-from .. import condition, configuration, java, lock, ports, record
-from ..download import open_repository
-from ..logs import make_log_error, read_tail
+from .. import configuration, folders, record, start, status, versions
+from ..jars import open_repository
 from ..process import GRACE, defer_signals, end_processes, is_alive, launch_process
 from ..record import HOST, Sandbox, Server, ServerKind
 from ..start import PortTaken, Runtime
+from ..status import make_log_error, read_tail
 from ..versions import choose_version
 from . import connect, schema_registry
 from .program import Program
@@ -52,7 +52,7 @@ def start_servers(
     time), Locked, KafkaformError (Java, files), Interrupted.
     """
     try:
-        with lock.hold_lock(name):
+        with folders.hold_lock(name):
             return _start_servers(name, kinds, ready_within, report)
     except KeyboardInterrupt:
         raise Interrupted(
@@ -65,7 +65,7 @@ def _start_servers(
 ) -> Sandbox:
     sandbox = record.load_sandbox(name)
     if sandbox is None:
-        raise condition.make_unknown_error(name)
+        raise status.make_unknown_error(name)
     missing = tuple(kind for kind in ServerKind if _is_missing(sandbox, kind, kinds))
     if not missing:
         return sandbox
@@ -87,7 +87,7 @@ def _is_missing(sandbox: Sandbox, kind: ServerKind, kinds: Collection[ServerKind
 
 def _check_brokers(sandbox: Sandbox, missing: Collection[ServerKind]) -> None:
     """Raise UsageError if these servers could not work with the brokers."""
-    if not condition.are_brokers_running(sandbox):
+    if not status.are_brokers_running(sandbox):
         raise UsageError(
             f"the brokers of sandbox {sandbox.name} do not run",
             "`kafkaform sandbox up` starts them",
@@ -101,7 +101,7 @@ def _check_brokers(sandbox: Sandbox, missing: Collection[ServerKind]) -> None:
 
 
 def _find_runtime(sandbox: Sandbox, kind: ServerKind, report: Reporter) -> Runtime:
-    used = java.find_java(sandbox.kafka_version)
+    used = versions.find_java(sandbox.kafka_version)
     class_path = PROGRAMS[kind].find_class_path(sandbox, report, open_repository)
     return Runtime(used, class_path, None)
 
@@ -128,9 +128,9 @@ def _start_missing(
 def _launch(sandbox: Sandbox, kind: ServerKind, runtime: Runtime) -> tuple[Sandbox, Server]:
     """Start a server. Returns the sandbox, and the server with its process."""
     program, old = PROGRAMS[kind], sandbox.find_server(kind)
-    port_free = old is not None and ports.are_free((old.port,))
+    port_free = old is not None and start.are_free((old.port,))
     # With the port of before, clients find the server again.
-    port = old.port if old is not None and port_free else ports.find_free_ports(1)[0]
+    port = old.port if old is not None and port_free else start.find_free_ports(1)[0]
     server = Server(kind, port)
     program.write_files(sandbox, server)
     command = configuration.make_java_command(

@@ -20,6 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from ...core import files
 from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
 from ...core.nouns import Misfit, from_data, parse_json
@@ -27,7 +28,6 @@ from ...core.storage import make_storage_error
 from ..backend import Loaded, LockInfo
 from ..codec import decode, encode
 from ..model import State
-from . import files
 
 KEPT_VERSIONS = 10
 ROOM = 3

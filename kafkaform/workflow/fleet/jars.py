@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from ...core.progress import Reporter, ignore_event
 from ...fleet.spark.session import SparkPlace, is_submitted
-from ...sandbox.download import open_repository
-from ...sandbox.jars import Jar, ensure_jars
+from ...sandbox.jars import Jar, ensure_jars, open_repository
 
 _JARS = re.compile(r"^[ \t]*spark\.jars(?:[ \t]*[=:][ \t]*|[ \t]+)(\S.*)$", re.MULTILINE)
 """`spark.jars` in spark-defaults.conf."""

@@ -24,9 +24,9 @@ from ...fleet.spark import doctor
 from ...fleet.spark.session import LOCAL, LandedBytes, SparkPlace, build_session
 from ...fleet.tables.manifest import ALL, FOLDER
 from ...fleet.tables.reader import Gold, quote_text, read_current
-from ...inventory.place import open_remote
+from ...inventory.landing import open_remote
 from ...render.text import inline, render_count
-from ...sandbox import places
+from ...sandbox import folders
 from ...state.backend import Backend, Lease
 from ...state.backends.local import LocalBackend
 from ...state.backends.objects import ObjectBackend
@@ -59,7 +59,7 @@ class SparkOptions(Struct, frozen=True):
 
     @property
     def place(self) -> SparkPlace:
-        return SparkPlace(self.master, places.get_cache_folder(), self.jars, self.ivy)
+        return SparkPlace(self.master, folders.get_cache_folder(), self.jars, self.ivy)
 
 
 class BuildRequest(Struct, frozen=True):

@@ -10,18 +10,17 @@ from msgspec.structs import replace
 
 from ...audit.event import render_time
 from ...audit.sink import Sink
+from ...core import files
 from ...core.clock import Clock
 from ...core.diagnostics import Diagnostics, Severity, has_errors
 from ...core.errors import KafkaformError, UsageError
 from ...core.head import Head
 from ...core.resource import Declared, Desired, ProviderConfig
 from ...core.value import FrozenMap
-from ...inventory.live import Captured, compute_destination
-from ...inventory.objects import WantedObject
+from ...inventory.live import Captured, WantedObject, compute_destination
 from ...language.desired import VarFile
 from ...plan.diff import compare, is_ignored, lay_over
 from ...provider.contract import ResourceType
-from ...state.backends import files
 from ...state.model import State
 from ..configuration.evaluation import Configuration, Inputs, read_configuration
 from ..stores import Store, open_folder_store

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.core import files
 from kafkaform.core.clock import SystemClock
 from kafkaform.state.backend import LockInfo
-from kafkaform.state.backends import files
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform_kafka.session import KafkaSession
 

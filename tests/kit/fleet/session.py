@@ -19,7 +19,7 @@ def spark() -> Iterator[SparkSession]:
     which take as long to keep as a few of them save."""
     from kafkaform.fleet.spark.class_archive import make_start_options
     from kafkaform.fleet.spark.session import SparkPlace, build_session
-    from kafkaform.sandbox.places import get_cache_folder
+    from kafkaform.sandbox.folders import get_cache_folder
     from kafkaform.workflow.fleet.jars import add_jars
 
     if not make_start_options(get_cache_folder()):

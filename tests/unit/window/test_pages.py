@@ -19,7 +19,7 @@ from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import collect_types
 from kafkaform.provider.registry import Registry
-from kafkaform.state.backends.memory import MemoryBackend
+from kafkaform.state.backend import MemoryBackend
 from kafkaform.state.model import Row, State
 from kafkaform.window import access, log, objects, overview, page, plans, related, runs
 from kafkaform.window.log import LogSurvey, RunEntry

@@ -1,4 +1,5 @@
-"""Files that exist as a whole or not at all: the few calls that let a write survive a crash.
+"""Files that exist as a whole or not at all, and private folders: the calls that let a write
+survive a crash.
 
 Every function raises OSError, and its caller explains it. Links are never followed.
 """
@@ -49,9 +50,13 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def make_private_folder(path: Path) -> Path:
-    """The folder, which is made if it is missing. Raises OSError if a link is in its place."""
-    path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+def make_private_folder(path: Path, *, parents: bool = False) -> Path:
+    """The folder, which is made for its owner alone if it is missing. The mode of a folder that
+    exists is never changed. Raises OSError if a link is in its place.
+
+    parents: make the folders above it, too, with the usual mode.
+    """
+    path.mkdir(mode=PRIVATE_FOLDER, parents=parents, exist_ok=True)
     if path.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     return path

@@ -1,21 +1,19 @@
-"""Find the parts of an object that are ours: the paths that the log shows as written or taken over.
-
-The state says the same, but a state can be edited by hand. From an object that others share, only
-what is in both is removed.
-"""
+"""Find what a log says about writes to objects: the paths that were written from here, and when, by
+whom and in which run an object was last set."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from ..core.change import Action, Path
 from ..core.resource import Identity
 from .event import Glance, RecordKind
-from .index import SUCCEEDED, Seen
-from .provenance import ENDING, MAKING
+from .index import ENDING, MAKING, SUCCEEDED, Seen, get_identity, get_run
 
-_LOOKED_AT = frozenset({RecordKind.INTENT, RecordKind.OUTCOME, RecordKind.RECOVER})
+_PATH_KINDS = frozenset({RecordKind.INTENT, RecordKind.OUTCOME, RecordKind.RECOVER})
 
 
 def written_paths(
@@ -30,7 +28,7 @@ def written_paths(
     intents: dict[tuple[str, str, int], Mapping[str, Any]] = {}
     written: dict[Identity, frozenset[Path]] = {}
     for record in records:
-        if record.kind not in _LOOKED_AT:
+        if record.kind not in _PATH_KINDS:
             continue
         body = record.body
         if isinstance(record, Glance):
@@ -82,3 +80,43 @@ def _walk_leaves(attributes: Mapping[str, Any]) -> Iterator[Path]:
             yield from ((name, key) for key, item in value.items() if item is not None)
         elif value is not None:
             yield (name,)
+
+
+_WRITE_KINDS = frozenset({RecordKind.OUTCOME, RecordKind.RECOVER})
+_SETS_NOTHING = frozenset({Action.REFRESH.value, Action.FORGET.value, Action.NOOP.value})
+
+
+class LastWrite(Struct, frozen=True):
+    """The last successful step of an object."""
+
+    time: str
+    """When its outcome was recorded, RFC 3339, UTC."""
+    actor: str
+    """Who ran it."""
+    run: str
+    """The id of the run that sent it."""
+
+
+def find_last_writes(
+    records: Iterable[Seen], identities: Collection[Identity]
+) -> Mapping[Identity, LastWrite]:
+    """Wanted identity -> its last write. records: trusted, in order.
+
+    An adoption and an import count: from then on the value was known here. A refresh does not,
+    because it sets nothing.
+    """
+    last_writes: dict[Identity, LastWrite] = {}
+    for record in records:
+        if record.kind not in _WRITE_KINDS:
+            continue
+        body = record.body
+        if body.get("outcome") in SUCCEEDED and body["action"] not in _SETS_NOTHING:
+            identity = get_identity(record)
+            if identity in identities:
+                full_record = record.read_whole()
+                last_writes[identity] = LastWrite(
+                    full_record.time, full_record.actor, get_run(record)
+                )
+        if isinstance(record, Glance):
+            record.forget()
+    return last_writes
