@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ..core.files import make_private_folder
+from ..core.storage import make_private_folder
 from . import folders
 from .record import HOST
 

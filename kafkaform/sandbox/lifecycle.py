@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.errors import Interrupted, KafkaformError, UsageError
-from ..core.files import make_private_folder
 from ..core.progress import Message, Reporter, ignore_event
+from ..core.storage import make_private_folder
 from . import configuration, environment, folders, jars, options, record, start, versions
 from .jars import make_missing_extra_error, open_repository
 from .options import SandboxOptions

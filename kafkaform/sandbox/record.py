@@ -11,8 +11,8 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ..core.errors import KafkaformError
-from ..core.files import make_private_folder
 from ..core.nouns import Misfit, from_data, parse_json
+from ..core.storage import make_private_folder
 from . import folders
 from .options import SandboxOptions, check_name
 from .process import Process

@@ -28,8 +28,14 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from ...core.errors import KafkaformError
-from ...core.files import PRIVATE_FILE, make_private_folder, prove_room, sync_folder, write_new
-from ...core.storage import make_storage_error
+from ...core.storage import (
+    PRIVATE_FILE,
+    make_private_folder,
+    make_storage_error,
+    prove_room,
+    sync_folder,
+    write_new,
+)
 from ..event import Line, LongLine, digest_line, match_last_members
 from ..sink import Torn, make_overtaken_error
 

@@ -8,8 +8,8 @@ from importlib import resources
 from pathlib import Path
 
 from ...core.errors import UsageError
-from ...core.files import make_private_folder
 from ...core.progress import Reporter
+from ...core.storage import make_private_folder
 from .. import folders
 from ..configuration import ADMIN, CONNECT, INTERNAL, escape_value
 from ..jars import Jar, Source, ensure_jars, list_distribution, parse_jar, split_list

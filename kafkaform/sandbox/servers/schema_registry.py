@@ -19,8 +19,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.errors import KafkaformError
-from ...core.files import make_private_folder
 from ...core.progress import Progress, Reporter
+from ...core.storage import make_private_folder
 from .. import folders
 from ..jars import PARTIAL, Jar, Source, parse_jar, remove_abandoned, split_list, verify_file
 from ..jars import verify_jar as verify_archive

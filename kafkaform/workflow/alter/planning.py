@@ -22,9 +22,9 @@ from ...core.change import Change
 from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
 from ...core.errors import Blocked, ConfigurationError, StorageError, UsageError
-from ...core.files import make_private_folder
 from ...core.resource import Desired, Identity, InstanceWorld, Reading
 from ...core.secret import NoSecret, Secret
+from ...core.storage import make_private_folder
 from ...core.value import SecretRef
 from ...language.desired import load_tree
 from ...plan.amend import amend, plan_changes

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...audit.event import render_time
 from ...audit.sink import Sink
-from ...core import files
+from ...core import storage
 from ...core.clock import Clock
 from ...core.diagnostics import Diagnostics, Severity, has_errors
 from ...core.errors import KafkaformError, UsageError
@@ -137,7 +137,7 @@ def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store
 
 def _read_configuration(entry: StateEntry) -> Configuration:
     assert entry.folder is not None  # the caller has checked
-    given = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
+    given = [VarFile(name, storage.read(entry.folder / name)) for name in entry.var_files]
     return read_configuration(entry.folder, Inputs((*given, *entry.variables)))
 
 

@@ -15,7 +15,7 @@ import pytest
 from msgspec import to_builtins
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.files import make_private_folder
+from kafkaform.core.storage import make_private_folder
 from kafkaform.sandbox import folders, record
 from kafkaform.sandbox.process import Process, identify_process
 
