@@ -13,8 +13,7 @@ from kafkaform.core.errors import ConnectError, OtherSystem
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.provider.contract import Secrets
-from kafkaform.provider.http import block
-from kafkaform.provider.http.settings import BasicLogin, HttpSettings
+from kafkaform.provider.http.settings import BasicLogin, HttpSettings, read_settings
 
 from . import rest
 from .answers import Plugin, parse_release, read_plugins
@@ -45,7 +44,7 @@ class WorkerAddress(Struct, frozen=True):
 
 def open_session(instance: str, config: FrozenMap, secrets: Secrets) -> ConnectSession:
     """Connect to the workers of a provider block. Raises ConnectError, ConfigurationError."""
-    settings = block.read_settings(instance, config, secrets)
+    settings = read_settings(instance, config, secrets)
     if config.get("operation_timeout") is None:
         settings = replace(settings, timeout=float(OPERATION_TIMEOUT))
     address = _make_address(settings)

@@ -14,8 +14,15 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.provider.http.exchange import Call, HttpAnswer, join_path
-from kafkaform.provider.http.faults import ErrorTable, make_fault, read_error_code, read_message
+from kafkaform.provider.http.exchange import (
+    Call,
+    ErrorTable,
+    HttpAnswer,
+    join_path,
+    make_fault,
+    read_error_code,
+    read_message,
+)
 
 RETRY_SECONDS = 1.0
 """Pause before a worker is asked again that refused because of a rebalance."""

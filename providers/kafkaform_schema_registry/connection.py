@@ -8,10 +8,9 @@ from kafkaform.core.errors import ConnectError, OtherSystem
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
-from kafkaform.provider.http.block import list_urls, read_settings
 from kafkaform.provider.http.client import HttpClient, Proof
 from kafkaform.provider.http.exchange import HttpAnswer
-from kafkaform.provider.http.settings import BasicLogin, HttpSettings
+from kafkaform.provider.http.settings import BasicLogin, HttpSettings, list_urls, read_settings
 
 from .api.answers import read_registry_id
 from .products import PROOF_CALL, Product, identify_product, name_place

@@ -9,8 +9,7 @@ from msgspec import Struct
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform.provider.http.faults import ANSWER_LOST, NOT_SENT
+from kafkaform.provider.http.exchange import ANSWER_LOST, NOT_SENT, Call, HttpAnswer
 
 from .api.answers import BadAnswer, read_registry_id, read_word
 from .api.calls import IDENTIFY, read_setting

@@ -1,14 +1,17 @@
-"""Calls to a system that speaks HTTP: several at once with a limit, each write sent once.
+"""Calls to a system that speaks HTTP: several at once with a limit, each with its login, each write
+sent once.
 
 A call ends with an answer, whatever its status, or with NotSent or AnswerLost (`exchange`).
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from threading import BoundedSemaphore
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -17,15 +20,55 @@ from msgspec import Struct
 
 from ...core.errors import ConnectError, OtherSystem
 from ...core.resource import Fault
-from .auth import open_login
-from .certificate_forms import CertificateFault
-from .exchange import NO_QUERY, AnswerLost, Call, CallFailed, HttpAnswer, NotSent
-from .faults import make_transport_fault, read_message, read_retry_after
-from .settings import HttpSettings
-from .tls import tls_context
+from ...core.secret import Secret
+from .exchange import (
+    NO_QUERY,
+    AnswerLost,
+    Call,
+    CallFailed,
+    HttpAnswer,
+    NotSent,
+    make_transport_fault,
+    read_message,
+    read_retry_after,
+)
+from .settings import Auth, BasicLogin, BearerToken, HttpSettings
+from .tls import CertificateFault, tls_context
+from .tokens import TokenSource, fetch_token
 
 if TYPE_CHECKING:
     from .connection import ServerConnection
+
+
+MakeHeader = Callable[[], Secret | None]
+"""The value of the header for a call that leaves now, None for no login. Raises NotSent."""
+
+
+def open_login(auth: Auth | None) -> MakeHeader:
+    """What makes the header. A token of OAuth is fetched with the first call, and again before it
+    ends."""
+    if auth is None:
+        return lambda: None
+    if isinstance(auth, BasicLogin):
+        # RFC 7617 §2.1: UTF-8, which every server must expect that says so, and most expect anyway.
+        credentials = f"{auth.username}:{auth.password.reveal()}".encode()
+        basic = Secret("Basic " + b64encode(credentials).decode())
+        return lambda: basic
+    if isinstance(auth, BearerToken):
+        bearer = Secret("Bearer " + auth.token.reveal())
+        return lambda: bearer
+    # Calls are made in threads of their own. Secrets are masked by context (`core.redaction`), and
+    # a new token must be known in the context of the run.
+    source = TokenSource(partial(copy_context().run, fetch_token, auth))
+    return partial(_make_token_header, source)
+
+
+def _make_token_header(source: TokenSource) -> Secret:
+    try:
+        return Secret("Bearer " + source.get_token().text.reveal())
+    except ConnectError as error:
+        raise NotSent(error.message, error.advice) from None
+
 
 PROOF_SECONDS = 1.0
 """How old the proof of a connection can be when a write leaves, if nothing else came between."""

@@ -21,9 +21,8 @@ from msgspec import Struct
 
 from ...core.errors import ConnectError
 from ...core.secret import Secret
-from .certificate_forms import CertificateFault
 from .failures import advise_certificate
-from .tls import trust_also
+from .tls import CertificateFault, trust_also
 
 PATIENCE = 5.0
 """Seconds for the token endpoint to answer."""

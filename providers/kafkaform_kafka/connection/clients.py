@@ -12,10 +12,8 @@ from typing import Any
 
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
-from kafkaform.provider.http import certificate_forms
-from kafkaform.provider.http.certificate_forms import CertificateFault
-from kafkaform.provider.http.pem import is_pem
-from kafkaform.provider.http.tls import tls_context
+from kafkaform.provider.http import tls
+from kafkaform.provider.http.tls import CertificateFault, is_pem, tls_context
 
 from .failures import redact_text
 from .settings import KafkaSettings
@@ -115,7 +113,7 @@ def require_files(settings: KafkaSettings) -> None:
     """Raises ConfigurationError for certificates and keys that are no files: a client that opens
     them could wait for ever."""
     try:
-        certificate_forms.require_files(settings.ca, settings.certificate, _reveal(settings.key))
+        tls.require_files(settings.ca, settings.certificate, _reveal(settings.key))
     except CertificateFault as fault:
         raise _make_certificate_error(settings, fault) from None
 
@@ -130,8 +128,8 @@ def make_settings_error(settings: KafkaSettings, cause: str) -> ConfigurationErr
 
 def _make_certificate_error(settings: KafkaSettings, fault: CertificateFault) -> ConfigurationError:
     advice = fault.advice
-    if fault.form in certificate_forms.STORES:
-        store = KEYSTORE if fault.attribute != certificate_forms.CA else TRUSTSTORE
+    if fault.form in tls.STORES:
+        store = KEYSTORE if fault.attribute != tls.CA else TRUSTSTORE
         advice = f"name it in {store} instead of {fault.attribute}; or {advice}"
     return ConfigurationError(
         f'provider "{settings.instance}" cannot be used: {fault.summary}', advice

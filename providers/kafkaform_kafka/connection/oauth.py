@@ -11,7 +11,7 @@ from typing import Any
 
 from kafkaform.core.diagnostics import Severity
 from kafkaform.core.schema import STRING, AttributeSchema, list_of
-from kafkaform.provider.http.urls import is_safe_url
+from kafkaform.provider.http.settings import is_safe_url
 
 from .mongey_arguments import Fault
 

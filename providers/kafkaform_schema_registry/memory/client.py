@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from kafkaform.core.resource import Fault
-from kafkaform.provider.http.exchange import AnswerLost, Call, HttpAnswer, NotSent
-from kafkaform.provider.http.faults import make_transport_fault
+from kafkaform.provider.http.exchange import (
+    AnswerLost,
+    Call,
+    HttpAnswer,
+    NotSent,
+    make_transport_fault,
+)
 
 from .registry import SimulatedRegistry
 

@@ -115,7 +115,7 @@ def test_a_jar_of_the_users_is_never_kept(
     java: Path, jar: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their next build of it would make everything that was kept useless."""
-    monkeypatch.setattr(lifecycle.java, "find_java", lambda *_: java)
+    monkeypatch.setattr(lifecycle.versions, "find_java", lambda *_: java)
     monkeypatch.setattr(lifecycle.jars, "find_class_path", lambda *_: (jar,))
     assert lifecycle._find_runtime(SandboxOptions("own"), ignore_event).classes is not None
     assert (

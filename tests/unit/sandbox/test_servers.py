@@ -65,7 +65,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[ServerKind
     script.write_text(PROGRAM)
     java.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(start.java, "find_java", lambda _: java)
+    monkeypatch.setattr(start.versions, "find_java", lambda _: java)
     found = {kind: make_program("serving") for kind in ServerKind}
     monkeypatch.setattr(start, "PROGRAMS", found)
     return found

@@ -7,7 +7,7 @@ from http.client import HTTPException, HTTPResponse
 
 import pytest
 
-from kafkaform.provider.http.answers import MAX_HEADERS, MAX_LINE, QuickResponse
+from kafkaform.provider.http.connection import MAX_HEADERS, MAX_LINE, QuickResponse
 
 OK = b"HTTP/1.1 200 OK\r\n"
 BODY = b"Content-Length: 2\r\n\r\n{}"
