@@ -11,8 +11,8 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Provider, ResourceType, Secrets, Session
-from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
 from kafkaform.provider.http.exchange import Call, HttpAnswer
+from kafkaform.provider.testing.workbench import INSTANCE, About, Edit, Question
 from kafkaform_schema_registry.api import calls
 from kafkaform_schema_registry.data_sources import DATA, SCHEMA, SCHEMAS
 from kafkaform_schema_registry.formats.avro import normalize_avro

@@ -20,21 +20,24 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Evidence, Outcome, OutcomeStatus
-from ..core.errors import KafkaformError
-from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
-from ..core.value import EMPTY, FrozenMap
-from .blocks import a_schema_leaves_meta_arguments_alone, canonical_is_idempotent
-from .fixture import Edit, Fixture, Question
+from ...core.change import Action, Evidence, Outcome, OutcomeStatus
+from ...core.errors import KafkaformError
+from ...core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
+from ...core.schema import META_ARGUMENTS, META_BLOCKS
+from ...core.value import EMPTY, FrozenMap
 from .judgements import (
+    a_query_answers_as_its_schema_says,
+    a_query_does_not_guess,
     find_block,
     judges_find_what_their_rows_say,
     judges_of_blocks_need_no_system,
     rows_of_rules_are_whole,
 )
-from .queries import a_query_answers_as_its_schema_says, a_query_does_not_guess
 from .workbench import (
     Bench,
+    Edit,
+    Fixture,
+    Question,
     list_changes,
     list_harmless_changes,
     matches_target,
@@ -42,6 +45,32 @@ from .workbench import (
     require_fault,
     require_sound,
 )
+
+
+def a_schema_leaves_meta_arguments_alone(fixture: Fixture) -> None:
+    """No attribute has a name that every block uses for something else: nobody could set it."""
+    collisions = {*META_ARGUMENTS, *META_BLOCKS} & {*fixture.type.schema.list_names()}
+    require(not collisions, f"{fixture.type.name} has attributes named {sorted(collisions)}")
+
+
+def canonical_is_idempotent(fixture: Fixture) -> None:
+    """Observed attributes and targets are canonical, and canonical twice is canonical once."""
+    with Bench(fixture) as bench:
+        canonical, facts = fixture.type.canonical, bench.session.facts
+        for edit in fixture.edits:
+            declared = fixture.fresh(edit.start.with_items(edit.wish))
+            canonical_form = canonical(declared, facts)
+            require(
+                canonical(canonical_form, facts) == canonical_form,
+                f"canonical changes its own result: {canonical_form}",
+            )
+            target = bench.compute_target(declared, None)
+            require(canonical(target, facts) == target, f"the target is not canonical: {target}")
+        attributes = fixture.fresh(EMPTY)
+        fixture.make(attributes)
+        live = bench.wait_seen(attributes).attributes
+        require(canonical(live, facts) == live, f"observed is not canonical: {live}")
+
 
 Check = Callable[[Fixture], None]
 
