@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kafkaform.core.schema import AttributeSchema, ObjectSchema
 from kafkaform_connect.data_sources import DATA as CONNECT_DATA
-from kafkaform_connect.memory.simulation import SETTINGS as CONNECT_SETTINGS
+from kafkaform_connect.memory.provider import SETTINGS as CONNECT_SETTINGS
 from kafkaform_connect.provider import PROVIDER as CONNECT
 from kafkaform_kafka.data_sources import DATA
 from kafkaform_kafka.memory.simulation import SETTINGS

@@ -13,8 +13,15 @@ from kafkaform.core.text.quantity import parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from .connector import KIND
-from .definitions import FREE, GIVEN, MIRROR_FREE, name_listing
-from .secret_keys import advise_secret, describe_plain_secret, is_reference
+from .definitions import (
+    FREE,
+    GIVEN,
+    MIRROR_FREE,
+    advise_secret,
+    describe_plain_secret,
+    is_reference,
+    name_listing,
+)
 from .topics import MIRROR
 
 TYPES = (KIND,)

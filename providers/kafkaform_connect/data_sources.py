@@ -21,8 +21,8 @@ from kafkaform.core.schema import (
 )
 from kafkaform.core.value import FrozenMap
 
-from .answers import Plugin
 from .connector import KIND, identity_key
+from .rest import Plugin
 
 PLUGINS = "kafka_connect_plugins"
 _PLUGIN = {"class": STRING, "type": STRING, "version": STRING}

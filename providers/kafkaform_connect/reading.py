@@ -26,19 +26,20 @@ from kafkaform.core.resource import (
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from . import rest
-from .answers import (
+from .connector import KIND
+from .definitions import make_listing
+from .observation import list_plugins, observe
+from .rest import (
     Connector,
     Definition,
+    RequestFailed,
     UnreadableAnswer,
+    WorkersClient,
     read_connector,
     read_connectors,
     read_definition,
     read_names,
 )
-from .connector import KIND
-from .definitions import make_listing
-from .observation import list_plugins, observe
-from .rest import RequestFailed, WorkersClient
 
 PATIENCE = 15.0
 """Seconds for which a read by name waits for the end of a rebalance."""

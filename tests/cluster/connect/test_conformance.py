@@ -18,8 +18,7 @@ from kafkaform.provider.http.settings import BasicLogin, HttpSettings
 from kafkaform.provider.testing.conformance import Check, select_checks
 from kafkaform.provider.testing.workbench import INSTANCE
 from kafkaform_connect import rest
-from kafkaform_connect.cluster_proof import WorkersProof
-from kafkaform_connect.connection import WorkerAddress
+from kafkaform_connect.connection import WorkerAddress, WorkersProof
 from kafkaform_connect.connection import connect as open_session
 from kafkaform_connect.provider import PROVIDER
 
