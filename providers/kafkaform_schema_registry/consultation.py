@@ -1,11 +1,14 @@
-"""Answer the questions of surveys (`questions.py`): levels, verdicts, versions and who refers to
-them. What a registry does not say is left out, and nothing follows from it."""
+"""Answer the questions of surveys (`questions.py`): levels, verdicts, versions and what refers to
+them, and measure what the deletion of a subject takes away. What a registry does not say is left
+out, and nothing follows from it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from kafkaform.core.change import Impact
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
+from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
@@ -224,3 +227,18 @@ _ANSWERS: Mapping[str, Callable[[RegistryContext, str], Mapping[str, FrozenMap]]
     NUMBERS: _answer_numbers,
     USERS: _answer_users,
 }
+
+
+def measure_deletions(
+    context: RegistryContext, ids: Sequence[Identity]
+) -> Mapping[Identity, Impact]:
+    """How many versions each subject has. What cannot be read is left out."""
+    calls = [list_versions(identity.key) for identity in ids]
+    answers = context.client.ask_all(calls)
+    impacts: dict[Identity, Impact] = {}
+    for identity, call, answer in zip(ids, calls, answers, strict=True):
+        versions = parse_answer(answer, call, read_numbers)
+        if not isinstance(versions, Fault):
+            text = f"Deletes {render_count(len(versions), 'version')}."
+            impacts[identity] = Impact(text, FrozenMap(versions=len(versions)))
+    return impacts

@@ -51,7 +51,7 @@ class SchemaRegistryProvider(Struct, frozen=True):
         "terraform": "kafkaform_schema_registry.terraform:EXPORTER"
     }
     """See `kafkaform.provider.takeover.ExportProvider`."""
-    simulation: ClassVar[str] = "kafkaform_schema_registry.memory.simulation:SIMULATION"
+    simulation: ClassVar[str] = "kafkaform_schema_registry.memory.client:SIMULATION"
     """See `kafkaform.provider.simulation.SimulatingProvider`."""
 
     check = staticmethod(provider_block.check)

@@ -29,7 +29,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from . import consultation, data_sources, impact, reads, sends
+from . import consultation, data_sources, reads, sends
 from .context import RegistryContext
 from .kinds import schema
 from .rules.questions import parse_listing
@@ -83,7 +83,7 @@ class RegistrySession:
             for change in changes
             if change.action is Action.DELETE and change.identity.kind == schema.KIND
         ]
-        return impact.measure_deletions(self._context, [change.identity for change in doomed])
+        return consultation.measure_deletions(self._context, [change.identity for change in doomed])
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         """Registries do not say what a user may do, so nothing is known before the dry run."""

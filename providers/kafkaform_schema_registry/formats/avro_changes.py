@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .avro import NAMED
-from .avro_types import AvroType
+from .avro import NAMED, AvroType
 from .edits import EditKind, SchemaEdit
 from .json_text import write_json
 

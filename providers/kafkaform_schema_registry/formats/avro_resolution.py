@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from .avro import NAMED
-from .avro_types import AvroType
+from .avro import NAMED, AvroType
 
 PROMOTIONS = frozenset(
     {

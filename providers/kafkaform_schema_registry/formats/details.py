@@ -9,12 +9,11 @@ from kafkaform.core.text.quantity import render_amount, render_count
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.strict_json import parse_json
 
-from .avro import parse_avro
-from .avro_types import open_schema
+from .avro import open_schema, parse_avro
 from .edits import write_edit
 from .json_changes import describe_json_type
 from .normal_form import FORMATS
-from .protobuf_file import open_protobuf
+from .protobuf import open_protobuf
 
 MAX_LINES = 40
 """Differences of one schema that are shown; findings name the important ones in any case."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .edits import EditKind, SchemaEdit
-from .protobuf_file import ProtobufEnum, ProtobufField, ProtobufFile, ProtobufMessage
+from .protobuf import ProtobufEnum, ProtobufField, ProtobufFile, ProtobufMessage
 
 
 def list_protobuf_edits(before: ProtobufFile, after: ProtobufFile) -> tuple[SchemaEdit, ...]:

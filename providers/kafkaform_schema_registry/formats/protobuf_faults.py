@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from kafkaform.core.diagnostics import suggest
 
 from .faults import SchemaFault, locate_fault
-from .protobuf import NotProtobuf
-from .protobuf_file import (
+from .protobuf import (
     MAX_NUMBER,
+    NotProtobuf,
     ProtobufEnum,
     ProtobufFile,
     ProtobufMessage,
