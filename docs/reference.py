@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kafkaform.core.schema import AttributeSchema, ObjectSchema
 from kafkaform_connect.data_sources import DATA as CONNECT_DATA
-from kafkaform_connect.memory.simulation import SETTINGS as CONNECT_SETTINGS
+from kafkaform_connect.memory.provider import SETTINGS as CONNECT_SETTINGS
 from kafkaform_connect.provider import PROVIDER as CONNECT
 from kafkaform_kafka.data_sources import DATA
 from kafkaform_kafka.memory.provider import SETTINGS
@@ -21,7 +21,7 @@ from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC
 from kafkaform_kafka.protocol.config_pages import render_range
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_schema_registry.data_sources import DATA as REGISTRY_DATA
-from kafkaform_schema_registry.memory.simulation import SETTINGS as REGISTRY_SETTINGS
+from kafkaform_schema_registry.memory.client import SETTINGS as REGISTRY_SETTINGS
 from kafkaform_schema_registry.provider import PROVIDER as REGISTRY
 
 FOLDER = Path(__file__).parent / "reference"

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkaform.sandbox.download import open_repository
-from kafkaform.sandbox.jars import Jar
+from kafkaform.sandbox.jars import Jar, open_repository
 
 from .lock import ROOT
 

@@ -15,13 +15,12 @@ from msgspec.structs import replace
 
 from ..audit.event import RecordKind
 from ..audit.index import LogIndex
-from ..audit.record_bodies import make_state_edit_body
+from ..audit.journal import make_state_edit_body
 from ..core.errors import OtherSystem
 from ..core.resource import Observed
 from ..core.words import Vocabulary
 from ..provider.contract import Session
-from ..state.edit import set_scope
-from ..state.model import State
+from ..state.model import State, set_scope
 from .ledger import Ledger
 
 REASON = "apply"

@@ -13,8 +13,8 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from ..audit.event import RecordKind
-from ..audit.record_bodies import Unseen, make_verify_body
+from ..audit.event import RecordKind, Unseen
+from ..audit.journal import make_verify_body
 from ..core.change import Action, Change, Outcome, OutcomeStatus, Path, PathChange, Step
 from ..core.errors import Interrupted, Locked, OtherSystem
 from ..core.progress import Message
@@ -22,8 +22,7 @@ from ..core.resource import Fault, FaultClass, Identity
 from ..core.value import FrozenMap
 from ..plan.diff import flatten, keep_set_values, lay_over, render_path
 from ..plan.lower import lower_plan
-from ..state.edit import put_rows
-from ..state.model import Row
+from ..state.model import Row, put_rows
 from .execution import ApplyRun, Execution
 from .ledger import make_bookkeeping_step
 from .replay import REMOVING, SETTING_AGAIN, cut_repair

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from ..audit.index import LogIndex
-from ..audit.provenance import Origin
+from ..audit.index import LogIndex, Origin
 from ..core.change import Action, Change, Path
 from ..core.errors import OtherSystem, PlanRefused
 from ..core.resource import Identity

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ..audit.event import Record, RecordKind
-from ..audit.journal import Journal
-from ..audit.record_bodies import (
+from ..audit.journal import (
+    Journal,
     Subject,
     make_discharge_body,
     make_intent_body,
@@ -29,8 +29,7 @@ from ..core.resource import SETTING, TASK, Identity
 from ..core.value import EMPTY, FrozenMap
 from ..plan.model import Plan
 from ..state.backend import Backend
-from ..state.edit import count_change, put_rows, set_head, set_scope
-from ..state.model import Row, State
+from ..state.model import Row, State, count_change, put_rows, set_head, set_scope
 from .commit import commit_step, refresh_row
 from .report import GOOD, Result, Work, WorkKey, get_work_key
 

@@ -21,8 +21,7 @@ from ..plan.codec import read_recorded_plan
 from ..plan.diff import parse_path
 from ..plan.model import Plan
 from ..state.codec import DAMAGED_EDIT, decode_row
-from ..state.edit import drop_instance, put_rows, set_scope
-from ..state.model import Row, State
+from ..state.model import Row, State, drop_instance, put_rows, set_scope
 from .ledger import lay_results_over, make_bookkeeping_step
 from .report import Result
 

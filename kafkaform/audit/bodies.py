@@ -1,15 +1,23 @@
 """Check the body of each kind of record: one rule for each member.
 
-Whoever can write the log can edit it and chain it anew, so its hashes say nothing about what a
-record means. Readers rely on these rules and on nothing else. A body can have members that are not
-listed here.
+Whoever can write the log can edit it and compute its hashes again, so the hashes say nothing about
+what a record means. Readers rely on these rules and on nothing else. A body can have members that
+are not listed here.
+
+msgspec parses and validates intents and outcomes, which make up most of a log, in less than half of
+the time that the rules take after orjson. A record that does not fit is left to the rules, which
+decide: they name the fault, or accept the record. A test compares both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict, cast
+
+import msgspec
+from msgspec import Meta
 
 from ..core.address import is_object_address
 from ..core.change import Action, OutcomeStatus, Repeat
@@ -28,7 +36,7 @@ class MemberRule(NamedTuple):
 
     holds: Callable[[Any], bool]
     """True for an allowed value."""
-    wanted: str
+    expected: str
     """What is allowed, in words."""
 
 
@@ -76,13 +84,13 @@ def is_time(value: Any) -> bool:
         return False
 
 
-def _find_problem(found: Mapping[str, Any], rules: Rules) -> str:
+def _find_problem(body: Mapping[str, Any], rules: Rules) -> str:
     """The first member that breaks its rule and the rest of the sentence, or an empty text."""
     for key, rule in rules.items():
         name = key.removesuffix("?")
-        if name in found:
-            if not rule.holds(found[name]):
-                return f"{name}` is not {rule.wanted}"
+        if name in body:
+            if not rule.holds(body[name]):
+                return f"{name}` is not {rule.expected}"
         elif name is key:
             return f"{name}` is missing"
     return ""
@@ -116,9 +124,9 @@ def _make_list_check(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _make_choice(*words: str) -> MemberRule:
-    known = frozenset(words)
+    choices = frozenset(words)
     return MemberRule(
-        lambda value: isinstance(value, str) and value in known, f"one of {', '.join(words)}"
+        lambda value: isinstance(value, str) and value in choices, f"one of {', '.join(words)}"
     )
 
 
@@ -288,3 +296,107 @@ _RULES: Mapping[str, Rules] = {
     "run_end": {**_EVERY, "complete": _WHETHER, "counts?": _MAP},
 }
 """Kind of a record -> the rules of its body."""
+
+
+_Name = Annotated[str, Meta(min_length=1)]
+_Number = Annotated[int, Meta(ge=1)]
+_Count = Annotated[int, Meta(ge=0)]
+
+
+class _Path(TypedDict):
+    path: _Name
+    before: Any
+    after: Any
+    sensitive: bool
+
+
+class _Error(TypedDict):
+    code: str
+    message: str
+    kind: NotRequired[str]
+    where: NotRequired[str | None]
+
+
+class _Forked(TypedDict):
+    seq: _Number
+    time: str
+    hash: str
+
+
+class _Step(TypedDict):
+    lineage: NotRequired[str]
+    forked: NotRequired[_Forked]
+    instance: _Name
+    kind: _Name
+    key: str
+    step: _Name
+    attempt: _Number
+    scope_id: str
+    address: NotRequired[str]
+    action: Literal[tuple(action.value for action in Action)]  # type: ignore[valid-type]
+    adopts: bool
+    incarnation: str | None
+    paths: list[_Path]
+    owners: NotRequired[list[str]]
+    plan: NotRequired[str]
+    approval: NotRequired[str]
+    phase: NotRequired[str]
+
+
+class _Intent(_Step):
+    target: dict[str, Any] | None
+    repeat: NotRequired[Literal[tuple(repeat.value for repeat in Repeat)]]  # type: ignore[valid-type]
+    secret_version: NotRequired[str | None]
+    theirs: NotRequired[list[str]]
+
+
+class _Outcome(_Step):
+    outcome: Literal[tuple(status.value for status in OutcomeStatus)]  # type: ignore[valid-type]
+    ticket: str | None
+    error: NotRequired[_Error | None]
+    duration_ms: NotRequired[_Count]
+    of_run: NotRequired[_Name]
+
+
+class _Record(TypedDict):
+    actor: str
+    hash: str
+    kind: str
+    prev: str
+    run: str
+    seq: int
+    time: str
+
+
+class _IntentRecord(_Record):
+    body: _Intent
+
+
+class _OutcomeRecord(_Record):
+    body: _Outcome
+
+
+_TYPES: Mapping[str, Any] = {"intent": _IntentRecord, "outcome": _OutcomeRecord}
+
+
+def parse_step_record(line: bytes, kind: str) -> Mapping[str, Any] | None:
+    """The members of an intent or an outcome that this version knows; None for a line that the
+    rules have to judge, and for all other kinds."""
+    if kind not in _TYPES:
+        return None
+    try:
+        record = _make_decoder(kind).decode(line)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    body = record["body"]
+    sound = (
+        is_time(record["time"])
+        and ("forked" not in body or is_time(body["forked"]["time"]))
+        and all(map(is_object_address, body.get("owners", ())))
+    )
+    return cast(Mapping[str, Any], record) if sound else None
+
+
+@cache
+def _make_decoder(kind: str) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_TYPES[kind])

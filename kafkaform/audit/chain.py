@@ -18,8 +18,7 @@ from ..core import canonical
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
-from .event import KINDS, Glance, Record
-from .line import Line, digest_line, match_last_members
+from .event import KINDS, Glance, Line, Record, digest_line, match_last_members
 
 ADVICE = (
     "Somebody or something changed the log after it was written. Keep the file as it is, restore "
@@ -88,58 +87,62 @@ def verify_log(lines: Iterable[Line], *anchors: Head | None) -> ChainVerdict:
 
     anchors: heads that are known from elsewhere. The log must contain each and may go on after it.
     """
-    known = [anchor for anchor in anchors if anchor is not None]
+    known_anchors = [anchor for anchor in anchors if anchor is not None]
     head = GENESIS
     for line in lines:
-        follower, problem = _follow_line(head, line, match_last_members(line), known)
+        follower, problem = _follow_line(head, line, match_last_members(line), known_anchors)
         if follower is None:
             return _judge_bad_line(head, line, problem)
         head = follower
-    last = max((anchor.seq for anchor in known), default=0)
+    last = max((anchor.seq for anchor in known_anchors), default=0)
     return _make_cut_verdict(head, last) if head.seq < last else ChainVerdict(head.seq, head)
 
 
-def read_records(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Iterator[Record]:
-    """The records of a log, each checked before it is handed out. where: the name of the log.
+def read_records(
+    lines: Iterable[Line], source: str, anchor: Head | None = None
+) -> Iterator[Record]:
+    """The records of a log, each checked before it is handed out. source: the name of the log.
 
     Raises StorageError at the first record that is not what was written.
     """
-    for glance in read_glances(lines, where, anchor):
+    for glance in read_glances(lines, source, anchor):
         yield glance.read_whole()
 
 
-def read_glances(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Iterator[Glance]:
-    """The records of a log, each checked, but not parsed. where: the name of the log.
+def read_glances(
+    lines: Iterable[Line], source: str, anchor: Head | None = None
+) -> Iterator[Glance]:
+    """The records of a log, each checked, but not parsed. source: the name of the log.
 
     Raises StorageError at the first record that is not what was written, or whose kind this version
     does not know.
     """
-    head, known = GENESIS, [anchor] if anchor is not None else []
+    head, known_anchors = GENESIS, [anchor] if anchor is not None else []
     for line in lines:
         match = match_last_members(line)
-        follower, problem = _follow_line(head, line, match, known)
+        follower, problem = _follow_line(head, line, match, known_anchors)
         if follower is None or match is None:
-            raise _make_broken_error(where, _judge_bad_line(head, line, problem))
+            raise _make_broken_error(source, _judge_bad_line(head, line, problem))
         head = follower
-        glance = _make_glance(line, match, head, where)
+        glance = _make_glance(line, match, head, source)
         if glance.kind not in KINDS:
             problem = f"its kind {glance.kind!r} is not known to this version"
-            raise _make_broken_error(where, _make_bad_verdict(glance, problem))
+            raise _make_broken_error(source, _make_bad_verdict(glance, problem))
         yield glance
     if anchor is not None and head.seq < anchor.seq:
-        raise _make_broken_error(where, _make_cut_verdict(head, anchor.seq))
+        raise _make_broken_error(source, _make_cut_verdict(head, anchor.seq))
 
 
-def _make_glance(line: Line, match: re.Match[bytes], head: Head, where: str) -> Glance:
+def _make_glance(line: Line, match: re.Match[bytes], head: Head, source: str) -> Glance:
     """match: the last members of the line."""
     try:
         run = _parse_run(match["run"])
     except ValueError:
         problem = "its run is not text"
         raise _make_broken_error(
-            where, ChainVerdict(head.seq - 1, head, head.seq, problem)
+            source, ChainVerdict(head.seq - 1, head, head.seq, problem)
         ) from None
-    return Glance(line, head.seq, run, match["kind"].decode(), head.hash, where)
+    return Glance(line, head.seq, run, match["kind"].decode(), head.hash, source)
 
 
 # A run writes many records, and its id is the same in each.
@@ -148,33 +151,33 @@ def _parse_run(text: bytes) -> str:
     return str(json.loads(text))
 
 
-def check_bodies(lines: Iterable[Line], where: str) -> None:
+def check_bodies(lines: Iterable[Line], source: str) -> None:
     """Raises StorageError at the first record whose hash fits, but whose body no such record can
     have."""
-    for glance in read_glances(lines, where):
+    for glance in read_glances(lines, source):
         glance.check()
 
 
-def parse_record(line: Line, where: str) -> Record:
+def parse_record(line: Line, source: str) -> Record:
     """The record in a line. Raises StorageError if its hash does not fit, or if no such record can
     have its body."""
-    match = _match_sound_line(line, where)
-    return _make_glance(line, match, _make_head(match), where).read_whole()
+    match = _match_sound_line(line, source)
+    return _make_glance(line, match, _make_head(match), source).read_whole()
 
 
 def _make_bad_verdict(glance: Glance, problem: str) -> ChainVerdict:
     return ChainVerdict(glance.seq - 1, Head(glance.seq, glance.hash), glance.seq, problem)
 
 
-def parse_line_head(line: Line, where: str) -> Head:
+def parse_line_head(line: Line, source: str) -> Head:
     """The head of a log that ends with this line. Raises StorageError if the line was changed."""
-    return _make_head(_match_sound_line(line, where))
+    return _make_head(_match_sound_line(line, source))
 
 
-def _match_sound_line(line: Line, where: str) -> re.Match[bytes]:
+def _match_sound_line(line: Line, source: str) -> re.Match[bytes]:
     match = match_last_members(line)
     if match is None or digest_line(line, match) != match["hash"]:
-        raise StorageError(f"{where}: the last record was changed", ADVICE)
+        raise StorageError(f"{source}: the last record was changed", ADVICE)
     return match
 
 
@@ -182,8 +185,8 @@ def _make_head(match: re.Match[bytes]) -> Head:
     return Head(int(match["seq"]), match["hash"].decode())
 
 
-def _make_broken_error(where: str, verdict: ChainVerdict) -> StorageError:
-    return StorageError(f"{where}: record {verdict.seq}: {verdict.problem}", verdict.advice)
+def _make_broken_error(source: str, verdict: ChainVerdict) -> StorageError:
+    return StorageError(f"{source}: record {verdict.seq}: {verdict.problem}", verdict.advice)
 
 
 def _judge_bad_line(head: Head, line: Line, problem: str) -> ChainVerdict:
@@ -199,7 +202,7 @@ def _make_cut_verdict(head: Head, last: int) -> ChainVerdict:
 
 
 def _follow_line(
-    head: Head, line: Line, match: re.Match[bytes] | None, known: Iterable[Head]
+    head: Head, line: Line, match: re.Match[bytes] | None, known_anchors: Iterable[Head]
 ) -> tuple[Head | None, str]:
     """The head after this line, or None and why it cannot follow `head`. match: what
     `match_last_members` found in it."""
@@ -215,6 +218,6 @@ def _follow_line(
     if match["prev"].decode() != head.hash:
         return None, "it does not follow the record before it: one of the two was replaced"
     follower = _make_head(match)
-    if any(anchor.seq == seq and anchor != follower for anchor in known):
+    if any(anchor.seq == seq and anchor != follower for anchor in known_anchors):
         return None, "the log was rewritten: its hash is not the one that was kept elsewhere"
     return follower, ""

@@ -1,12 +1,17 @@
-"""Audit records: their kinds, their members, and their lines (architecture §6).
+"""Audit records: their kinds, their members, their lines (architecture §6), and their summaries.
 
-A record is one line of canonical JSON. `record_bodies` makes the bodies, `bodies` checks them.
+A record is one line of canonical JSON. `journal` makes the bodies, `bodies` checks them. A line can
+be as large as a plan of everything. A long one is not kept in memory: its last members are found
+and its hash is computed without parsing it, piece by piece, and it is read again if its content is
+needed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, cast
@@ -16,10 +21,75 @@ from msgspec import Struct
 
 from ..core import canonical
 from ..core.errors import StorageError
+from ..core.resource import Identity
+from ..core.text.quantity import render_count
 from ..core.value import FrozenMap
-from .bodies import BadRecord, check_body, check_members
-from .line import Line, read_line
-from .step_records import parse_step_record
+from .bodies import BadRecord, check_body, check_members, parse_step_record
+
+_LAST = re.compile(
+    rb'"hash":"(?P<hash>[0-9a-f]{64})",'
+    rb'(?P<rest>"kind":"(?P<kind>[a-z_]+)","prev":"(?P<prev>[0-9a-f]{64})",'
+    rb'"run":(?P<run>"[^"\\]*(?:\\.[^"\\]*)*"),"seq":(?P<seq>[1-9][0-9]{0,17}),"time":"[^"\\]*"\})'
+)
+
+
+class LongLine(Struct, frozen=True):
+    """A line that is not kept in memory."""
+
+    size: int
+    """How many bytes it has, without the newline."""
+    end: bytes
+    """The last of them: enough for the members after the body."""
+    pieces: Callable[[], Iterable[bytes]]
+    """Reads all of it again."""
+
+
+Line = bytes | LongLine
+
+
+def match_last_members(line: Line) -> re.Match[bytes] | None:
+    """The members that follow the body, None for a line that is no record."""
+    # Canonical JSON sorts the members, so "hash" comes after "actor" and "body". A body may contain
+    # the same text, but the last occurrence is the record's own member: after it there are only
+    # strings and a number, and a quote inside a string is escaped.
+    end = line.end if isinstance(line, LongLine) else line
+    start = end.rfind(b'"hash":"')
+    return _LAST.fullmatch(end, start) if start > 0 else None
+
+
+def digest_line(line: Line, members: re.Match[bytes]) -> bytes:
+    """The hash that the line should contain, over everything but that hash. members: its last
+    ones."""
+    hashed = hashlib.sha256()
+    if isinstance(line, LongLine):
+        remaining = line.size - (members.end() - members.start())
+        for piece in line.pieces():
+            hashed.update(memoryview(piece)[: max(remaining, 0)])
+            remaining -= len(piece)
+    else:
+        hashed.update(memoryview(line)[: members.start()])
+    hashed.update(members["rest"])
+    return hashed.hexdigest().encode()
+
+
+def read_line(line: Line) -> bytes:
+    """The whole line. Raises StorageError if a long one has changed since it was read first."""
+    if not isinstance(line, LongLine):
+        return line
+    content = b"".join(line.pieces())
+    members = match_last_members(content)
+    first_members = match_last_members(line)
+    # What was checked and what is used now are two reads, between which the file may change.
+    if (
+        members is None
+        or first_members is None
+        or digest_line(content, members) != first_members["hash"]
+    ):
+        raise StorageError(
+            "a record of the audit log was changed while the log was read",
+            "Find out who else writes to it, and check it with `kafkaform audit verify`.",
+        )
+    return content
 
 
 class RecordKind(StrEnum):
@@ -76,10 +146,10 @@ class Glance:
 
     __slots__ = ("_data", "hash", "kind", "line", "run", "seq", "where")
 
-    def __init__(self, line: Line, seq: int, run: str, kind: str, hash: str, where: str) -> None:
-        """where: the name of the log, for messages."""
+    def __init__(self, line: Line, seq: int, run: str, kind: str, hash: str, source: str) -> None:
+        """source: the name of the log, for messages."""
         self.line, self.seq, self.run, self.kind, self.hash = line, seq, run, kind, hash
-        self.where = where
+        self.where = source
         self._data: Mapping[str, Any] | None = None
 
     @property
@@ -190,3 +260,60 @@ def render_time(moment: float) -> str:
 def parse_time(time: str) -> float:
     """The seconds since the epoch that `render_time` wrote."""
     return datetime.fromisoformat(time).timestamp()
+
+
+class Unseen(Struct, frozen=True):
+    """A change that was applied, and that one node did not show as it was applied."""
+
+    address: str
+    """What the user calls the object."""
+    node: str
+    """The id of the node."""
+    deleted: Identity | None = None
+    """Of a deletion: which object. The state has no row of it any more."""
+    incarnation: str | None = None
+    """Of a deletion: the system's id of the object, None for kinds without one."""
+
+
+def read_unseen(data: Mapping[str, Any]) -> Unseen:
+    """One member of `invisible` in a `verify` record; earlier versions do not have `deleted`."""
+    deleted = data.get("deleted")
+    if not deleted:
+        return Unseen(data["address"], data["node"])
+    identity = Identity(deleted["instance"], deleted["kind"], deleted["key"])
+    return Unseen(data["address"], data["node"], identity, deleted["incarnation"])
+
+
+def summarize_record(record: Record) -> str:
+    """What a record says. It is foreign text: names in it have not been made harmless."""
+    text = _TOLD.get(record.kind, _summarize_step)(record.body)
+    return f"{text} by {record.actor}" if record.kind == "run_begin" else text
+
+
+def _summarize_step(body: FrozenMap) -> str:
+    """The object, the action and the outcome of a step."""
+    words = [body.get("address"), body.get("action"), body.get("outcome")]
+    if body.get("error"):
+        words.append(body["error"]["message"])
+    return " ".join(str(word) for word in words if word)
+
+
+def _summarize_verification(body: FrozenMap) -> str:
+    late = body["invisible"]
+    return render_count(body["checked"], "object") + (
+        f", {len(late)} not visible yet" if late else ""
+    )
+
+
+_TOLD: Mapping[str, Callable[[FrozenMap], str]] = {
+    "run_begin": lambda body: str(body.get("command", "")),
+    "plan": lambda body: f"approval {body['approval']}",
+    "approval": lambda body: f"given by {body.get('how', 'nobody')}",
+    "validate": lambda body: render_count(len(body["steps"]), "step"),
+    "verify": _summarize_verification,
+    "state": lambda body: (
+        f"{body.get('reason')}: {render_count(len(body.get('objects', ())), 'object')}"
+    ),
+    "run_end": lambda body: "complete" if body["complete"] else "not complete",
+}
+"""Kind of a record -> the summary of its body; all other kinds are about a step."""

@@ -15,9 +15,8 @@ from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
 from .chain import ADVICE, seal_record
-from .event import Record, RecordKind
-from .line import Line, digest_line, match_last_members
-from .record_bodies import make_fork_body
+from .event import Line, Record, RecordKind, digest_line, match_last_members
+from .journal import make_fork_body
 from .sink import Torn
 
 
@@ -32,7 +31,7 @@ class Fork(Struct, frozen=True):
     """For each line of the log, in order: it belongs to the branch that stays."""
 
 
-def find_fork(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Fork | None:
+def find_fork(lines: Iterable[Line], source: str, anchor: Head | None = None) -> Fork | None:
     """The branches of a log, None if it has only one.
 
     anchor: the state's, which decides what branch stays; of several such branches, and without an
@@ -41,26 +40,26 @@ def find_fork(lines: Iterable[Line], where: str, anchor: Head | None = None) -> 
     """
     heads: list[Head] = []
     parents: list[int] = []
-    places = {GENESIS: -1}
+    positions = {GENESIS: -1}
     for line in lines:
-        head, prev = _parse_heads(line, where, len(heads))
-        if prev not in places or head in places:
+        head, prev = _parse_heads(line, source, len(heads))
+        if prev not in positions or head in positions:
             problem = f"record {head.seq} (line {len(heads) + 1}) follows no other record"
-            raise StorageError(f"{where}: {problem}", ADVICE)
-        parents.append(places[prev])
-        places[head] = len(heads)
+            raise StorageError(f"{source}: {problem}", ADVICE)
+        parents.append(positions[prev])
+        positions[head] = len(heads)
         heads.append(head)
     ends = set(range(len(heads))) - set(parents)
     paths = [_find_branch(end, parents) for end in sorted(ends)]
     if anchor is not None and anchor.seq:
-        paths = [path for path in paths if places.get(anchor) in path]
+        paths = [path for path in paths if positions.get(anchor) in path]
         if not paths:
             missing = f"record {anchor.seq}, which the state follows from, is not in it"
-            raise StorageError(f"{where}: {missing}", ADVICE)
+            raise StorageError(f"{source}: {missing}", ADVICE)
     if len(ends) < 2:
         return None
     path = max(paths, key=len)
-    stays = tuple(place in path for place in range(len(heads)))
+    stays = tuple(position in path for position in range(len(heads)))
     begin = heads[stays.index(False)].seq
     return Fork(heads[max(path)], begin, stays)
 
@@ -68,8 +67,8 @@ def find_fork(lines: Iterable[Line], where: str, anchor: Head | None = None) -> 
 def rejoin_branches(
     fork: Fork,
     plans: Sequence[Record],
-    others: Sequence[Record],
-    kept: Torn,
+    records: Sequence[Record],
+    torn: Torn,
     *,
     time: str,
     run: str,
@@ -78,17 +77,17 @@ def rejoin_branches(
     """The records to append: one that describes the fork, then those of the other branches.
 
     plans: records of the branch that stays with plans of runs in the others; they are repeated,
-    because a reader has forgotten them by then. others: the records of the other branches, in the
-    order of the log; kept: where the log as it was is kept; run, actor: who mends it.
+    because a reader has forgotten them by then. records: the records of the other branches, in the
+    order of the log; torn: where the log as it was is kept; run, actor: who mends it.
     """
-    lineage = others[0].body.get("lineage")
-    body = make_fork_body(kept, len(others)).with_items({"lineage": lineage})
+    lineage = records[0].body.get("lineage")
+    body = make_fork_body(torn, len(records)).with_items({"lineage": lineage})
     first = seal_record(
         fork.head, time=time, run=run, actor=actor, kind=str(RecordKind.RECOVER), body=body
     )
     yield first
     head, numbers = Head(first.seq, first.hash), dict[int, int]()
-    for old in (*plans, *others):
+    for old in (*plans, *records):
         # Who wrote it and when must stay visible: `forked` says what the record was before. A
         # record that others name by its number is named by the new one.
         was = FrozenMap(seq=old.seq, time=old.time, hash=old.hash)
@@ -99,11 +98,11 @@ def rejoin_branches(
         numbers |= {} if old in plans else {old.seq: new.seq}
 
 
-def _parse_heads(line: Line, where: str, place: int) -> tuple[Head, Head]:
+def _parse_heads(line: Line, source: str, position: int) -> tuple[Head, Head]:
     """The head that a line makes, and the one before it. Raises StorageError."""
     match = match_last_members(line)
     if match is None or digest_line(line, match) != match["hash"]:
-        raise StorageError(f"{where}: line {place + 1} was changed or overwritten", ADVICE)
+        raise StorageError(f"{source}: line {position + 1} was changed or overwritten", ADVICE)
     seq = int(match["seq"])
     return Head(seq, match["hash"].decode()), Head(seq - 1, match["prev"].decode())
 

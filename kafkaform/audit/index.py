@@ -2,24 +2,108 @@
 
 A run is open until its run_end says complete, or until a run under another approval begins. Runs
 that follow each other under one approval are one run: each resumes the one before it.
+
+Origins are the records that prove that an object is ours, because they created it or took it over.
+An object of a system has at most one origin, the last one. It ends when the object is deleted,
+forgotten or released, and when an edit takes its row out of the state. The number of an ended
+origin in a row proves nothing: the object that has the name today belongs to somebody else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from sys import intern
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..core.change import OutcomeStatus
+from ..core.change import Action, OutcomeStatus
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity, Pending
 from ..core.value import EMPTY, FrozenMap
-from .event import Glance, Record, RecordKind, parse_time
-from .provenance import Origin, Origins
-from .record_bodies import Unseen, read_unseen
+from .event import Glance, Record, RecordKind, Unseen, parse_time, read_unseen
+
+MAKING = frozenset({Action.CREATE.value, Action.ADOPT.value, Action.IMPORT.value})
+ENDING = frozenset({Action.DELETE.value, Action.FORGET.value})
+MOVED, PUSHED = "state mv", "state push"
+"""Commands that edit a state, as a record names them."""
+
+
+class Origin(Struct, frozen=True):
+    """The object that a record proves to be ours."""
+
+    identity: Identity
+    """Which object."""
+    incarnation: str | None
+    """The system's id of the object, None for kinds without one."""
+    scope_id: str
+    """The system that has it."""
+
+
+class Origins(Struct):
+    """The origins that are valid so far, while a log is read."""
+
+    scopes: dict[str, str] = field(default_factory=dict)
+    """Provider instance -> the system that its last step was sent to."""
+    _held: dict[str, dict[Identity, tuple[int, Origin]]] = field(default_factory=dict)
+    """System -> object -> number of the record, and what it proves."""
+    _ended: dict[tuple[Identity, str], str] = field(default_factory=dict)
+    """Object and system -> when its last origin ended."""
+
+    def note_step(self, seq: int, time: str, identity: Identity, body: Mapping[str, Any]) -> None:
+        """A step was applied or has started. seq, time: those of the record."""
+        scope = intern(body["scope_id"])
+        self.scopes[identity.instance] = scope
+        origins = self._held.setdefault(scope, {})
+        # Earlier versions did not record owners, so their logs do not show a release.
+        owners = body.get("owners")
+        if body["action"] in ENDING or (owners is not None and not owners):
+            origins.pop(identity, None)
+            self._ended[identity, scope] = time
+        elif body["action"] in MAKING or body["adopts"]:
+            was = body.get("forked")
+            if was and was["time"] < self._ended.get((identity, scope), ""):
+                # `audit mend` put the record behind a later delete: what it made was gone by then.
+                return
+            origins[identity] = seq, Origin(identity, body["incarnation"], scope)
+
+    def note_edit(self, body: Mapping[str, Any]) -> None:
+        """The state was edited outside of any step: an object that it lost has no origin."""
+        # Earlier versions did not record what became of a row. A move kept it, and so did a push to
+        # an empty place. After any other edit it is not certain, so its objects are not proven.
+        if body.get("instance"):
+            # The instance is forgotten as a whole, so it may be another system from now on.
+            self.scopes.pop(body["instance"], None)
+        for instance, scope in (body.get("scopes") or {}).items():
+            self._complete_scope(instance, intern(scope))
+        has_row = body.get("reason") == MOVED or (
+            body.get("reason") == PUSHED and not body.get("version")
+        )
+        for item in body.get("objects", ()):
+            removed = item["row"] is None if "row" in item else not has_row
+            if removed:
+                identity = Identity(item["instance"], item["kind"], item["key"])
+                for origins in self._held.values():
+                    origins.pop(identity, None)
+
+    def _complete_scope(self, instance: str, scope: str) -> None:
+        """The id of a system of which only a half was recorded: what was proven there stays so."""
+        half = self.scopes.get(instance, scope)
+        self.scopes[instance] = scope
+        if half == scope:
+            return
+        half_origins = self._held.get(half, {})
+        origins = self._held.setdefault(scope, {})
+        for identity in [identity for identity in half_origins if identity.instance == instance]:
+            seq, origin = half_origins.pop(identity)
+            origins[identity] = seq, replace(origin, scope_id=scope)
+
+    def collect_origins(self) -> dict[int, Origin]:
+        """Number of a record -> what it proves."""
+        return {seq: origin for origins in self._held.values() for seq, origin in origins.values()}
+
 
 APPLIED = OutcomeStatus.APPLIED.value
 STARTED = OutcomeStatus.STARTED.value
@@ -101,13 +185,13 @@ def index_log(read: Reader, saved: Head | None = None) -> LogIndex:
 
     Raises StorageError for a record of another version that lacks a member.
     """
-    found = _Pass(saved.seq if saved else 0)
+    scan = _Pass(saved.seq if saved else 0)
     for record in read(saved):
-        found.read(record)
-    return LogIndex() if found.head == GENESIS else found.make_index(read)
+        scan.read(record)
+    return LogIndex() if scan.head == GENESIS else scan.make_index(read)
 
 
-def list_pending(found: LogIndex) -> tuple[Pending, ...]:
+def list_pending(index: LogIndex) -> tuple[Pending, ...]:
     """What earlier runs left open, as the planner needs it: work whose end nobody saw, and open
     intents, with what they would have made."""
     work = (
@@ -119,7 +203,7 @@ def list_pending(found: LogIndex) -> tuple[Pending, ...]:
             EMPTY,
             parse_time(duty.time),
         )
-        for duty in found.obligations
+        for duty in index.obligations
     )
     intents = (
         Pending(
@@ -131,7 +215,7 @@ def list_pending(found: LogIndex) -> tuple[Pending, ...]:
             parse_time(intent.time),
             intent.body["incarnation"],
         )
-        for intent in found.open_intents
+        for intent in index.open_intents
     )
     return (*work, *intents)
 
@@ -209,35 +293,35 @@ class _Pass(Struct):
         # pass keeps numbers only.
         started = {*self.members, *(run for run, _, _ in self.intents), *self.unsaved.values()}
         planned = {run: number for run, number in self.plans.items() if run in started}
-        needed = {*self.intents.values(), *self.obligations, *self.unsaved, *planned.values()}
-        again = read(self.head) if needed or self.first is not None else ()
-        whole, outcomes = self._read_whole(again, needed)
-        plans = {run: whole[number].body["plan"] for run, number in planned.items()}
+        numbers = {*self.intents.values(), *self.obligations, *self.unsaved, *planned.values()}
+        repeated = read(self.head) if numbers or self.first is not None else ()
+        complete, outcomes = self._read_whole(repeated, numbers)
+        plans = {run: complete[number].body["plan"] for run, number in planned.items()}
         return LogIndex(
             self.head,
-            tuple(whole[number] for number in self.intents.values()),
-            tuple(whole[number] for number in self.obligations),
+            tuple(complete[number] for number in self.intents.values()),
+            tuple(complete[number] for number in self.obligations),
             self._find_open_run(plans, outcomes),
             {name: replace(run, plan=plans.get(name)) for name, run in self.runs.items()},
             self.origins.collect_origins(),
             self.origins.scopes,
-            tuple(whole[number] for number in self.unsaved),
+            tuple(complete[number] for number in self.unsaved),
             self.vague,
             self.unseen,
         )
 
     def _read_whole(
-        self, records: Iterable[Seen], needed: Set[int]
+        self, records: Iterable[Seen], numbers: Set[int]
     ) -> tuple[Mapping[int, Record], Mapping[str, Record]]:
         """The records with the needed numbers, and the outcomes of the open run by step."""
-        whole: dict[int, Record] = {}
+        complete: dict[int, Record] = {}
         outcomes: dict[str, Record] = {}
         for record in records:
-            if record.seq in needed:
-                whole[record.seq] = record.read_whole()
+            if record.seq in numbers:
+                complete[record.seq] = record.read_whole()
             if self._is_open_outcome(record):
                 outcomes[record.body["step"]] = record.read_whole()
-        return whole, outcomes
+        return complete, outcomes
 
     def _is_open_outcome(self, record: Seen) -> bool:
         """True for the end of a step of the open run."""
@@ -254,8 +338,8 @@ class _Pass(Struct):
     ) -> OpenRun | None:
         if self.first is None:
             return None
-        found = (plans[run] for run in self.runs if run in self.members & plans.keys())
-        return OpenRun(self.first, self.runs[self.first].approval, next(found, None), outcomes)
+        open_plans = (plans[run] for run in self.runs if run in self.members & plans.keys())
+        return OpenRun(self.first, self.runs[self.first].approval, next(open_plans, None), outcomes)
 
     def _read_begin(self, record: Seen) -> None:
         approval = record.body["approval"]

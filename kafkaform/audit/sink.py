@@ -1,4 +1,7 @@
-"""The seam to the place of a log. A sink stores lines and does not know what they say."""
+"""The seam to the place of a log, and a log in memory for runs on simulated systems.
+
+A sink stores lines and does not know what they say.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from ..core.errors import Locked
-from .line import Line
+from .event import Line
 
 
 class Torn(Struct, frozen=True):
@@ -74,3 +77,33 @@ def make_overtaken_error(location: str) -> Locked:
         f"{location}: another run has written to this log since this run read it",
         "Run the command again: it first finds out what became of this run's requests.",
     )
+
+
+class MemorySink:
+    """One log, which nobody else can reach."""
+
+    location = "the log in memory"
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+
+    def lines(self) -> Iterator[Line]:
+        return iter(tuple(self._lines))
+
+    def last(self) -> bytes | None:
+        return self._lines[-1] if self._lines else None
+
+    def claim(self) -> bytes | None:
+        return self.last()
+
+    def pass_over_torn(self) -> None:
+        """Nothing in memory is torn."""
+
+    def set_aside(self, seq: int) -> tuple[Torn, ...]:
+        return ()
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        self._lines.extend(lines)
+
+    def check_writable(self, size: int = 0) -> None:
+        """There is always room."""

@@ -7,13 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from ..core.schema import AttributeSchema
-from .members import BlockMember, find_attribute, find_schema, list_keys, list_members
+from .cursor import CursorPlace, CursorSlot, find_place
+from .hover import render_attribute, render_key, render_member, render_symbol
+from .members import (
+    FIXED,
+    ROOTS,
+    TYPES,
+    BlockMember,
+    find_attribute,
+    find_schema,
+    list_keys,
+    list_members,
+)
 from .outline import BlockOutline
-from .pages import render_attribute, render_key, render_member, render_symbol
-from .place import CursorPlace, CursorSlot, find_place
 from .project import Project, get_folder
 from .symbols import Kind, Symbol, list_declared
-from .words import FIXED, ROOTS, TYPES
 
 
 class Candidate(Struct, frozen=True):
@@ -50,17 +58,17 @@ def complete(
     text = project.texts[file].text
     if file.endswith(".json"):  # a text of another language
         return Completion(offset, offset, ())
-    place = find_place(text, offset)
+    cursor = find_place(text, offset)
     path = project.outlines[file].find_path(offset)
-    view = _View(project, file, get_folder(file), place, path, snippets, pages)
-    offers = {one.name: one for one in _SOURCES[place.slot](view)}
+    view = _View(project, file, get_folder(file), cursor, path, snippets, pages)
+    offers = {offer.name: offer for offer in _SOURCES[cursor.slot](view)}
     end = offset
     # The rest of a word that the cursor stands in is replaced, too.
     while end < len(text) and (
-        text[end].isalnum() or text[end] in "_-" or (place.quoted and text[end] == ".")
+        text[end].isalnum() or text[end] in "_-" or (cursor.quoted and text[end] == ".")
     ):
         end += 1
-    return Completion(place.start, end, tuple(offers.values()))
+    return Completion(cursor.start, end, tuple(offers.values()))
 
 
 class _View(Struct, frozen=True):
@@ -69,7 +77,7 @@ class _View(Struct, frozen=True):
     project: Project
     file: str
     folder: str
-    place: CursorPlace
+    cursor: CursorPlace
     path: Sequence[BlockOutline]
     """The blocks around it in the whole text."""
     snippets: bool
@@ -83,14 +91,14 @@ class _View(Struct, frozen=True):
     @property
     def attribute(self) -> AttributeSchema | None:
         """The attribute whose value is typed."""
-        return find_attribute(self.project, self.file, self.path, self.place.argument)
+        return find_attribute(self.project, self.file, self.path, self.cursor.argument)
 
 
 def _offer_items(view: _View) -> Iterator[Candidate]:
     around = view.path[-1] if view.path else view.project.outlines[view.file].root
-    given = around.list_names() - {view.place.word}
+    present_names = around.list_names() - {view.cursor.word}
     for member in list_members(view.project, view.folder, view.file, view.path):
-        if member.name not in given or member.block:
+        if member.name not in present_names or member.block:
             text, snippet = _spell_member(member, view.snippets)
             kind = "block" if member.block else "argument"
             page = render_member(member)
@@ -107,10 +115,10 @@ def _spell_member(member: BlockMember, snippets: bool) -> tuple[str, bool]:
 
 
 def _offer_labels(view: _View) -> Iterator[Candidate]:
-    if view.place.label:
+    if view.cursor.label:
         return
     schemas, library = view.project.library.schemas, view.project.library
-    words = view.place.line[0]
+    words = view.cursor.line[0]
     pages: Mapping[str, str] = {}
     if words in ("resource", "given"):
         pages = {name: info.schema.doc for name, info in schemas.types.items()}
@@ -122,28 +130,28 @@ def _offer_labels(view: _View) -> Iterator[Candidate]:
         pages = {name: schema.doc for name, schema in library.simulations.items()}
     elif words == "dynamic":
         schema = find_schema(view.project, view.file, view.path)
-        pages = {name: one.doc for name, one in schema.blocks.items()} if schema else {}
+        pages = {name: block.doc for name, block in schema.blocks.items()} if schema else {}
     for name, doc in pages.items():
-        yield Candidate(name, "type", doc, name if view.place.quoted else f'"{name}"')
+        yield Candidate(name, "type", doc, name if view.cursor.quoted else f'"{name}"')
 
 
 def _offer_keys(view: _View) -> Iterator[Candidate]:
-    given = view.place.frames[-1].keys
-    if len(view.place.keys) != 1:
+    present_keys = view.cursor.frames[-1].keys
+    if len(view.cursor.keys) != 1:
         return
     for key in list_keys(view.attribute):
-        if key.name not in given:
-            text = key.name if view.place.quoted else f'"{key.name}" = '
+        if key.name not in present_keys:
+            text = key.name if view.cursor.quoted else f'"{key.name}" = '
             yield Candidate(key.name, "key", render_key(key), text)
 
 
 def _offer_values(view: _View) -> Iterator[Candidate]:
-    place, argument = view.place, view.place.argument
-    if place.chain:
+    cursor, argument = view.cursor, view.cursor.argument
+    if cursor.chain:
         yield from _offer_next(view)
         return
     choices = tuple(_list_choices(view))
-    if place.quoted:
+    if cursor.quoted:
         yield from (Candidate(name, "value") for name in choices)
         return
     yield from (Candidate(f'"{name}"', "value") for name in choices)
@@ -161,12 +169,12 @@ def _offer_values(view: _View) -> Iterator[Candidate]:
 
 
 def _list_choices(view: _View) -> Iterable[str]:
-    attribute, keys = view.attribute, view.place.keys
+    attribute, keys = view.attribute, view.cursor.keys
     if attribute is None:
         return ()
     if not keys:
         return attribute.choices
-    return next((one.choices for one in list_keys(attribute) if one.name == keys[0]), ())
+    return next((key.choices for key in list_keys(attribute) if key.name == keys[0]), ())
 
 
 def _offer_expressions(view: _View) -> Iterator[Candidate]:
@@ -175,8 +183,8 @@ def _offer_expressions(view: _View) -> Iterator[Candidate]:
         text = f"{name}($0)" if view.snippets else f"{name}("
         yield Candidate(name, "function", f"`{page.usage}`\n\n{page.doc}", text, view.snippets)
     names = {section.type.text for section in view.path}
-    given = {item.name.text for section in view.path for item in section.items}
-    needs = {"each": "for_each" in given, "count": "count" in given}
+    argument_names = {item.name.text for section in view.path for item in section.items}
+    needs = {"each": "for_each" in argument_names, "count": "count" in argument_names}
     needs["self"] = "postcondition" in names
     for word, doc in ROOTS.items():
         if needs.get(word, True):
@@ -189,7 +197,9 @@ def _offer_expressions(view: _View) -> Iterator[Candidate]:
 def _offer_types(view: _View) -> Iterator[Candidate]:
     """The types of resources that are declared in this folder."""
     types = view.project.library.schemas.types
-    for name in sorted({one.name.partition(".")[0] for one in _list_declared(view, Kind.RESOURCE)}):
+    for name in sorted(
+        {symbol.name.partition(".")[0] for symbol in _list_declared(view, Kind.RESOURCE)}
+    ):
         yield Candidate(name, "type", types[name].schema.doc if name in types else "")
 
 
@@ -233,7 +243,7 @@ def _list_declared(view: _View, kind: Kind, folder: str | None = None) -> Sequen
 
 def _offer_next(view: _View) -> Iterator[Candidate]:
     """What can follow the words of a reference."""
-    chain, schemas = view.place.chain, view.project.library.schemas
+    chain, schemas = view.cursor.chain, view.project.library.schemas
     root, number = chain[0], len(chain)
     if number == 1 and root in FIXED:
         yield from (Candidate(name, "name") for name in FIXED[root])
@@ -262,19 +272,19 @@ _NAMED = {"var": Kind.VARIABLE, "local": Kind.LOCAL, "module": Kind.MODULE}
 
 
 def _offer_data(view: _View) -> Iterator[Candidate]:
-    chain, known = view.place.chain, view.project.library.schemas.data
+    chain, data_types = view.cursor.chain, view.project.library.schemas.data
     if len(chain) == 1:
         kinds = {symbol.name.partition(".")[0] for symbol in _list_declared(view, Kind.DATA)}
         for name in sorted(kinds):
-            yield Candidate(name, "type", known[name].schema.doc if name in known else "")
+            yield Candidate(name, "type", data_types[name].schema.doc if name in data_types else "")
     elif len(chain) == 2:
         yield from _offer_typed(view, Kind.DATA, chain[1])
-    elif len(chain) == 3 and chain[1] in known:
-        yield from _offer_fields(known[chain[1]].schema)
+    elif len(chain) == 3 and chain[1] in data_types:
+        yield from _offer_fields(data_types[chain[1]].schema)
 
 
 def _offer_typed(view: _View, kind: Kind, type_: str) -> Iterator[Candidate]:
-    names = [one for one in _list_declared(view, kind) if one.name.startswith(f"{type_}.")]
+    names = [symbol for symbol in _list_declared(view, kind) if symbol.name.startswith(f"{type_}.")]
     yield from _offer_symbols(view, names)
 
 

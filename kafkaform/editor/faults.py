@@ -48,9 +48,9 @@ def find_faults(
     folder: that of the root module; opened: the open files. A fault without a place is shown at
     the first one that is part of the configuration.
     """
-    found: list[tuple[Path | None, Diagnostic]] = []
+    located_faults: list[tuple[Path | None, Diagnostic]] = []
     configuration: Configuration | None = None
-    parts = [path for path in opened if path.name.endswith(CONFIGURATIONS)]
+    configuration_files = [path for path in opened if path.name.endswith(CONFIGURATIONS)]
     parse_file, inputs = (parsed or ParseCache()).parse, Inputs.read(())
     try:
         configuration = read_configuration(folder, inputs, buffers=buffers, parse_file=parse_file)
@@ -60,29 +60,29 @@ def find_faults(
         faults = error.diagnostics
     if configuration is not None and not configuration.tree.configuration:
         # A folder with only tests or policies is none that anybody wants to plan.
-        faults = faults if parts else ()
-    first = parts[0] if parts else None
+        faults = faults if configuration_files else ()
+    first = configuration_files[0] if configuration_files else None
     if first is None and configuration is not None:
         first = next((folder / file.source.file for file in configuration.tree.configuration), None)
-    found += [
+    located_faults += [
         _place_fault(folder, item, first) for fault in faults for item in fault.places or (fault,)
     ]
     for path in opened:
-        own = _find_own_faults(path, buffers.get(path, b""), configuration)
-        found += [(path, one) for one in own]
-    return _sort_by_file(found, opened, buffers, configuration, encoding)
+        file_faults = _find_own_faults(path, buffers.get(path, b""), configuration)
+        located_faults += [(path, file_fault) for file_fault in file_faults]
+    return _sort_by_file(located_faults, opened, buffers, configuration, encoding)
 
 
 def _place_fault(
     folder: Path, fault: Diagnostic, first: Path | None
 ) -> tuple[Path | None, Diagnostic]:
     """The file that shows a fault. first: that of faults without a place."""
-    place = fault.range
-    if place is None:
+    source_range = fault.range
+    if source_range is None:
         return first, fault
-    if is_git(place.file):  # which is no file of this computer
-        return first, replace(fault, range=None, summary=f"{place}: {fault.summary}")
-    return folder / place.file, fault
+    if is_git(source_range.file):  # which is no file of this computer
+        return first, replace(fault, range=None, summary=f"{source_range}: {fault.summary}")
+    return folder / source_range.file, fault
 
 
 def _find_own_faults(
@@ -122,15 +122,19 @@ def _find_value_faults(
         return faults
     inputs = replace(configuration.inputs, given=(VarFile(name, content),))
     built = replace(configuration, inputs=inputs).evaluate(offline=True)
-    places = ((one, one.range) for one in built.desired.diagnostics)
-    return tuple(one for one, place in places if place is not None and place.file == name)
+    ranges = ((fault, fault.range) for fault in built.desired.diagnostics)
+    return tuple(
+        fault
+        for fault, source_range in ranges
+        if source_range is not None and source_range.file == name
+    )
 
 
 # ── for an editor ───────────────────────────────────────────────────────────────────────
 
 
 def _sort_by_file(
-    found: Sequence[tuple[Path | None, Diagnostic]],
+    located_faults: Sequence[tuple[Path | None, Diagnostic]],
     opened: Sequence[Path],
     buffers: Buffers,
     configuration: Configuration | None,
@@ -139,19 +143,19 @@ def _sort_by_file(
     contents = {} if configuration is None else configuration.tree.contents
     texts: dict[Path, Text] = {}
     # A fault of a module is found once for each of its calls.
-    kept: dict[Path, dict[FileFault, None]] = {path: {} for path in opened}
-    for where, fault in found:
-        if where is None:
+    file_faults: dict[Path, dict[FileFault, None]] = {path: {} for path in opened}
+    for file, fault in located_faults:
+        if file is None:
             continue
-        if where not in texts:
-            content = buffers.get(where)
+        if file not in texts:
+            content = buffers.get(file)
             if content is None:  # a file that is not open has the name that its faults have
                 content = contents.get(fault.range.file if fault.range else "")
             if content is None:  # one that a function reads
-                content = _read_file(where)
-            texts[where] = Text(content.decode("utf-8", "replace"), encoding)
-        kept.setdefault(where, {})[_make_fault(fault, texts[where])] = None
-    return {path: tuple(faults) for path, faults in kept.items()}
+                content = _read_file(file)
+            texts[file] = Text(content.decode("utf-8", "replace"), encoding)
+        file_faults.setdefault(file, {})[_make_fault(fault, texts[file])] = None
+    return {path: tuple(faults) for path, faults in file_faults.items()}
 
 
 def _read_file(path: Path) -> bytes:
@@ -162,11 +166,13 @@ def _read_file(path: Path) -> bytes:
 
 
 def _make_fault(fault: Diagnostic, text: Text) -> FileFault:
-    place = fault.range
-    if place is None:
+    source_range = fault.range
+    if source_range is None:
         span = text.locate_span(0, 0)
     else:
-        start = text.find_line(place.line, place.column)
-        span = text.locate_span(start, max(start, text.find_line(place.end_line, place.end_column)))
+        start = text.find_line(source_range.line, source_range.column)
+        span = text.locate_span(
+            start, max(start, text.find_line(source_range.end_line, source_range.end_column))
+        )
     lines = (fault.summary, fault.detail, fault.advice, *fault.context)
     return FileFault(span, fault.severity, "\n".join(line for line in lines if line))

@@ -23,8 +23,7 @@ from ..language.declare.blocks import (
 )
 from ..language.evaluate.evaluation_state import Schemas
 from ..language.evaluate.name_check import CALL_META
-from .members import list_keys
-from .words import ARGUMENTS, BLOCKS
+from .members import ARGUMENTS, BLOCKS, list_keys
 
 Schema = dict[str, Any]
 
@@ -79,7 +78,11 @@ def make_json_schema(schemas: Schemas) -> Schema:
         "$defs": {
             "file": _make_object(blocks),
             **bodies,
-            **{name: _make_any_of(one) for name, one in _TYPES.items() if name != "any"},
+            **{
+                name: _make_any_of(type_schema)
+                for name, type_schema in _TYPES.items()
+                if name != "any"
+            },
         },
     }
 
@@ -91,11 +94,11 @@ def _refer(name: str) -> Schema:
 def _make_object(
     properties: Mapping[str, Schema], required: Iterable[str] = (), *, closed: bool = True
 ) -> Schema:
-    made: Schema = {"type": "object", "properties": {**_COMMENT, **properties}}
-    needed = sorted(required)
+    document: Schema = {"type": "object", "properties": {**_COMMENT, **properties}}
+    required_names = sorted(required)
     return {
-        **made,
-        **({"required": needed} if needed else {}),
+        **document,
+        **({"required": required_names} if required_names else {}),
         **({"additionalProperties": False} if closed else {}),
     }
 
@@ -107,9 +110,9 @@ def _allow_several(schema: Schema) -> Schema:
 
 def _label(schema: Schema) -> Schema:
     """The level of a label: NAME -> what it is the name of."""
-    made = _make_object({})
-    made["patternProperties"] = {NAME: schema}
-    return _allow_several(made)
+    labels = _make_object({})
+    labels["patternProperties"] = {NAME: schema}
+    return _allow_several(labels)
 
 
 # ── blocks of the language ──────────────────────────────────────────────────────────────
@@ -129,16 +132,16 @@ def _make_language_block(kind: str) -> Schema:
 
 
 def _nest(body: Schema, labels: int) -> Schema:
-    made = _allow_several(body)
+    nested = _allow_several(body)
     for _ in range(labels):
-        made = _label(made)
-    return made
+        nested = _label(nested)
+    return nested
 
 
-def _make_shape(kind: str, shape: Shape, more: Mapping[str, Schema] | None = None) -> Schema:
+def _make_shape(kind: str, shape: Shape, blocks: Mapping[str, Schema] | None = None) -> Schema:
     names = (*shape.required, *shape.optional)
     properties = {name: _describe(kind, name) for name in names}
-    return _make_object({**properties, **(more or {})}, shape.required, closed=not shape.open)
+    return _make_object({**properties, **(blocks or {})}, shape.required, closed=not shape.open)
 
 
 def _describe(kind: str, name: str) -> Schema:
@@ -151,7 +154,7 @@ def _describe(kind: str, name: str) -> Schema:
 
 def _make_typed(
     kind: str,
-    known: Mapping[str, ObjectSchema],
+    schemas: Mapping[str, ObjectSchema],
     meta: Iterable[str],
     lifecycle: Shape,
     bodies: Schema,
@@ -161,10 +164,10 @@ def _make_typed(
     inner = {name: _allow_several(_make_shape(name, rule)) for name, rule in _RULES.items()}
     life = _allow_several(_make_shape("lifecycle", lifecycle, inner))
     types = {}
-    for name, schema in known.items():
-        where = f"{kind}.{name}"
-        bodies[where] = _make_body(schema, kind, meta, {"lifecycle": life})
-        types[name] = _label(_allow_several(_refer(where)))
+    for name, schema in schemas.items():
+        body_name = f"{kind}.{name}"
+        bodies[body_name] = _make_body(schema, kind, meta, {"lifecycle": life})
+        types[name] = _label(_allow_several(_refer(body_name)))
         types[name]["description"] = schema.doc
     return _allow_several(_make_object(types))
 
@@ -173,41 +176,41 @@ def _make_body(
     schema: ObjectSchema,
     kind: str,
     meta: Iterable[str] = (),
-    more: Mapping[str, Schema] | None = None,
+    blocks: Mapping[str, Schema] | None = None,
 ) -> Schema:
     properties = {name: _describe(kind, name) for name in meta}
     for attribute in schema.attributes.values():
         if not attribute.computed:
-            made = _make_attribute(attribute)
-            properties |= dict.fromkeys((attribute.name, *attribute.aliases), made)
+            value_schema = _make_attribute(attribute)
+            properties |= dict.fromkeys((attribute.name, *attribute.aliases), value_schema)
     for name, block in schema.blocks.items():
         properties[name] = _allow_several(_make_body(block, ""))
     if schema.blocks:
         properties["dynamic"] = _ANYTHING
     # Required arguments can come from elsewhere: those of providers from the environment, and
     # those with an alias under the other name.
-    needed = [
-        one.name
-        for one in schema.attributes.values()
-        if one.required and not one.aliases and kind != "provider"
+    required_names = [
+        attribute_schema.name
+        for attribute_schema in schema.attributes.values()
+        if attribute_schema.required and not attribute_schema.aliases and kind != "provider"
     ]
-    return _make_object({**properties, **(more or {})}, needed)
+    return _make_object({**properties, **(blocks or {})}, required_names)
 
 
 def _make_attribute(attribute: AttributeSchema) -> Schema:
-    made = _make_type(attribute.type)
+    value_schema = _make_type(attribute.type)
     if attribute.choices:
-        made = {"anyOf": [{"enum": list(attribute.choices)}, _TEMPLATE, {"type": "null"}]}
+        value_schema = {"anyOf": [{"enum": list(attribute.choices)}, _TEMPLATE, {"type": "null"}]}
     elif attribute.keys is not None:
         keys = {
             key.name: {"description": " ".join(filter(None, (key.doc, key.values, key.unit)))}
             for key in list_keys(attribute)
         }
-        made = {"properties": keys, **made}
+        value_schema = {"properties": keys, **value_schema}
     doc: Schema = {"description": attribute.doc}
     if isinstance(attribute.default, str | int | bool):
         doc["default"] = attribute.default
-    return {**doc, **made}
+    return {**doc, **value_schema}
 
 
 def _make_type(kind: Type) -> Schema:

@@ -1,4 +1,5 @@
-"""What a block can contain: its arguments and nested blocks, with what people should know."""
+"""What a block can contain: its arguments and nested blocks, and what each word of the language
+means."""
 
 from __future__ import annotations
 
@@ -24,7 +25,184 @@ from ..language.tests.suites import SHAPES as TEST_SHAPES
 from ..workflow.configuration.policies import ENDING as POLICIES
 from .outline import BlockOutline
 from .project import FLEET, VALUES, Project
-from .words import ARGUMENTS, BLOCKS
+
+_RULE = {
+    "condition": "What must be true.",
+    "error_message": "What is said if it is not.",
+}
+_INSTANCES = {
+    "for_each": "A map or a set of strings: one instance for each key. See `each.key`, "
+    "`each.value`.",
+    "count": "A number of instances. See `count.index`.",
+    "depends_on": "Addresses of what comes first.",
+}
+
+BLOCKS: Mapping[str, str] = {
+    "kafkaform": "Settings of the configuration: which version it needs, where its state is.",
+    "provider": "A connection to a system. `alias` names a further one.",
+    "resource": "An object that this configuration manages.",
+    "data": "Something to read from a system, without managing it.",
+    "module": "A call of a folder with blocks of its own.",
+    "variable": "A value that is given from outside.",
+    "locals": "Names for expressions.",
+    "output": "A value that others can read after the apply.",
+    "check": "Assertions that warn and block nothing.",
+    "removed": "Says what becomes of an object whose block is gone.",
+    "import": "Takes over a live object.",
+    "moved": "Says that an object has a new address.",
+    "policy": "A rule that plans are judged by.",
+    "policy_set": "Switches on the rules of a provider.",
+    "terraform": "Settings of Terraform's files.",
+    "backend": "Where the state is stored.",
+    "validation": "A rule for the values of the variable.",
+    "precondition": "A rule that is checked before anything is sent.",
+    "postcondition": "A rule that is checked afterwards; `self` is the object.",
+    "assert": "A rule.",
+    "lifecycle": "How the object is protected, taken over and compared.",
+    "provisioner": "A program that Terraform runs for an object. kafkaform runs none.",
+    "connection": "How Terraform's provisioners connect. kafkaform does not use it.",
+    "waiver": "Lets some objects break the rule until a date.",
+    "dynamic": "A nested block for each element of a collection.",
+    "content": "What each of these blocks contains.",
+    "variables": "Values of the configuration's variables.",
+    "simulate": "Settings of a simulated system.",
+    "given": "An object that exists before the run.",
+    "run": "A plan or an apply, and what must be true afterwards.",
+    "plan_options": "What flags would say to the plan.",
+}
+"""Type of a block -> its meaning."""
+
+ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    "kafkaform": {"required_version": 'Versions that can read this: `">= 0.1, < 2.0"`.'},
+    "provider": {
+        "alias": "The name of a further instance: `provider = NAME.ALIAS` chooses it.",
+        "for_each": "A map or a set of strings: an instance for each key, `NAME.ALIAS[KEY]`.",
+    },
+    "resource": {
+        "provider": "Which provider instance, such as `NAME.ALIAS`.",
+        **_INSTANCES,
+        "owner": "Text for people and reports. It is kept in the state only.",
+        "labels": "A map of texts for people and reports. It is kept in the state only.",
+    },
+    "data": {"provider": "Which provider instance, such as `NAME.ALIAS`.", **_INSTANCES},
+    "module": {
+        "source": "The module's folder: a path that begins with `./` or `../`.",
+        "version": "Terraform's; local folders have none.",
+        "providers": "The provider instances that the module gets: `{ NAME = NAME.ALIAS }`.",
+        **_INSTANCES,
+    },
+    "variable": {
+        "type": "Which values are allowed, such as `string` or `map(number)`.",
+        "default": "The value if none is given.",
+        "description": "What it is for.",
+        "sensitive": "true: its value is never shown.",
+        "nullable": "false: null counts as not given.",
+        "deprecated": "A text that warns whoever still gives a value.",
+        "ephemeral": "true: its value is in no plan and no state.",
+        "const": "Terraform's; it has no effect.",
+    },
+    "output": {
+        "value": "The expression.",
+        "description": "What it is for.",
+        "sensitive": "true: its value is never shown.",
+        "depends_on": "Addresses of what comes first.",
+        "deprecated": "A text that warns whoever still reads the output of the module.",
+        "ephemeral": "true: its value is in no plan and no state. Only in modules.",
+    },
+    "removed": {"from": "The address of the object."},
+    "import": {
+        "to": "The address of its block.",
+        "id": "What names the live object; the type's documentation says how.",
+        "for_each": "A map or a set of strings: one import for each key.",
+        "provider": "Which provider instance, such as `NAME.ALIAS`.",
+    },
+    "moved": {"from": "The old address.", "to": "The new address."},
+    "policy": {
+        "condition": "What must be true for each change.",
+        "message": "What is said of a change for which it is not.",
+        "severity": '"error" blocks the change, "warning" is only shown.',
+        "when": "Which changes the rule is about. Default: all.",
+        "description": "What it is for.",
+        "settings": "Values that the rule uses.",
+    },
+    "policy_set": {
+        "enable": "The names of the rules to switch on. Default: all.",
+        "severity": '"error" blocks changes, "warning" is only shown.',
+        "settings": "Other values than the rules' own.",
+    },
+    "validation": _RULE,
+    "precondition": _RULE,
+    "postcondition": _RULE,
+    "assert": _RULE,
+    "waiver": {
+        "rule": "The only rule that it is about: one of the set, or one that can be accepted.",
+        "addresses": "Globs of the addresses that it covers.",
+        "reason": "Why.",
+        "until": 'The last day on which it counts, such as "2027-01-31".',
+    },
+    "lifecycle": {
+        "enabled": "false: the block declares nothing, and its value is null.",
+        "prevent_destroy": "true: protected. false: not protected. Default: as its type.",
+        "adopt": "true: take over a live object of this name.",
+        "ignore_changes": "Attributes whose live values stay, or `all`.",
+        "ignore_changes_except": "The only attributes whose live values do not stay.",
+        "create_before_destroy": "Terraform's; it has no effect.",
+        "replace_triggered_by": "Terraform's; it has no effect.",
+        "destroy": "true: the object is deleted. Default: it is only forgotten.",
+    },
+    "dynamic": {
+        "for_each": "One block for each element.",
+        "iterator": "The name of the element; default: the type of the block.",
+    },
+    "run": {
+        "command": '"plan" or "apply".',
+        "expect_failures": "The blocks whose rules must fail.",
+    },
+    "plan_options": {
+        "mode": '"normal", "destroy" or "refresh".',
+        "target": "Addresses or globs: only these.",
+        "exclude": "Addresses or globs: all but these.",
+        "adopt": "Addresses or globs of objects to take over.",
+        "accept": "Rules whose blocks are lifted, as `--accept RULE[=ADDRESS]` does.",
+        "max_deletes": "How many deletions are allowed.",
+        "max_data_loss": "How many objects may lose data, besides deletions.",
+    },
+}
+"""Type of a block -> its arguments with their meanings."""
+
+ROOTS: Mapping[str, str] = {
+    "var": "The value of a variable: `var.NAME`.",
+    "local": "The value of a local name: `local.NAME`.",
+    "module": "An output of a module: `module.NAME.OUTPUT`.",
+    "data": "An answer of a data source: `data.TYPE.NAME.ATTRIBUTE`.",
+    "path": "Paths of folders: `path.module`, `path.root`.",
+    "each": "The current element of for_each: `each.key`, `each.value`.",
+    "count": "The number of the current instance: `count.index`.",
+    "self": "The object itself, in a postcondition.",
+}
+"""First word of a reference -> its meaning."""
+
+FIXED: Mapping[str, tuple[str, ...]] = {
+    "path": ("module", "root", "cwd"),
+    "each": ("key", "value"),
+    "count": ("index",),
+}
+"""First word of a reference -> what can follow."""
+
+TYPES: Mapping[str, str] = {
+    "string": "A text.",
+    "number": "A number.",
+    "bool": "true or false.",
+    "any": "Any value.",
+    "list": "`list(TYPE)`: elements in an order.",
+    "set": "`set(TYPE)`: different elements without an order.",
+    "map": "`map(TYPE)`: values by name.",
+    "object": "`object({ NAME = TYPE })`: named fields of their own types.",
+    "tuple": "`tuple([TYPE, …])`: a fixed number of elements.",
+    "optional": "`optional(TYPE, DEFAULT)`: a field that can be left out.",
+}
+"""Word of a type constraint -> its meaning."""
+
 
 _NESTED: Mapping[str, Shape] = {
     "validation": RULE,
@@ -136,8 +314,8 @@ def find_schema(project: Project, file: str, path: Sequence[BlockOutline]) -> Ob
 def _find_own_schema(project: Project, file: str, kind: str, label: str) -> ObjectSchema | None:
     library, schemas = project.library, project.library.schemas
     if kind in ("resource", "given"):
-        found = schemas.types.get(label)
-        return None if found is None else found.schema
+        resource_type = schemas.types.get(label)
+        return None if resource_type is None else resource_type.schema
     if kind == "data":
         source = schemas.data.get(label)
         return None if source is None else source.schema
@@ -171,15 +349,15 @@ def _list_schema(schema: ObjectSchema) -> Iterator[BlockMember]:
 
 
 def _list_named(kind: str, names: Sequence[str]) -> Iterator[BlockMember]:
-    known = ARGUMENTS.get(kind, {})
+    meanings = ARGUMENTS.get(kind, {})
     for name in names:
-        yield BlockMember(name, known.get(name) or BLOCKS.get(name, ""), name not in known)
+        yield BlockMember(name, meanings.get(name) or BLOCKS.get(name, ""), name not in meanings)
 
 
 def _list_shape(kind: str, shape: Shape) -> Iterator[BlockMember]:
-    known = ARGUMENTS.get(kind, {})
+    meanings = ARGUMENTS.get(kind, {})
     for name in (*shape.required, *shape.optional):
-        yield BlockMember(name, known.get(name, ""), required=name in shape.required)
+        yield BlockMember(name, meanings.get(name, ""), required=name in shape.required)
     for name in shape.blocks:
         labels = {"given": 2, "data": 2, "backend": 1}.get(name, 0)
         yield BlockMember(name, BLOCKS[name], True, labels)
@@ -190,8 +368,8 @@ def _list_variables(project: Project, folder: str | None) -> Iterator[BlockMembe
     if folder is None:
         return
     for name, section in project.list_variables(folder).items():
-        needed = section.find_item("default") is None
-        yield BlockMember(name, describe_block(section), required=needed)
+        required = section.find_item("default") is None
+        yield BlockMember(name, describe_block(section), required=required)
 
 
 def describe_block(section: BlockOutline) -> str:

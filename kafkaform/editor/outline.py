@@ -1,7 +1,8 @@
-"""The outline of a text: its blocks, attributes and references, found by its tokens alone.
+"""The outline of a text: its blocks, attributes and references.
 
-An outline exists for every text, also for one that does not parse: that is the usual state of a
-text while somebody types.
+The outline of HCL is found by its tokens alone, so it exists for every text, also for one that does
+not parse: that is the usual state of a text while somebody types. The outline of JSON is made of
+its nodes and has no references, because they are inside of texts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from msgspec import Struct, field
 
 from ..language.declare.blocks import SHAPES
 from ..language.tests.suites import SHAPES as TEST_SHAPES
+from ..syntax.nodes import Block, Body, Lit
 from ..syntax.scan import scan
 from ..syntax.source import Source
 from ..syntax.tokens import KEYWORDS, Token
@@ -72,7 +74,9 @@ class BlockOutline(Struct):
 
     def list_names(self) -> set[str]:
         """The names of its arguments, and the types of its blocks."""
-        return {one.name.text for one in self.items} | {one.type.text for one in self.sections}
+        return {child.name.text for child in self.items} | {
+            child.type.text for child in self.sections
+        }
 
 
 class Chain(Struct):
@@ -95,7 +99,7 @@ class OpenPart(Struct):
     """In a body: the argument whose value is open."""
     name: str = ""
     """Of a call: the function. In an object: the key whose value is open."""
-    held: Chain | None = None
+    outer_chain: Chain | None = None
     """In brackets behind a reference: that reference."""
     keys: set[str] = field(default_factory=set)
     """Of an object: the keys that were given."""
@@ -119,7 +123,9 @@ class TextOutline(Struct, frozen=True):
 
     def walk(self) -> Iterator[tuple[BlockOutline, ...]]:
         """Every block, with the blocks around it before it; parents first."""
-        waiting: list[tuple[BlockOutline, ...]] = [(one,) for one in reversed(self.root.sections)]
+        waiting: list[tuple[BlockOutline, ...]] = [
+            (section,) for section in reversed(self.root.sections)
+        ]
         while waiting:
             path = waiting.pop()
             yield path
@@ -129,8 +135,10 @@ class TextOutline(Struct, frozen=True):
         """The blocks whose bodies an offset is in, the outermost first."""
         path: tuple[BlockOutline, ...] = ()
         inside = self.root.sections
-        while found := next((one for one in inside if one.body <= offset < one.end), None):
-            path, inside = (*path, found), found.sections
+        while inner_section := next(
+            (section for section in inside if section.body <= offset < section.end), None
+        ):
+            path, inside = (*path, inner_section), inner_section.sections
         return path
 
 
@@ -177,8 +185,8 @@ class _OutlineWalk(Struct):
                 frame.item.end = len(text)
             if frame.section is not root and frame.kind == "body":
                 frame.section.end = len(text) + 1
-        found = tuple(walk.chains), tuple(walk.calls), open_frames, tuple(tokens)
-        return TextOutline(root, *found, walk.chain)
+        names = tuple(walk.chains), tuple(walk.calls), open_frames, tuple(tokens)
+        return TextOutline(root, *names, walk.chain)
 
     @property
     def top(self) -> OpenPart:
@@ -196,9 +204,9 @@ class _OutlineWalk(Struct):
             self._pop(at)
         self._end_line(at)
 
-    def _push(self, kind: str, token: Token, **more: Any) -> None:
+    def _push(self, kind: str, token: Token, **settings: Any) -> None:
         self.frames.append(
-            OpenPart(kind, more.pop("section", self.top.section), token.start, **more)
+            OpenPart(kind, settings.pop("section", self.top.section), token.start, **settings)
         )
         self.chain = None
 
@@ -207,7 +215,7 @@ class _OutlineWalk(Struct):
         if frame.kind == "body":
             frame.section.end = end
             self._finish_item(frame, end)
-        self.chain = frame.held
+        self.chain = frame.outer_chain
         return frame
 
     def _finish_item(self, frame: OpenPart, end: int) -> None:
@@ -215,10 +223,10 @@ class _OutlineWalk(Struct):
         if item is None:
             return
         item.end = end
-        value = [one for one in frame.line if one.start >= item.value]
+        value = [word for word in frame.line if word.start >= item.value]
         if len(value) == 1 and value[0].type == "PLAIN_STRING":
-            one = value[0]
-            item.literal = Word(one.text[1:-1], one.start + 1, one.end - 1)
+            word = value[0]
+            item.literal = Word(word.text[1:-1], word.start + 1, word.end - 1)
         frame.item = None
 
     def _end_line(self, at: int) -> None:
@@ -271,7 +279,7 @@ class _OutlineWalk(Struct):
             top.line.append(token)
             self._push("object", token)
             return
-        words = [_get_word(one) for one in top.line if one.type in _NAMES | _TEXTS]
+        words = [_get_word(word) for word in top.line if word.type in _NAMES | _TEXTS]
         words = words or [Word("", token.start, token.start)]
         section = BlockOutline(words[0], tuple(words[1:]), words[0].start, token.end, token.end)
         top.section.sections.append(section)
@@ -287,9 +295,9 @@ class _OutlineWalk(Struct):
         self.chain = None
 
     def open_bracket(self, token: Token) -> None:
-        held = self.chain
+        chain = self.chain
         self.top.line.append(token)
-        self._push("bracket", token, held=held)
+        self._push("bracket", token, outer_chain=chain)
 
     def close_bracket(self, token: Token) -> None:
         if self.top.kind == "bracket":
@@ -354,8 +362,8 @@ def _get_word(token: Token) -> Word:
 
 
 def _read_key(line: list[Token]) -> str:
-    found = next((one for one in line if one.type in _NAMES | _TEXTS), None)
-    return "" if found is None else _get_word(found).text
+    key = next((token for token in line if token.type in _NAMES | _TEXTS), None)
+    return "" if key is None else _get_word(key).text
 
 
 _STEPS: Mapping[str, Callable[[_OutlineWalk, Token], None]] = {
@@ -377,3 +385,29 @@ _STEPS: Mapping[str, Callable[[_OutlineWalk, Token], None]] = {
     "HEREDOC_END": _OutlineWalk.close_heredoc,
     "STRING_CHARS": _OutlineWalk.literal,
 }
+
+
+def outline_nodes(body: Body) -> TextOutline:
+    """The blocks and arguments of a file that was parsed."""
+    root = BlockOutline(Word("", 0, 0), (), 0, body.end + 1, 0)
+    _fill_section(root, body)
+    return TextOutline(root, (), (), (), ())
+
+
+def _fill_section(section: BlockOutline, body: Body) -> None:
+    for name, attribute in body.attributes.items():
+        node = attribute.value
+        word = Word(name, attribute.start, attribute.start + len(name))
+        item = ItemOutline(word, node.start, node.end)
+        if isinstance(node, Lit) and isinstance(node.value, str):
+            item.literal = Word(node.value, node.start, node.end)
+        section.items.append(item)
+    section.sections += [_make_section(block) for block in body.blocks]
+
+
+def _make_section(block: Block) -> BlockOutline:
+    kind = Word(block.type, block.start, block.start + len(block.type))
+    labels = tuple(Word(label.text, label.start, label.end) for label in block.labels)
+    section = BlockOutline(kind, labels, block.start, block.end, block.body.start)
+    _fill_section(section, block.body)
+    return section

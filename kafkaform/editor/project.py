@@ -1,4 +1,5 @@
-"""A configuration with its modules, tests and value files, as the open buffers have them."""
+"""A configuration with its modules, tests and value files, as the open buffers have them, and what
+the installed providers and the language offer to it."""
 
 from __future__ import annotations
 
@@ -7,25 +8,71 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..core.diagnostics import Diagnostics
+from ..core.errors import KafkaformError
+from ..core.schema import ObjectSchema
 from ..language.declare.folder import FAMILIES, parse_configuration
 from ..language.declare.json_bodies import parse_json_file
 from ..language.declare.module_sources import SourceFault, is_git, resolve_source
+from ..language.evaluate.evaluation_state import Schemas
+from ..language.expressions.calls import FORMS
+from ..language.functions import group_functions
+from ..language.functions.spec import render_usage
 from ..language.tests.suites import ENDING as TESTS
+from ..provider.registry import Registry
 from ..syntax.limits import FILE_BYTES
 from ..syntax.nodes import File
-from ..workflow.configuration.evaluation import Configuration, Inputs, read_configuration
+from ..workflow.configuration.evaluation import (
+    Configuration,
+    Inputs,
+    collect_schemas,
+    read_configuration,
+)
 from ..workflow.configuration.files import Buffers, find_root, read_folder
 from ..workflow.configuration.policies import ENDING as POLICIES
-from .json_outline import outline_nodes
-from .library import Library
-from .outline import BlockOutline, TextOutline, make_outline
+from .outline import BlockOutline, TextOutline, make_outline, outline_nodes
 from .texts import UTF_16, Text
+
+
+class FunctionPage(NamedTuple):
+    """A function, for people."""
+
+    usage: str
+    doc: str
+
+
+class Library(Struct, frozen=True):
+    """What a configuration can use."""
+
+    schemas: Schemas
+    simulations: Mapping[str, ObjectSchema]
+    """Provider -> what a `simulate` block of it can contain."""
+    functions: Mapping[str, FunctionPage]
+
+
+def load_library() -> Library:
+    """Everything that is installed. A provider that cannot be loaded is left out: what is wrong
+    with it is a fault of each configuration that uses it."""
+    registry = Registry()
+    providers, simulations = {}, {}
+    for name in registry.names:
+        with suppress(KafkaformError):
+            providers[name] = registry.load(name)
+            simulations[name] = registry.load_simulation(name).settings
+    pages = {
+        function.name: FunctionPage(function.usage(), function.doc)
+        for group in group_functions().values()
+        for function in group
+    }
+    for name, form in FORMS.items():
+        pages[name] = FunctionPage(render_usage(name, form.params, form.variadic), form.doc)
+    return Library(collect_schemas(providers), simulations, pages)
+
 
 CONFIGURATIONS = tuple(ending for family in FAMILIES for ending in family.configuration)
 VALUES = (".kfvars.hcl", ".tfvars")
@@ -87,8 +134,8 @@ class Project(Struct, frozen=True):
         except SourceFault:
             return None
         tree = self.configuration.tree
-        found = tree.names.get(spelling, spelling)
-        return found if found in tree.modules else None
+        module_source = tree.names.get(spelling, spelling)
+        return module_source if module_source in tree.modules else None
 
 
 def _group_sections(project: Project) -> Mapping[tuple[str, str], Sequence[BlockOutline]]:
@@ -134,30 +181,30 @@ def is_known(name: str) -> bool:
 class OutlineCache(Struct):
     """The outlines of the texts that were seen last."""
 
-    known: dict[Path, tuple[str, TextOutline]]
+    entries: dict[Path, tuple[str, TextOutline]]
 
     def find(self, path: Path, text: str) -> TextOutline:
         """The outline of a file with this text."""
-        kept = self.known.get(path)
-        if kept is not None and kept[0] == text:
-            return kept[1]
+        entry = self.entries.get(path)
+        if entry is not None and entry[0] == text:
+            return entry[1]
         outline = _outline_file(path.name, text)
-        self.known[path] = text, outline
+        self.entries[path] = text, outline
         return outline
 
 
 class ParseCache(Struct):
     """The files of one configuration that were parsed last, because a key changes one of them."""
 
-    known: dict[str, tuple[bytes, tuple[File, Diagnostics]]] = field(default_factory=dict)
+    entries: dict[str, tuple[bytes, tuple[File, Diagnostics]]] = field(default_factory=dict)
 
     def parse(self, content: bytes, name: str) -> tuple[File, Diagnostics]:
         """A file with this content, parsed."""
-        kept = self.known.get(name)
-        if kept is not None and kept[0] == content:
-            return kept[1]
+        entry = self.entries.get(name)
+        if entry is not None and entry[0] == content:
+            return entry[1]
         parsed = parse_configuration(content, name)
-        self.known[name] = content, parsed
+        self.entries[name] = content, parsed
         return parsed
 
 
@@ -217,7 +264,7 @@ def _read_beside(folder: Path, buffers: Buffers) -> Iterator[tuple[str, bytes]]:
     def is_wanted(name: str) -> bool:
         return name.endswith((TESTS, *VALUES)) and not name.startswith(".")
 
-    for where, prefix in ((folder, ""), (folder / TEST_FOLDER, f"{TEST_FOLDER}/")):
+    for subfolder, prefix in ((folder, ""), (folder / TEST_FOLDER, f"{TEST_FOLDER}/")):
         with suppress(OSError):
-            found = read_folder(find_root(folder), where, is_wanted=is_wanted, buffers=buffers)
-            yield from ((prefix + name, content) for name, content in found.items())
+            files = read_folder(find_root(folder), subfolder, is_wanted=is_wanted, buffers=buffers)
+            yield from ((prefix + name, content) for name, content in files.items())

@@ -11,10 +11,10 @@ from pygls import uris
 
 from ..core.diagnostics import Severity
 from .completion import Candidate, Completion
+from .edits import LABEL, TextChange
 from .faults import FileFault
 from .outline import BlockOutline
 from .project import Project, is_known
-from .rename import LABEL, TextChange
 from .symbols import Heading, Kind, NameUse, Symbol
 from .texts import Span, Text, TextPosition
 
@@ -62,10 +62,10 @@ _SEVERITIES = {
 }
 
 
-def make_completions(text: Text, found: Completion, uri: str) -> list[types.CompletionItem]:
+def make_completions(text: Text, completion: Completion, uri: str) -> list[types.CompletionItem]:
     """All offers, required arguments first. uri: the file that they are for."""
-    span = make_range(text.locate_span(found.start, found.end))
-    return [_make_completion(offer, span, uri) for offer in found.offers]
+    span = make_range(text.locate_span(completion.start, completion.end))
+    return [_make_completion(offer, span, uri) for offer in completion.offers]
 
 
 def make_page(text: str) -> types.MarkupContent:
@@ -95,7 +95,7 @@ def read_symbol(item: types.CompletionItem) -> tuple[str, Symbol] | None:
     if not isinstance(data, Sequence) or len(data) != 4:
         return None
     uri, folder, kind, name = map(str, data)
-    kinds = {str(one): one for one in Kind}
+    kinds = {str(symbol_kind): symbol_kind for symbol_kind in Kind}
     return (uri, Symbol(folder, kinds[kind], name)) if kind in kinds else None
 
 
@@ -125,9 +125,9 @@ def make_location(project: Project, use: NameUse, find_uri: FindUri) -> types.Lo
 
 def make_symbol(text: Text, heading: Heading) -> types.DocumentSymbol:
     """A block in the outline of a file."""
-    part = heading.section
-    start = part.start if isinstance(part, BlockOutline) else part.name.start
-    end = min(part.end, len(text.text))
+    section = heading.section
+    start = section.start if isinstance(section, BlockOutline) else section.name.start
+    end = min(section.end, len(text.text))
     end = max(end, heading.word.end)
     return types.DocumentSymbol(
         name=heading.name,
@@ -157,19 +157,19 @@ def make_workspace_edit(
 ) -> types.WorkspaceEdit:
     """The edits of several files. annotated: whether the editor can ask about single ones."""
     edits: dict[str, list[Any]] = {}
-    for one in changes:
-        text = project.texts[one.file]
-        span = make_range(text.locate_span(one.start, one.end))
-        uri = find_uri(project.folder / one.file)
-        if one.moved and annotated:
-            edits.setdefault(uri, []).append(types.AnnotatedTextEdit(MOVED, span, one.text))
+    for change in changes:
+        text = project.texts[change.file]
+        span = make_range(text.locate_span(change.start, change.end))
+        uri = find_uri(project.folder / change.file)
+        if change.moved and annotated:
+            edits.setdefault(uri, []).append(types.AnnotatedTextEdit(MOVED, span, change.text))
             continue
-        edits.setdefault(uri, []).append(types.TextEdit(span, one.text))
+        edits.setdefault(uri, []).append(types.TextEdit(span, change.text))
     if not annotated:
         return types.WorkspaceEdit(changes=edits)
     documents = [
-        types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri), list(found))
-        for uri, found in edits.items()
+        types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri), list(file_edits))
+        for uri, file_edits in edits.items()
     ]
     annotation = types.ChangeAnnotation(LABEL, needs_confirmation=False)
     return types.WorkspaceEdit(

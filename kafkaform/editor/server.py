@@ -27,11 +27,9 @@ from ..core.errors import UsageError
 from ..version import VERSION
 from ..workflow.configuration.files import Buffers
 from .completion import complete
+from .edits import CannotRename, find_renamed, format_document, rename
 from .faults import FileFault
-from .formatting import format_document
-from .hover import explain
-from .owners import OpenFiles
-from .pages import render_symbol
+from .hover import explain, render_symbol
 from .project import Project, add_file
 from .protocol import (
     get_path,
@@ -44,8 +42,7 @@ from .protocol import (
     make_workspace_edit,
     read_symbol,
 )
-from .reader import ProjectReader, Snapshot
-from .rename import CannotRename, find_renamed, rename
+from .reader import OpenFiles, ProjectReader, Snapshot
 from .symbols import (
     Symbol,
     find_declarations,
@@ -107,7 +104,9 @@ class EditorServer(LanguageServer):
     @property
     def encoding(self) -> str:
         """What positions count."""
-        return str(getattr(found := self.workspace.position_encoding, "value", found) or UTF_16)
+        return str(
+            getattr(encoding := self.workspace.position_encoding, "value", encoding) or UTF_16
+        )
 
     def take_snapshot(self) -> Snapshot:
         """What is open now. Only files that have changed are looked at again."""
@@ -180,9 +179,9 @@ class EditorServer(LanguageServer):
             self.note_change()
 
     def _publish(self, uri: str, faults: Iterable[FileFault]) -> None:
-        shown = [make_diagnostic(fault) for fault in faults]
+        diagnostics = [make_diagnostic(fault) for fault in faults]
         self.text_document_publish_diagnostics(
-            types.PublishDiagnosticsParams(uri=uri, diagnostics=shown)
+            types.PublishDiagnosticsParams(uri=uri, diagnostics=diagnostics)
         )
 
 
@@ -205,8 +204,8 @@ class Request(Struct, frozen=True):
         # What a check has read can be older than the text, and some files no configuration reads.
         if file not in project.texts or project.texts[file].text != self.text.text:
             project = add_file(project, file, self.text, self.reader.outlines)
-        place = TextPosition(position.line, position.character)
-        return Cursor(project, file, self.text.find_offset(place))
+        text_position = TextPosition(position.line, position.character)
+        return Cursor(project, file, self.text.find_offset(text_position))
 
 
 class Cursor(NamedTuple):
@@ -311,8 +310,8 @@ def _define(request: Request, params: types.DefinitionParams) -> list[types.Loca
         start = types.Range(types.Position(0, 0), types.Position(0, 0))
         return [types.Location(find_uri(cursor.project.folder / folder), start)]
     use = find_use(*cursor)
-    places = () if use is None else find_declarations(cursor.project, use.symbol)
-    return [make_location(cursor.project, place, find_uri) for place in places]
+    declarations = () if use is None else find_declarations(cursor.project, use.symbol)
+    return [make_location(cursor.project, declaration, find_uri) for declaration in declarations]
 
 
 def _refer(request: Request, params: types.ReferenceParams) -> list[types.Location] | None:
@@ -321,8 +320,11 @@ def _refer(request: Request, params: types.ReferenceParams) -> list[types.Locati
     if cursor is None or use is None:
         return None
     uses, declared = find_uses(cursor.project, use.symbol), params.context.include_declaration
-    places = (place for place in uses if declared or not place.declares)
-    return [make_location(cursor.project, place, request.snapshot.find_uri) for place in places]
+    shown_uses = (name_use for name_use in uses if declared or not name_use.declares)
+    return [
+        make_location(cursor.project, name_use, request.snapshot.find_uri)
+        for name_use in shown_uses
+    ]
 
 
 def _refuse(fault: CannotRename) -> JsonRpcException:

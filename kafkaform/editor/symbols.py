@@ -163,7 +163,7 @@ def _link_words(project: Project, folder: str, words: list[str]) -> Iterator[tup
             return
         # Addresses of `import` and `moved` go on with what is inside.
         if len(words) > 3 and (words[2] == "module" or words[2] in schemas.types):
-            yield from ((n + 2, one) for n, one in _link_words(project, called, words[2:]))
+            yield from ((n + 2, symbol) for n, symbol in _link_words(project, called, words[2:]))
         else:
             yield 2, Symbol(called, Kind.OUTPUT, words[2])
     elif root in schemas.types:
@@ -183,11 +183,13 @@ def find_use(project: Project, file: str, offset: int) -> NameUse | None:
         if touched is None:
             continue
         uses = list(list_chain_uses(project, file, get_folder(file), chain))
-        places = [chain.words.index(use.word) for use in uses]
-        found = next((u for u, at in zip(uses, places, strict=True) if at == touched), None)
-        if found is None and places and touched < places[0]:
-            found = uses[0]
-        return found
+        positions = [chain.words.index(use.word) for use in uses]
+        nearest_use = next(
+            (u for u, at in zip(uses, positions, strict=True) if at == touched), None
+        )
+        if nearest_use is None and positions and touched < positions[0]:
+            nearest_use = uses[0]
+        return nearest_use
     declared = list_file_uses(project, file, outline)
     return next((use for use in declared if use.word.covers(offset)), None)
 
@@ -201,15 +203,19 @@ def find_module_folder(project: Project, file: str, offset: int) -> str | None:
             continue
         if source.literal.covers(offset):
             called = project.find_source(get_folder(file), section)
-            files = [one for one in project.outlines if called and get_folder(one) == called]
+            files = [
+                module_file
+                for module_file in project.outlines
+                if called and get_folder(module_file) == called
+            ]
             return min(files, default=None)
     return None
 
 
 def find_uses(project: Project, symbol: Symbol) -> Sequence[NameUse]:
     """Every place where a name stands, its declarations first."""
-    declarations, others = project.derive(_group_uses).get(symbol, ((), ()))
-    return (*declarations, *others)
+    declarations, references = project.derive(_group_uses).get(symbol, ((), ()))
+    return (*declarations, *references)
 
 
 def find_declarations(project: Project, symbol: Symbol) -> Sequence[NameUse]:

@@ -57,22 +57,22 @@ class Text:
     def _starts(self) -> array[int]:
         """Offset of the first character of each line."""
         # The protocol has a third line end, a carriage return alone.
-        return array("q", chain((0,), (found.end() for found in _END.finditer(self.text))))
+        return array("q", chain((0,), (line_end.end() for line_end in _END.finditer(self.text))))
 
     @cached_property
     def _counted_starts(self) -> array[int]:
         """The same for the lines that messages count, which end with a newline."""
         if "\r" not in self.text:
             return self._starts
-        return array("q", chain((0,), (found.end() for found in re.finditer("\n", self.text))))
+        return array("q", chain((0,), (newline.end() for newline in re.finditer("\n", self.text))))
 
     @cached_property
     def _counts(self) -> array[int] | None:
         """The units before every STEP-th character; None if each character is one unit."""
         if self.text.isascii():
             return None
-        parts = (self.text[at : at + STEP] for at in range(0, len(self.text), STEP))
-        return array("q", accumulate(map(self._count, parts), initial=0))
+        steps = (self.text[at : at + STEP] for at in range(0, len(self.text), STEP))
+        return array("q", accumulate(map(self._count, steps), initial=0))
 
     def _count_before(self, offset: int) -> int:
         """The units before an offset. A file can be one line, so no line is counted as a whole."""
@@ -96,17 +96,17 @@ class Text:
         if position.line >= len(self._starts):
             return len(self.text)
         start = self._starts[max(0, position.line)]
-        found = _END.search(self.text, start)
-        line = self.text[start : len(self.text) if found is None else found.start()]
-        wanted = position.character - self._get_lead(position.line)
+        line_end = _END.search(self.text, start)
+        line = self.text[start : len(self.text) if line_end is None else line_end.start()]
+        target = position.character - self._get_lead(position.line)
         if line.isascii():
-            return start + min(max(0, wanted), len(line))
+            return start + min(max(0, target), len(line))
         first = self._count_before(start)
         low, high = start, start + len(line)
         while low < high:  # the last place with at most as many units before it
             middle = (low + high + 1) // 2
             units = self._count_before(middle) - first
-            low, high = (middle, high) if units <= wanted else (low, middle - 1)
+            low, high = (middle, high) if units <= target else (low, middle - 1)
         return low
 
     def find_line(self, line: int, column: int) -> int:

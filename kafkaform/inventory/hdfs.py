@@ -85,19 +85,19 @@ class Hdfs(Struct, frozen=True):
 
     def replace(self, key: str, data: bytes, version: str) -> str:
         with self._explain_errors("cannot write", key), self._take_turn():
-            found = self.read(key)
-            if found is None or found.version != version:
-                raise ObjectChanged(found)
+            stored = self.read(key)
+            if stored is None or stored.version != version:
+                raise ObjectChanged(stored)
             return self._put(key, data, overwrite=True)
 
     def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
         with self._explain_errors("cannot list", prefix):
             try:
                 path = self._make_path(prefix)
-                found = self._ask(lambda hdfs: list(hdfs.list_status(path, True)), MANY_SECONDS)
+                statuses = self._ask(lambda hdfs: list(hdfs.list_status(path, True)), MANY_SECONDS)
             except FileNotFoundError:
                 return ()
-        entries = (self._make_entry(status) for status in found if _is_ours(status))
+        entries = (self._make_entry(status) for status in statuses if _is_ours(status))
         listed = sorted(entries, key=lambda entry: entry.key)
         return tuple(entry for entry in listed if after is None or entry.key > after)
 
@@ -119,11 +119,11 @@ class Hdfs(Struct, frozen=True):
         except _FAULTS:
             # The answer may be lost while the rename happened. Once the temporary file is removed,
             # it cannot be renamed later. If it was gone already, the rename has happened.
-            removed, found = self._remove(fresh), self.read(key)
-            if not removed and found is not None and found.data == data:
-                return found.version
-            if found is not None and not overwrite:
-                raise ObjectExists(found) from None
+            removed, stored = self._remove(fresh), self.read(key)
+            if not removed and stored is not None and stored.data == data:
+                return stored.version
+            if stored is not None and not overwrite:
+                raise ObjectExists(stored) from None
             raise
         return _compute_version(data)
 
@@ -195,15 +195,17 @@ def open_hdfs(url: str, clock: Clock | None = None) -> Hdfs:
             "HDFS needs a package that is not installed",
             f"Run `{render_extra_command('fleet')}`.",
         )
-    parts = urlsplit(url)
-    if not parts.netloc:
+    address_parts = urlsplit(url)
+    if not address_parts.netloc:
         raise UsageError(
             f"{url}: the NameNode is not named",
             "Write hdfs://HOST:PORT/folder, or hdfs://NAME/folder with a name service of "
             "hdfs-site.xml in the folder that HADOOP_CONF_DIR names.",
         )
-    address = f"{SCHEME}://{parts.netloc}"
-    return Hdfs(address, parts.path.rstrip("/"), _make_opener(address), clock or SystemClock())
+    address = f"{SCHEME}://{address_parts.netloc}"
+    return Hdfs(
+        address, address_parts.path.rstrip("/"), _make_opener(address), clock or SystemClock()
+    )
 
 
 @cache

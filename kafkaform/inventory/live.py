@@ -1,4 +1,5 @@
-"""Read everything that a cluster shows, as rows, and how far each listing can be trusted.
+"""Read everything that a cluster shows, as rows, and how far each listing can be trusted; list
+what a state records and what a configuration declares as rows of the same shape.
 
 A kind that could not be read has failed; a cluster of which nothing could be read has no rows at
 all. An empty snapshot would say that everything was deleted.
@@ -7,6 +8,9 @@ all. An empty snapshot would say that everything was deleted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TypeVar
 
 from msgspec import Struct, field
 
@@ -16,6 +20,7 @@ from ..core.resource import (
     Absent,
     Coverage,
     CoverageKind,
+    Declared,
     Depth,
     Facts,
     Failed,
@@ -25,6 +30,7 @@ from ..core.resource import (
 )
 from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import ResourceType, Session
+from ..state.model import State
 
 Sharpen = Callable[[Session, Sequence[Sweep]], tuple[Sweep, ...]]
 """Improves what is known about the coverage of listings."""
@@ -44,7 +50,7 @@ class ClusterReader(Struct, frozen=True):
     named: frozenset[str] = frozenset()
     """Kinds that can only be read by name."""
     sharpen: Sharpen = lambda _, sweeps: tuple(sweeps)
-    more: More = lambda _, __: ()
+    read_more: More = lambda _, __: ()
 
 
 class Captured(Struct, frozen=True):
@@ -62,8 +68,8 @@ class Captured(Struct, frozen=True):
     @property
     def complete(self) -> bool:
         """Everything was read, and nothing may be hidden."""
-        known = set(self.coverage.values())
-        return self.rows is not None and known == {CoverageKind.COMPLETE.value}
+        kinds = set(self.coverage.values())
+        return self.rows is not None and kinds == {CoverageKind.COMPLETE.value}
 
 
 def capture_cluster(
@@ -79,16 +85,16 @@ def capture_cluster(
     listed = [kind for kind in kinds if kind not in reader.named]
     total = len(listed) + 1
     sweeps = []
-    for done, kind in enumerate(listed):
-        report(Progress(task, f"Reading {task}", done, total, "kinds", even=False))
+    for count, kind in enumerate(listed):
+        report(Progress(task, f"Reading {task}", count, total, "kinds", even=False))
         sweeps.append(session.sweep(kind, Depth.FULL))
     sweeps += [_read_by_name(session, kind, named.get(kind, ())) for kind in sorted(reader.named)]
-    known = {sweep.kind: sweep for sweep in reader.sharpen(session, sweeps)}
-    known |= {sweep.kind: sweep for sweep in reader.more(session, known)}
+    sweeps_by_kind = {sweep.kind: sweep for sweep in reader.sharpen(session, sweeps)}
+    sweeps_by_kind |= {sweep.kind: sweep for sweep in reader.read_more(session, sweeps_by_kind)}
     # After all reads: if the address has come to lead to another cluster, none of the rows count.
     session.prove()
     report(Progress(task, f"Reading {task}", total, total, "kinds", finished=True))
-    return _make_captured(session.facts, reader, known)
+    return _make_captured(session.facts, reader, sweeps_by_kind)
 
 
 def make_meta(captured: Captured, subject: str, snapshot: str, started: str, ended: str) -> Meta:
@@ -113,9 +119,11 @@ def _read_by_name(session: Session, kind: str, keys: Sequence[str]) -> Sweep:
     items = tuple(reading for reading in readings if isinstance(reading, Observed))
     fault = next((reading.fault for reading in readings if isinstance(reading, Failed)), None)
     # Hidden is not absent.
-    seen = all(isinstance(reading, Observed | Absent) for reading in readings)
-    how = CoverageKind.COMPLETE if seen else CoverageKind.VISIBLE_ONLY
-    return Sweep(kind, Depth.FULL, items, Coverage(CoverageKind.FAILED if fault else how, fault))
+    readable = all(isinstance(reading, Observed | Absent) for reading in readings)
+    coverage_kind = CoverageKind.COMPLETE if readable else CoverageKind.VISIBLE_ONLY
+    return Sweep(
+        kind, Depth.FULL, items, Coverage(CoverageKind.FAILED if fault else coverage_kind, fault)
+    )
 
 
 def _make_captured(facts: Facts, reader: ClusterReader, sweeps: Mapping[str, Sweep]) -> Captured:
@@ -140,7 +148,7 @@ def _list_errors(sweeps: Mapping[str, Sweep]) -> Iterator[str]:
         if sweep.coverage.kind is CoverageKind.FAILED:
             fault = sweep.coverage.fault
             causes.setdefault(fault.message if fault else "the listing failed", []).append(kind)
-    return (f"{', '.join(kinds)}: {why}" for why, kinds in causes.items())
+    return (f"{', '.join(kinds)}: {cause}" for cause, kinds in causes.items())
 
 
 def compute_destination(item: Observed) -> FrozenMap:
@@ -164,3 +172,65 @@ def _make_row(item: Observed, kind: ResourceType | None, facts: Facts) -> Landed
         scope_id=facts.scope_id,
         incarnation=item.incarnation,
     )
+
+
+class WantedObject(Struct, frozen=True):
+    """A declared object with its target attributes, canonical as far as possible."""
+
+    declared: Declared
+    attributes: FrozenMap
+
+
+def list_recorded_rows(state: State) -> Iterator[LandedRow]:
+    """Yield one row per object, with the first of the addresses that own it."""
+    for identity, row in sorted(state.objects.items()):
+        yield LandedRow(
+            identity.kind,
+            identity.key,
+            flatten_attributes(row.attributes),
+            identity.instance,
+            state.providers.get(identity.instance),
+            row.owners[0] if row.owners else None,
+            row.owner,
+            row.incarnation,
+        )
+
+
+def list_declared_rows(
+    objects: Iterable[WantedObject], scopes: Mapping[str, str]
+) -> Iterator[LandedRow]:
+    """Yield one row per object. If two blocks declare it, the first one names it.
+
+    scopes: instance -> scope id, as far as it is known.
+    """
+    rows: dict[object, LandedRow] = {}
+    for declared_object in objects:
+        identity, item = declared_object.declared.identity, declared_object.declared
+        row = LandedRow(
+            identity.kind,
+            identity.key,
+            flatten_attributes(declared_object.attributes),
+            identity.instance,
+            scopes.get(identity.instance),
+            str(item.address),
+            item.owner,
+        )
+        rows.setdefault(identity, row)
+    return (rows[identity] for identity in sorted(rows, key=str))
+
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+def map_parallel(work: Callable[[A], T], items: Iterable[A], at_once: int) -> tuple[T, ...]:
+    """Return the result for each item, in order. The first error ends it; what runs by then goes on
+    alone."""
+    pool = ThreadPoolExecutor(at_once, "fleet")
+    try:
+        # Each task gets this context, which knows the secrets that must be masked.
+        started = [pool.submit(copy_context().run, work, item) for item in items]
+        return tuple(future.result() for future in started)
+    finally:
+        # Without waiting: a cluster that does not answer must not delay the error of another.
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -308,4 +308,6 @@ class RuleProvider(Provider, Protocol):
 
 def collect_types(providers: Iterable[Provider]) -> dict[str, ResourceType]:
     """Every type that a change of these providers can have, including those of commands."""
-    return {n: t for one in providers for n, t in {**one.types, **one.commanded}.items()}
+    return {
+        n: t for provider in providers for n, t in {**provider.types, **provider.commanded}.items()
+    }

@@ -29,10 +29,10 @@ class OwnershipProvider(Provider, Protocol):
 
 def load_owners(provider: Provider) -> OwnerFinder:
     """How this provider recognises such objects; one without a way recognises none."""
-    place: str = getattr(provider, "owners", "")
-    if not place:
+    reference: str = getattr(provider, "owners", "")
+    if not reference:
         return _find_none
-    module, _, attribute = place.partition(":")
+    module, _, attribute = reference.partition(":")
     finder: OwnerFinder = getattr(import_module(module), attribute)
     return finder
 

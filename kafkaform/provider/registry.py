@@ -82,34 +82,40 @@ class Registry:
         """What the built-in providers add to the commands of this group. Other packages are not
         asked: finding them would slow down each of these commands."""
         providers = (self.load(name) for name in self.built_in)
-        places = (getattr(provider, "commands", {}).get(group) for provider in providers)
-        return tuple(_import_attribute(place) for place in places if place is not None)
+        references = (getattr(provider, "commands", {}).get(group) for provider in providers)
+        return tuple(
+            _import_attribute(reference) for reference in references if reference is not None
+        )
 
     def load_simulation(self, name: str) -> Simulation:
         """How this provider simulates its system. Raises ConfigurationError if it cannot, and as
         `load` does."""
-        place = getattr(self.load(name), "simulation", None)
-        if place is None:
+        reference = getattr(self.load(name), "simulation", None)
+        if reference is None:
             raise ConfigurationError(
                 f'provider "{name}" of {self.describe_package(name)} cannot simulate its system, '
                 "so `kafkaform test` cannot run this configuration",
                 "Test the parts of the configuration that use other providers in a folder or "
                 "module of their own.",
             )
-        simulation: Simulation = _import_attribute(place)
+        simulation: Simulation = _import_attribute(reference)
         return simulation
 
     def load_readers(self, name: str) -> Mapping[str, Callable[[], Reader]]:
         """What this provider reads files of other tools with: tool -> a function that imports its
         reader."""
-        places: Mapping[str, str] = getattr(self.load(name), "readers", {})
-        return {tool: partial(_import_attribute, place) for tool, place in places.items()}
+        references: Mapping[str, str] = getattr(self.load(name), "readers", {})
+        return {
+            tool: partial(_import_attribute, reference) for tool, reference in references.items()
+        }
 
     def load_exporters(self, name: str) -> Mapping[str, Callable[[], Exporter]]:
         """How this provider writes its objects for other tools: tool -> a function that imports its
         exporter."""
-        places: Mapping[str, str] = getattr(self.load(name), "exporters", {})
-        return {tool: partial(_import_attribute, place) for tool, place in places.items()}
+        references: Mapping[str, str] = getattr(self.load(name), "exporters", {})
+        return {
+            tool: partial(_import_attribute, reference) for tool, reference in references.items()
+        }
 
     def describe_package(self, name: str) -> str:
         """The installed package that offers this provider, with its version."""
@@ -136,18 +142,18 @@ class Registry:
     @cached_property
     def _points(self) -> tuple[EntryPoint, ...]:
         """The entry points that can be loaded."""
-        found = list_entry_points() if self._given is None else self._given
+        points = list_entry_points() if self._given is None else self._given
         allowed = self._allowed
         return tuple(
             point
-            for point in found
+            for point in points
             if point.name not in BUILT_IN and (allowed is None or point.name in allowed)
         )
 
 
-def _import_attribute(place: str) -> Any:
+def _import_attribute(reference: str) -> Any:
     """What is at `module:attribute`."""
-    module, _, attribute = place.partition(":")
+    module, _, attribute = reference.partition(":")
     return getattr(import_module(module), attribute)
 
 
@@ -181,7 +187,7 @@ def _load_provider(offer: Offer) -> Provider:
             f'provider "{offer.name}" of {offer.package} cannot be loaded: {error}',
             f"Install {offer.plain_package} again, with its dependencies.",
         ) from error
-    missing = [part for part in _PARTS if not hasattr(provider, part)]
+    missing = [attribute for attribute in _PARTS if not hasattr(provider, attribute)]
     if missing:
         raise _make_broken_error(
             offer, f"{offer.value} is not a provider: it lacks {', '.join(missing)}"
@@ -191,11 +197,11 @@ def _load_provider(offer: Offer) -> Provider:
     return provider  # type: ignore[no-any-return]  # an entry point has no static type
 
 
-def _make_unknown_error(name: str, known: tuple[str, ...]) -> ConfigurationError:
-    installed = ", ".join(known) or "none"
+def _make_unknown_error(name: str, names: tuple[str, ...]) -> ConfigurationError:
+    installed = ", ".join(names) or "none"
     install = f'Install the Python package that offers "{name}" in the group {GROUP}.'
     return ConfigurationError(
-        f'there is no provider "{name}"; installed: {installed}', suggest(name, known) or install
+        f'there is no provider "{name}"; installed: {installed}', suggest(name, names) or install
     )
 
 

@@ -18,7 +18,7 @@ def find_used(
     attributes: FrozenMap | None,
     types: Mapping[str, ResourceType],
     partners: Mapping[str, Sequence[str]],
-    known: Collection[Identity],
+    identities: Collection[Identity],
 ) -> Iterator[tuple[Identity, Use]]:
     """The known objects that this one uses, with how it does. partners: from `list_partners`."""
     find = types[user.kind].uses
@@ -26,30 +26,35 @@ def find_used(
         return
     for use in find(attributes):
         if use.pattern:
-            there = partners[user.instance]
+            instances = partners[user.instance]
             fits = match_pattern(use.key)
-            for identity in known:
-                if identity.kind == use.kind and identity.instance in there and fits(identity.key):
+            for identity in identities:
+                if (
+                    identity.kind == use.kind
+                    and identity.instance in instances
+                    and fits(identity.key)
+                ):
                     yield identity, use
         elif (key := read_key(use, types)) is not None:
             for instance in partners[user.instance]:
                 identity = Identity(instance, use.kind, key)
-                if identity in known and identity != user:
+                if identity in identities and identity != user:
                     yield identity, use
 
 
 def list_partners(facts: Mapping[str, Facts]) -> Mapping[str, Sequence[str]]:
     """Provider instance -> the instances that can have what its objects use. An instance that is
     not known can work with any."""
-    found = defaultdict[str, Sequence[str]](lambda: tuple(facts))
-    for user, own in facts.items():
+    partners = defaultdict[str, Sequence[str]](lambda: tuple(facts))
+    for user, user_facts in facts.items():
         # Without word from the system, each instance of that provider can have the object.
-        found[user] = tuple(
+        partners[user] = tuple(
             instance
-            for instance, seen in facts.items()
-            if own.partners.get(instance.partition(".")[0], seen.scope_id) == seen.scope_id
+            for instance, partner_facts in facts.items()
+            if user_facts.partners.get(instance.partition(".")[0], partner_facts.scope_id)
+            == partner_facts.scope_id
         )
-    return found
+    return partners
 
 
 def match_pattern(pattern: str) -> Callable[[str], bool]:

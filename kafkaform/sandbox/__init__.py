@@ -5,13 +5,12 @@ with any Java that fits.
 Must not know: plans, providers, Kafka clients, terminals.
 """
 
-from .condition import SandboxState, SandboxStatus, read_status
 from .environment import Format, locate_properties, render
 from .lifecycle import Stopped, down, up
-from .logs import follow_logs, read_last_lines
 from .options import DEFAULT_NAME, SandboxOptions, parse_override
 from .record import Broker, Ports, Sandbox, Server, ServerKind, list_sandboxes, load_sandbox
 from .start import Probe
+from .status import SandboxState, SandboxStatus, follow_logs, read_last_lines, read_status
 from .versions import DEFAULT_VERSION, list_versions
 
 __all__ = [

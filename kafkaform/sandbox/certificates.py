@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from . import places
+from ..core.storage import make_private_folder
+from . import folders
 from .record import HOST
 
 _DAYS = 397
@@ -29,9 +30,9 @@ def create_certificates(folder: Path) -> None:
     private = key.private_bytes(
         _PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    places.make_private_folder(folder)
-    places.write_private(folder / "ca.pem", ca)
-    places.write_private(folder / "server.pem", private.decode() + certificate + ca)
+    make_private_folder(folder, parents=True)
+    folders.write_private(folder / "ca.pem", ca)
+    folders.write_private(folder / "server.pem", private.decode() + certificate + ca)
 
 
 def _make_authority(key: rsa.RSAPrivateKey) -> x509.Certificate:
@@ -60,15 +61,15 @@ def _make_server_certificate(key: rsa.RSAPublicKey, ca_key: rsa.RSAPrivateKey) -
 
 def _make_builder(subject: x509.Name, key: rsa.RSAPublicKey) -> x509.CertificateBuilder:
     # Valid since yesterday: clocks of containers and virtual machines differ.
-    now = datetime.datetime.now(datetime.UTC)
+    moment = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
         .issuer_name(_AUTHORITY)
         .subject_name(subject)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=_DAYS))
+        .not_valid_before(moment - datetime.timedelta(days=1))
+        .not_valid_after(moment + datetime.timedelta(days=_DAYS))
     )
 
 

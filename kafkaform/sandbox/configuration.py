@@ -1,5 +1,7 @@
-"""Render the properties of a broker, the command that formats its storage, and Java's command
-line."""
+"""Render the properties and logins of brokers and of ZooKeeper, and the command lines of Java.
+
+Kafka before 4.0 can keep its metadata in ZooKeeper instead of with a controller.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,7 @@ def make_java_command(
     """The command line of Java. options: of Java itself; they win over the sandbox's own."""
     # The class path is in the environment: with it, nobody could read the command line in `ps`.
     folder, logging = sandbox.folder, find_traits(sandbox.kafka_version).logging
-    own = (
+    properties = (
         f"-Djava.io.tmpdir={folder / 'tmp'}",
         f"-XX:ErrorFile={folder / 'jvm-error.log'}",
         f"-D{logging.option}={(folder / logging.file_name).as_uri()}",
@@ -94,7 +96,7 @@ def make_java_command(
     # The brokers' listeners have logins of their own, which win over this file.
     logins = f"-Djava.security.auth.login.config={folder / ZOOKEEPER_LOGINS}"
     zookeeper = (logins,) if sandbox.zookeeper else ()
-    return [str(java), *_JVM, *own, *zookeeper, *options, main, *arguments]
+    return [str(java), *_JVM, *properties, *zookeeper, *options, main, *arguments]
 
 
 def make_format_command(sandbox: Sandbox, java: Path, properties_file: str) -> list[str]:
@@ -114,8 +116,8 @@ def make_format_command(sandbox: Sandbox, java: Path, properties_file: str) -> l
 def render_argument_file(arguments: Sequence[str]) -> str:
     """The text of a file for `java @FILE`: one quoted argument per line, with doubled
     backslashes."""
-    quoted = (each.replace("\\", "\\\\").replace('"', '\\"') for each in arguments)
-    return "".join(f'"{each}"\n' for each in quoted)
+    quoted = (argument.replace("\\", "\\\\").replace('"', '\\"') for argument in arguments)
+    return "".join(f'"{argument}"\n' for argument in quoted)
 
 
 def _make_node_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
@@ -133,7 +135,7 @@ def _make_node_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
 
 def _make_controller_settings(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
     """Of a broker that is one of the controllers, too."""
-    voters = (f"{each.id}@{HOST}:{each.ports.controller}" for each in sandbox.brokers)
+    voters = (f"{voter.id}@{HOST}:{voter.ports.controller}" for voter in sandbox.brokers)
     return {
         "process.roles": "broker,controller",
         "node.id": str(broker.id),
@@ -204,7 +206,7 @@ def _make_login_settings(sandbox: Sandbox) -> Mapping[str, str]:
         # Also without Connect, which can be added while the brokers run.
         CONNECT: sandbox.connect_password,
     }
-    own = {INTERNAL: sandbox.broker_password}
+    broker_login = {INTERNAL: sandbox.broker_password}
     settings = {"sasl.mechanism.inter.broker.protocol": "PLAIN"}
     if sandbox.authorizer:
         settings |= {"authorizer.class.name": _AUTHORIZERS[sandbox.zookeeper], **_ACCESS}
@@ -218,15 +220,15 @@ def _make_login_settings(sandbox: Sandbox) -> Mapping[str, str]:
     for listener in ("internal",) if sandbox.zookeeper else ("internal", "controller"):
         settings[f"listener.name.{listener}.sasl.enabled.mechanisms"] = "PLAIN"
         settings[f"listener.name.{listener}.plain.sasl.jaas.config"] = _render_plain_login(
-            own, INTERNAL
+            broker_login, INTERNAL
         )
     return settings
 
 
 def _render_plain_login(users: Mapping[str, str], login: str | None = None) -> str:
     accepted = " ".join(f'user_{name}="{password}"' for name, password in users.items())
-    own = f'username="{login}" password="{users[login]}" ' if login else ""
-    return f"{_LOGIN}.plain.PlainLoginModule required {own}{accepted};"
+    credentials = f'username="{login}" password="{users[login]}" ' if login else ""
+    return f"{_LOGIN}.plain.PlainLoginModule required {credentials}{accepted};"
 
 
 def _make_replication_settings(brokers: int, version: tuple[int, int]) -> Mapping[str, str]:
@@ -250,3 +252,46 @@ def _make_replication_settings(brokers: int, version: tuple[int, int]) -> Mappin
 def _escape_utf16(match: re.Match[str]) -> str:
     units = match[0].encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+ZOOKEEPER_PROPERTIES = "zookeeper.properties"
+_ZOOKEEPER_LOGIN = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+
+
+def render_zookeeper_properties(sandbox: Sandbox) -> str:
+    """The text of ZooKeeper's properties file."""
+    settings = {
+        "dataDir": str(sandbox.data / "zookeeper"),
+        "clientPort": str(sandbox.brokers[0].ports.controller),
+        "clientPortAddress": HOST,
+        # The web page of ZooKeeper's administrator listens on all addresses.
+        "admin.enableServer": "false",
+        # Any local user could connect, read the credentials and write ACLs. Without a login
+        # ZooKeeper answers nothing (ZOOKEEPER-3561).
+        "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+        "enforce.auth.enabled": "true",
+        "enforce.auth.schemes": "sasl",
+    }
+    return "".join(f"{key}={escape_value(value)}\n" for key, value in settings.items())
+
+
+def render_zookeeper_logins(sandbox: Sandbox) -> str:
+    """The text of the JAAS file of ZooKeeper and its clients."""
+    password = sandbox.broker_password
+    return (
+        f'Server {{\n  {_ZOOKEEPER_LOGIN} user_{INTERNAL}="{password}";\n}};\n'
+        f'Client {{\n  {_ZOOKEEPER_LOGIN} username="{INTERNAL}" password="{password}";\n}};\n'
+    )
+
+
+def make_users_command(sandbox: Sandbox, java: Path, user: str) -> list[str]:
+    """The command line that stores the SCRAM credentials of a user."""
+    # As the storage tool does with a controller: before the first broker runs, nobody could be
+    # asked to alter them.
+    password = {ADMIN: sandbox.admin_password, CI: sandbox.ci_password}[user]
+    credentials = ",".join(f"{mechanism}=[password={password}]" for mechanism in SCRAM)
+    address = f"{HOST}:{sandbox.brokers[0].ports.controller}"
+    arguments = ("--zookeeper", address, "--alter", "--add-config", credentials)
+    entity = ("--entity-type", "users", "--entity-name", user)
+    return make_java_command(sandbox, java, "kafka.admin.ConfigCommand", *arguments, *entity)

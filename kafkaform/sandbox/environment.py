@@ -65,9 +65,9 @@ def render_provider(sandbox: Sandbox) -> str:
             _render_list(access.super_users), str(access.allow_if_no_acl).lower()
         )
     )
-    about = f'"{sandbox.name}", Kafka {sandbox.kafka_version}'
+    description = f'"{sandbox.name}", Kafka {sandbox.kafka_version}'
     return f"""\
-# The sandbox {about}. Its password is in the environment after
+# The sandbox {description}. Its password is in the environment after
 #   eval "$({env} {Format.SHELL})"
 # Properties for Kafka's own tools: {env} {Format.PROPERTIES}
 provider "kafka" {{

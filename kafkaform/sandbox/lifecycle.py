@@ -14,27 +14,14 @@ from msgspec.structs import replace
 
 from ..core.errors import Interrupted, KafkaformError, UsageError
 from ..core.progress import Message, Reporter, ignore_event
-from . import (
-    classes,
-    condition,
-    configuration,
-    environment,
-    jars,
-    java,
-    lock,
-    options,
-    places,
-    ports,
-    record,
-    versions,
-    zookeeper,
-)
-from .condition import SandboxState
-from .download import make_missing_extra_error, open_repository
+from ..core.storage import make_private_folder
+from . import configuration, environment, folders, jars, options, record, start, versions
+from .jars import make_missing_extra_error, open_repository
 from .options import SandboxOptions
 from .process import Process, get_file_limits, is_alive
 from .record import Broker, Phase, Sandbox
 from .start import PortTaken, Probe, Runtime, end_sandbox, name_properties_file, start_sandbox
+from .status import SandboxState, SandboxStatus, are_brokers_running, judge_sandbox
 
 _FEW_FILES = 4096
 _STARTS = 3
@@ -52,7 +39,7 @@ class Stopped(Struct, frozen=True):
     """The run folder is still there."""
 
 
-def up(wanted: SandboxOptions, probe: Probe, report: Reporter = ignore_event) -> Sandbox:
+def up(request: SandboxOptions, probe: Probe, report: Reporter = ignore_event) -> Sandbox:
     """Start the sandbox and return it as soon as `probe` counts all its brokers.
 
     A running sandbox with the same options is returned as it is; `servers.start_servers` starts
@@ -60,35 +47,35 @@ def up(wanted: SandboxOptions, probe: Probe, report: Reporter = ignore_event) ->
     has left is ended and started again, with its data if it was ever ready. Raises UsageError,
     ConnectError (not ready in time), Locked, KafkaformError (Java, jars), Interrupted.
     """
-    options.check_options(wanted)
-    wanted = replace(wanted, kafka_version=versions.choose_version(wanted.kafka_version))
+    options.check_options(request)
+    request = replace(request, kafka_version=versions.choose_version(request.kafka_version))
     try:
-        with lock.hold_lock(wanted.name):
-            return _up(wanted, probe, report)
+        with folders.hold_lock(request.name):
+            return _up(request, probe, report)
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; nothing of {wanted.name} is left running") from None
+        raise Interrupted(f"interrupted; nothing of {request.name} is left running") from None
 
 
-def _up(wanted: SandboxOptions, probe: Probe, report: Reporter) -> Sandbox:
-    old = record.load_sandbox(wanted.name)
+def _up(request: SandboxOptions, probe: Probe, report: Reporter) -> Sandbox:
+    old = record.load_sandbox(request.name)
     if old is not None:
-        found = condition.judge_sandbox(old, busy=False)
-        _refuse_other_options(found, wanted)
-        if condition.are_brokers_running(old):
+        status = judge_sandbox(old, busy=False)
+        _refuse_other_options(status, request)
+        if are_brokers_running(old):
             report(Message(f"{old.name} is already running"))
             return old
-        _clear_leftovers(found, report)
-    runtime = _find_runtime(wanted, report)
+        _clear_leftovers(status, report)
+    runtime = _find_runtime(request, report)
     _warn_of_few_files(report)
-    kept = old if old is not None and old.usable else None
+    reusable = old if old is not None and old.usable else None
     for _ in range(_STARTS - 1):
         try:
             return start_sandbox(
-                _prepare(wanted, kept), runtime, wanted.ready_within, probe, report
+                _prepare(request, reusable), runtime, request.ready_within, probe, report
             )
         except PortTaken:
             report(Message("another program has taken one of its ports: trying others"))
-    return start_sandbox(_prepare(wanted, kept), runtime, wanted.ready_within, probe, report)
+    return start_sandbox(_prepare(request, reusable), runtime, request.ready_within, probe, report)
 
 
 def down(
@@ -97,7 +84,7 @@ def down(
     """End the processes of the sandbox, and remove its data unless it is kept. keep_data: None: as
     the options of `up` said. Returns None if there is no such sandbox."""
     options.check_name(name)
-    with lock.hold_lock(name):
+    with folders.hold_lock(name):
         sandbox = record.load_sandbox(name)
         if sandbox is None:
             return None
@@ -108,26 +95,28 @@ def down(
         _refuse_survivors(sandbox, recorded)
         if not keep or not sandbox.usable:
             shutil.rmtree(sandbox.folder)
-            return Stopped(sandbox, tuple(each.pid for each in ended), data_kept=False)
-        kept = replace(sandbox.without_processes(), phase=Phase.STOPPED, keep_data=True, reason="")
-        record.save_sandbox(kept)
-        return Stopped(kept, tuple(each.pid for each in ended), data_kept=True)
+            return Stopped(sandbox, tuple(process.pid for process in ended), data_kept=False)
+        stopped = replace(
+            sandbox.without_processes(), phase=Phase.STOPPED, keep_data=True, reason=""
+        )
+        record.save_sandbox(stopped)
+        return Stopped(stopped, tuple(process.pid for process in ended), data_kept=True)
 
 
-def _refuse_other_options(found: condition.SandboxStatus, wanted: SandboxOptions) -> None:
+def _refuse_other_options(status: SandboxStatus, request: SandboxOptions) -> None:
     """Raise UsageError for options that differ from those of a running sandbox or of kept data."""
     # The log of kept data has this number of voters and replicas; a broker more or less would wait
     # for a majority that never comes.
-    has = found.sandbox.make_options()
-    running = condition.are_brokers_running(found.sandbox)
-    names = _FIXED_WHILE_RUNNING if running else _FIXED_BY_DATA if found.sandbox.usable else ()
-    wanted = replace(wanted, classpath=tuple(jar.absolute() for jar in wanted.classpath))
-    different = [name for name in names if getattr(has, name) != getattr(wanted, name)]
+    has = status.sandbox.make_options()
+    running = are_brokers_running(status.sandbox)
+    names = _FIXED_WHILE_RUNNING if running else _FIXED_BY_DATA if status.sandbox.usable else ()
+    request = replace(request, classpath=tuple(jar.absolute() for jar in request.classpath))
+    different = [name for name in names if getattr(has, name) != getattr(request, name)]
     if different:
         raise UsageError(
-            f"sandbox {wanted.name} exists with other values of {_list_flags(different)}",
-            f"`kafkaform sandbox down --name {wanted.name} --no-keep-data` ends it and removes its "
-            "data; or choose another --name",
+            f"sandbox {request.name} exists with other values of {_list_flags(different)}",
+            f"`kafkaform sandbox down --name {request.name} --no-keep-data` ends it and removes "
+            "its data; or choose another --name",
         )
 
 
@@ -135,32 +124,34 @@ def _list_flags(names: Iterable[str]) -> str:
     return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
-def _clear_leftovers(found: condition.SandboxStatus, report: Reporter) -> None:
-    if found.explanation and found.state is not SandboxState.STOPPED:
-        report(Message(f"{found.sandbox.name} was {found.state}: starting it again"))
-    end_sandbox(found.sandbox)
-    _refuse_survivors(found.sandbox, found.sandbox.list_processes())
-    if not found.sandbox.usable:
-        shutil.rmtree(found.sandbox.folder)
+def _clear_leftovers(status: SandboxStatus, report: Reporter) -> None:
+    if status.explanation and status.state is not SandboxState.STOPPED:
+        report(Message(f"{status.sandbox.name} was {status.state}: starting it again"))
+    end_sandbox(status.sandbox)
+    _refuse_survivors(status.sandbox, status.sandbox.list_processes())
+    if not status.sandbox.usable:
+        shutil.rmtree(status.sandbox.folder)
 
 
 def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
     """Raise KafkaformError if one of these still runs."""
     # Under a running broker, data must neither be removed nor used by another broker.
-    left = [str(process.pid) for process in processes if is_alive(process)]
-    if left:
+    survivors = [str(process.pid) for process in processes if is_alive(process)]
+    if survivors:
         raise KafkaformError(
-            f"processes of {sandbox.name} could not be ended: {', '.join(left)}",
+            f"processes of {sandbox.name} could not be ended: {', '.join(survivors)}",
             "end these processes, then run `kafkaform sandbox down` again",
         )
 
 
-def _find_runtime(wanted: SandboxOptions, report: Reporter) -> Runtime:
-    version = versions.choose_version(wanted.kafka_version)
-    used = java.find_java(version)
-    found = jars.find_class_path(report, open_repository, version)
-    extra = tuple(jar.absolute() for jar in wanted.classpath)
-    return Runtime(used, (*extra, *found), None if extra else classes.find_archive(used, found))
+def _find_runtime(request: SandboxOptions, report: Reporter) -> Runtime:
+    version = versions.choose_version(request.kafka_version)
+    used = versions.find_java(version)
+    class_path = jars.find_class_path(report, open_repository, version)
+    extra = tuple(jar.absolute() for jar in request.classpath)
+    return Runtime(
+        used, (*extra, *class_path), None if extra else jars.find_archive(used, class_path)
+    )
 
 
 def _warn_of_few_files(report: Reporter) -> None:
@@ -175,25 +166,27 @@ def _warn_of_few_files(report: Reporter) -> None:
         )
 
 
-def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
+def _prepare(request: SandboxOptions, old: Sandbox | None) -> Sandbox:
     """Write all files that the brokers of a sandbox read. Returns the sandbox; nothing runs yet."""
     previous = tuple(broker.ports for broker in old.brokers) if old else ()
-    allotted = ports.allocate_ports(wanted.brokers, wanted.tls, previous)
+    allotted = start.allocate_ports(request.brokers, request.tls, previous)
     fresh = Sandbox(
-        name=wanted.name,
+        name=request.name,
         phase=Phase.STARTING,
-        cluster_id=old.cluster_id if old else "" if wanted.zookeeper else _make_cluster_id(),
-        brokers=tuple(Broker(number, each) for number, each in enumerate(allotted, start=1)),
+        cluster_id=old.cluster_id if old else "" if request.zookeeper else _make_cluster_id(),
+        brokers=tuple(
+            Broker(number, broker_ports) for number, broker_ports in enumerate(allotted, start=1)
+        ),
         admin_password=old.admin_password if old else secrets.token_hex(16),
         ci_password=old.ci_password if old else secrets.token_hex(16),
         broker_password=old.broker_password if old else secrets.token_hex(16),
-        config=wanted.config,
-        classpath=tuple(str(jar.absolute()) for jar in wanted.classpath),
-        keep_data=wanted.keep_data,
+        config=request.config,
+        classpath=tuple(str(jar.absolute()) for jar in request.classpath),
+        keep_data=request.keep_data,
         usable=old is not None,
-        kafka_version=versions.choose_version(wanted.kafka_version),
-        zookeeper=wanted.zookeeper,
-        authorizer=wanted.authorizer,
+        kafka_version=versions.choose_version(request.kafka_version),
+        zookeeper=request.zookeeper,
+        authorizer=request.authorizer,
         servers=old.without_processes().servers if old else (),
         connect_password=(old and old.connect_password) or secrets.token_hex(16),
     )
@@ -205,24 +198,25 @@ def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
 def _write_files(sandbox: Sandbox) -> None:
     folder = sandbox.folder
     for name in ("data", "tmp"):
-        places.make_private_folder(folder / name)
+        make_private_folder(folder / name, parents=True)
     if sandbox.tls:
         _create_certificates(folder / "tls")
     logging = versions.find_traits(sandbox.kafka_version).logging
-    places.write_private(folder / logging.file_name, logging.text)
-    places.write_private(
+    folders.write_private(folder / logging.file_name, logging.text)
+    folders.write_private(
         environment.locate_properties(sandbox), environment.render_properties(sandbox)
     )
     if sandbox.zookeeper:
-        places.write_private(
-            folder / zookeeper.PROPERTIES_FILE, zookeeper.render_properties(sandbox)
+        folders.write_private(
+            folder / configuration.ZOOKEEPER_PROPERTIES,
+            configuration.render_zookeeper_properties(sandbox),
         )
-        places.write_private(
-            folder / configuration.ZOOKEEPER_LOGINS, zookeeper.render_logins(sandbox)
+        folders.write_private(
+            folder / configuration.ZOOKEEPER_LOGINS, configuration.render_zookeeper_logins(sandbox)
         )
     for broker in sandbox.brokers:
         text = configuration.render_properties(sandbox, broker)
-        places.write_private(folder / name_properties_file(broker), text)
+        folders.write_private(folder / name_properties_file(broker), text)
 
 
 def _create_certificates(folder: Path) -> None:

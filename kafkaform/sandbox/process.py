@@ -69,12 +69,12 @@ def launch_process(
 def end_processes(processes: Iterable[Process], grace: float) -> tuple[Process, ...]:
     """End these processes: SIGTERM, and after `grace` seconds SIGKILL. Returns those that were
     alive. Another process with one of the ids is left alone."""
-    ours = tuple(process for process in processes if is_alive(process))
-    _signal_processes(ours, signal.SIGTERM)
-    left = _wait_for_end(ours, grace)
-    _signal_processes(left, signal.SIGKILL)
-    _wait_for_end(left, 5.0)
-    return ours
+    living = tuple(process for process in processes if is_alive(process))
+    _signal_processes(living, signal.SIGTERM)
+    survivors = _wait_for_end(living, grace)
+    _signal_processes(survivors, signal.SIGKILL)
+    _wait_for_end(survivors, 5.0)
+    return living
 
 
 def wait_for_exit(child: Process, seconds: float) -> int | None:
@@ -138,13 +138,13 @@ def _signal_processes(processes: Iterable[Process], number: signal.Signals) -> N
 def _wait_for_end(processes: tuple[Process, ...], seconds: float) -> tuple[Process, ...]:
     """The processes that are still alive after at most these seconds."""
     deadline = time.monotonic() + seconds
-    left = processes
-    while left and time.monotonic() < deadline:
+    living = processes
+    while living and time.monotonic() < deadline:
         time.sleep(_POLL)
-        for process in left:
+        for process in living:
             _reap_child(process.pid)
-        left = tuple(process for process in left if is_alive(process))
-    return left
+        living = tuple(process for process in living if is_alive(process))
+    return living
 
 
 def _reap_child(pid: int) -> None:

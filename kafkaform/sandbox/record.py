@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from ..core.errors import KafkaformError
 from ..core.nouns import Misfit, from_data, parse_json
-from . import places
+from ..core.storage import make_private_folder
+from . import folders
 from .options import SandboxOptions, check_name
 from .process import Process
 from .versions import is_version
@@ -114,7 +115,7 @@ class Sandbox(Struct, frozen=True):
 
     @property
     def folder(self) -> Path:
-        return places.get_run_folder(self.name)
+        return folders.get_run_folder(self.name)
 
     @property
     def data(self) -> Path:
@@ -158,8 +159,8 @@ class Sandbox(Struct, frozen=True):
             [broker.process for broker in self.brokers],
             [self.zookeeper_process],
         )
-        known = (tuple(one for one in stage if one is not None) for stage in stages)
-        return tuple(filter(None, known))
+        running = (tuple(process for process in stage if process is not None) for stage in stages)
+        return tuple(filter(None, running))
 
     def find_server(self, kind: ServerKind) -> Server | None:
         return next((server for server in self.servers if server.kind is kind), None)
@@ -193,22 +194,22 @@ class Sandbox(Struct, frozen=True):
 
 def save_sandbox(sandbox: Sandbox) -> None:
     """Write sandbox.json, which only its owner can read, because it contains passwords."""
-    places.make_private_folder(sandbox.folder)
+    make_private_folder(sandbox.folder, parents=True)
     text = json.dumps(to_builtins(sandbox), indent=2, sort_keys=True) + "\n"
-    places.write_private(sandbox.folder / FILE, text)
+    folders.write_private(sandbox.folder / FILE, text)
 
 
 def load_sandbox(name: str) -> Sandbox | None:
     """The sandbox of this name, or None. Raises KafkaformError if its record is damaged."""
-    path = places.get_run_folder(check_name(name)) / FILE
+    path = folders.get_run_folder(check_name(name)) / FILE
     try:
         return _decode_record(path.read_bytes(), name)
     except FileNotFoundError:
         return None
     except (OSError, Misfit) as error:
-        why = error if isinstance(error, Misfit) else error.strerror
+        cause = error if isinstance(error, Misfit) else error.strerror
         raise KafkaformError(
-            f"the record of sandbox {name} cannot be read: {path}: {why}",
+            f"the record of sandbox {name} cannot be read: {path}: {cause}",
             f"end the Java processes that name {path.parent}, then remove that folder",
         ) from None
 
@@ -216,7 +217,7 @@ def load_sandbox(name: str) -> Sandbox | None:
 def list_sandboxes() -> tuple[str, ...]:
     """The names of all sandboxes with a record, in order."""
     return tuple(
-        sorted(path.parent.name for path in places.get_sandboxes_folder().glob(f"*/{FILE}"))
+        sorted(path.parent.name for path in folders.get_sandboxes_folder().glob(f"*/{FILE}"))
     )
 
 
@@ -233,19 +234,19 @@ def _decode_record(text: bytes, name: str) -> Sandbox:
         raise Misfit("is empty").nest_in("brokers")
     if len({server.kind for server in sandbox.servers}) < len(sandbox.servers):
         raise Misfit("has a kind twice").nest_in("servers")
-    for where, process in _list_processes(sandbox):
+    for path, process in _list_processes(sandbox):
         # It becomes part of a path, which has a longest length.
         if process is not None and not 1 < process.pid < _MOST:
-            raise Misfit("is not the id of a process").nest_in(f"{where}.pid")
+            raise Misfit("is not the id of a process").nest_in(f"{path}.pid")
     for number, broker in enumerate(sandbox.brokers):
-        where = f"brokers[{number}]"
+        path = f"brokers[{number}]"
         ports = broker.ports
         if not 0 <= broker.id < _MOST:
-            raise Misfit("is not the id of a broker").nest_in(f"{where}.id")
+            raise Misfit("is not the id of a broker").nest_in(f"{path}.id")
         if (ports.tls is None) is sandbox.tls:
-            raise Misfit("is not as that of the first broker").nest_in(f"{where}.ports.tls")
+            raise Misfit("is not as that of the first broker").nest_in(f"{path}.ports.tls")
         for port in (ports.client, ports.internal, ports.controller, ports.tls):
-            _check_port(port, f"{where}.ports")
+            _check_port(port, f"{path}.ports")
     for number, server in enumerate(sandbox.servers):
         _check_port(server.port, f"servers[{number}].port")
     return sandbox
@@ -260,7 +261,7 @@ def _list_processes(sandbox: Sandbox) -> Iterator[tuple[str, Process | None]]:
     yield "zookeeper_process", sandbox.zookeeper_process
 
 
-def _check_port(port: int | None, where: str) -> None:
+def _check_port(port: int | None, path: str) -> None:
     """Raise Misfit for a number that is no port; None is no port at all."""
     if port is not None and not 0 < port < 1 << 16:
-        raise Misfit("is not a port").nest_in(where)
+        raise Misfit("is not a port").nest_in(path)

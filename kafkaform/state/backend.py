@@ -1,13 +1,16 @@
-"""The seam to the place of a state: its lock, its loads and its saves."""
+"""The seam to the place of a state (its lock, its loads and its saves), and a state in memory
+for runs on simulated systems."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from msgspec import Struct
 
 from ..core.clock import Clock
+from ..core.errors import Locked
 from .model import State
 
 
@@ -113,3 +116,43 @@ class Backend(Protocol):
 
     def rescue(self, state: State) -> str:
         """Write the state elsewhere after a failed save, and return where. Raises StorageError."""
+
+
+class MemoryBackend:
+    """One state, which nobody else can reach."""
+
+    location = "the state in memory"
+    earlier = "the state in memory"
+
+    def __init__(self) -> None:
+        self._loaded = Loaded(None, None)
+        self._saves = 0
+
+    @contextmanager
+    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[Lease]:
+        yield Held()
+
+    def holder(self) -> LockInfo | None:
+        return None
+
+    def break_lock(self, run: str) -> LockInfo:
+        raise Locked(f"run {run} does not have a lock of {self.location}")
+
+    def probe(self) -> None:
+        """Memory keeps what is stored there."""
+
+    def load(self) -> Loaded:
+        return self._loaded
+
+    def save(self, state: State, version: str | None) -> str:
+        if version != self._loaded.version:
+            raise Locked(f"{self.location} has changed since it was loaded")
+        self._saves += 1
+        self._loaded = Loaded(state, str(self._saves))
+        return str(self._saves)
+
+    def check_writable(self, size: int = 0) -> None:
+        """There is always room."""
+
+    def rescue(self, state: State) -> str:
+        return self.location

@@ -64,7 +64,7 @@ def encode(state: State) -> bytes:
         )
     except _Wrong as error:
         raise StorageError(f"the state contradicts itself: {error}", _UNSAVED) from None
-    parts = {
+    members = {
         "audit_head": canonical.dumps(anchor),
         "format": canonical.dumps(FORMAT),
         "kafkaform_version": canonical.dumps(state.kafkaform_version),
@@ -74,11 +74,11 @@ def encode(state: State) -> bytes:
         "providers": canonical.dumps(state.providers),
         "serial": canonical.dumps(state.serial),
     }
-    first, *lines = [f'"{name}":{text}' for name, text in parts.items()]
+    first, *lines = [f'"{name}":{text}' for name, text in members.items()]
     start = f"{{\n{first},\n".encode("ascii")
-    rest = (",\n".join(lines) + "\n}\n").encode("ascii")
-    checksum = hashlib.sha256(start + rest).hexdigest()
-    return start + f'"checksum":"{checksum}",\n'.encode("ascii") + rest
+    remainder = (",\n".join(lines) + "\n}\n").encode("ascii")
+    checksum = hashlib.sha256(start + remainder).hexdigest()
+    return start + f'"checksum":"{checksum}",\n'.encode("ascii") + remainder
 
 
 _UNSAVED = (
@@ -91,8 +91,8 @@ ADVICE = (
 )
 
 
-def decode(data: bytes, where: str, advice: Callable[[], str] = lambda: ADVICE) -> State:
-    """The state in these bytes. where: the name of the file, for messages; advice: what to do about
+def decode(data: bytes, file: str, advice: Callable[[], str] = lambda: ADVICE) -> State:
+    """The state in these bytes. file: the name of the file, for messages; advice: what to do about
     a damaged one.
 
     Raises StorageError for anything that is not, byte for byte, a state that was saved.
@@ -101,13 +101,13 @@ def decode(data: bytes, where: str, advice: Callable[[], str] = lambda: ADVICE) 
     # would turn every object into one that nobody manages.
     try:
         frame, pieces = _cut_rows(data)
-        members = _parse_members(frame, where)
+        members = _parse_members(frame, file)
         if _compute_checksum(data) != members["checksum"]:
             raise _Wrong("its checksum is wrong: it was damaged, or edited by hand")
         lists = chain((members["objects"],), map(canonical.loads, pieces))
         return _build_state(members, chain.from_iterable(lists))
     except (_Wrong, canonical.CanonicalError) as error:
-        raise StorageError(f"{where} cannot be used: {error}", advice()) from None
+        raise StorageError(f"{file} cannot be used: {error}", advice()) from None
 
 
 def _cut_rows(data: bytes) -> tuple[bytes, Iterator[bytes]]:
@@ -130,23 +130,23 @@ def _cut_pieces(data: bytes, start: int, end: int) -> Iterator[bytes]:
         start = stop + 2
 
 
-def _parse_members(data: bytes, where: str) -> FrozenMap:
+def _parse_members(data: bytes, file: str) -> FrozenMap:
     if not data:
         raise _Wrong("it is empty")
-    found = canonical.loads(data)
-    if not isinstance(found, FrozenMap) or "format" not in found:
+    document = canonical.loads(data)
+    if not isinstance(document, FrozenMap) or "format" not in document:
         raise _Wrong("it is not a kafkaform state")
-    if type(found["format"]) is int and found["format"] > FORMAT:
+    if type(document["format"]) is int and document["format"] > FORMAT:
         # Before the checksum and the members, which a later format may define differently.
         raise StorageError(
-            f"{where} has state format {found['format']}, written by kafkaform "
-            f"{found.get('kafkaform_version', '(unknown)')}; this version reads up to {FORMAT}",
+            f"{file} has state format {document['format']}, written by kafkaform "
+            f"{document.get('kafkaform_version', '(unknown)')}; this version reads up to {FORMAT}",
             "Use that version of kafkaform or a newer one. Nothing was changed.",
         )
-    if found["format"] != FORMAT or type(found["format"]) is not int:
-        raise _Wrong(f"its format is {_clip(found['format'])}; this version reads {FORMAT}")
-    _refuse_other_members(found, MEMBERS, "the state")
-    return found
+    if document["format"] != FORMAT or type(document["format"]) is not int:
+        raise _Wrong(f"its format is {_clip(document['format'])}; this version reads {FORMAT}")
+    _refuse_other_members(document, MEMBERS, "the state")
+    return document
 
 
 def _compute_checksum(data: bytes) -> str:
@@ -154,9 +154,9 @@ def _compute_checksum(data: bytes) -> str:
     if match is None:
         return ""
     # Views, because a state can be large: copies of its parts would be the most memory of a plan.
-    whole = memoryview(data)
-    hashed = hashlib.sha256(whole[: match.start(1)])
-    hashed.update(whole[match.end(1) :])
+    view = memoryview(data)
+    hashed = hashlib.sha256(view[: match.start(1)])
+    hashed.update(view[match.end(1) :])
     return hashed.hexdigest()
 
 
@@ -165,12 +165,12 @@ def encode_row(row: Row) -> FrozenMap:
     return FrozenMap(_list_row_members(row))
 
 
-def decode_row(data: Value, where: str) -> Row:
-    """The row that `encode_row` made. where: for messages. Raises StorageError."""
+def decode_row(data: Value, source: str) -> Row:
+    """The row that `encode_row` made. source: for messages. Raises StorageError."""
     try:
         return _build_row("the row", data)
     except _Wrong as error:
-        raise StorageError(f"{where}: {error}", DAMAGED_EDIT) from None
+        raise StorageError(f"{source}: {error}", DAMAGED_EDIT) from None
 
 
 DAMAGED_EDIT = (
@@ -321,8 +321,8 @@ _LATER_ROW_RULES: Rules = {
 
 def find_row_fault(name: str, value: Value) -> str:
     """What the member of a row has to be, if it must not be this value; otherwise an empty text."""
-    types, rule, wanted = _ROW_RULES[name]
-    return "" if value.__class__ in types and rule(value) else wanted
+    types, rule, expected = _ROW_RULES[name]
+    return "" if value.__class__ in types and rule(value) else expected
 
 
 def _is_head(value: Value) -> bool:
@@ -355,13 +355,13 @@ def _build_state(members: FrozenMap, rows: Iterable[Value]) -> State:
     )
 
 
-def _build_row(whose: str, data: Value) -> Row:
+def _build_row(subject: str, data: Value) -> Row:
     if not isinstance(data, FrozenMap):
-        raise _Wrong(f"{whose} is not an object")
+        raise _Wrong(f"{subject} is not an object")
     rules = _select_row_rules(data)
-    _refuse_other_members(data, rules.keys(), whose)
+    _refuse_other_members(data, rules.keys(), subject)
     if fault := _find_fault(data, rules):
-        _refuse(f"{whose} ({_clip(data['kind'])} {_clip(data['identity'])})", fault)
+        _refuse(f"{subject} ({_clip(data['kind'])} {_clip(data['identity'])})", fault)
     members: dict[str, Any] = dict(data)
     identity = Identity(members.pop("instance"), members.pop("kind"), members.pop("identity"))
     row = Row(identity, **members)
@@ -371,28 +371,30 @@ def _build_row(whose: str, data: Value) -> Row:
 
 def _select_row_rules(data: Mapping[str, Value]) -> Rules:
     """The rules for a row with these members."""
-    later = data.keys() & _LATER_ROW_RULES.keys()
+    later_members = data.keys() & _LATER_ROW_RULES.keys()
     return (
-        {**_ROW_RULES, **{name: _LATER_ROW_RULES[name] for name in later}} if later else _ROW_RULES
+        {**_ROW_RULES, **{name: _LATER_ROW_RULES[name] for name in later_members}}
+        if later_members
+        else _ROW_RULES
     )
 
 
 def _find_fault(data: Mapping[str, Value], rules: Rules) -> tuple[str, str] | None:
     """The first member that breaks its rule, and what it has to be; None if there is none."""
-    for name, (types, rule, wanted) in rules.items():
+    for name, (types, rule, expected) in rules.items():
         value = data[name]
         if value.__class__ not in types or (rule is not _is_any and not rule(value)):
-            return name, wanted
+            return name, expected
     return None
 
 
-def _refuse_other_members(data: FrozenMap, members: Set[str], whose: str) -> None:
+def _refuse_other_members(data: FrozenMap, members: Set[str], subject: str) -> None:
     if data.keys() == members:
         return
     if missing := sorted(members - data.keys()):
-        raise _Wrong(f"{whose} lacks the members {', '.join(missing)}")
+        raise _Wrong(f"{subject} lacks the members {', '.join(missing)}")
     if unknown := sorted(data.keys() - members):
-        raise _Wrong(f"{whose} has unknown members: {', '.join(map(_clip, unknown))}")
+        raise _Wrong(f"{subject} has unknown members: {', '.join(map(_clip, unknown))}")
 
 
 def _clip(value: Value) -> str:
@@ -401,6 +403,6 @@ def _clip(value: Value) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
-def _refuse(whose: str, fault: tuple[str, str]) -> NoReturn:
-    name, wanted = fault
-    raise _Wrong(f"`{name}` of {whose} is not {wanted}")
+def _refuse(subject: str, fault: tuple[str, str]) -> NoReturn:
+    name, expected = fault
+    raise _Wrong(f"`{name}` of {subject} is not {expected}")

@@ -105,7 +105,7 @@ def explain_error(
     block = _get_block_type(tokens, opener) if inside == "BODY" else ""
     dotted = tuple(_list_dotted_names(tokens, index)) if type_ == "DOT" else ()
     stop = _Stop(type_, before, expected, inside, block, dotted)
-    message = next(found for rule in _RULES if (found := rule(stop)))
+    message = next(explanation for rule in _RULES if (explanation := rule(stop)))
     start, end = _find_place(source, tokens, index)
     return make_fault(source, start, end, *message)
 
@@ -216,13 +216,13 @@ def _explain_header(stop: _Stop) -> _Message | None:
 
 
 def _explain_dotted_name(stop: _Stop) -> _Message:
-    more = len(stop.dotted) - _DOTTED_SHOWN
+    ellipsis = ", …" * (len(stop.dotted) > _DOTTED_SHOWN)
     keys = ", ".join(f'"{name}" = …' for name in stop.dotted[:_DOTTED_SHOWN])
     form = f"{stop.block} = " if stop.block else ""
     return (
         "A dot cannot be part of a name here",
         "Names of arguments and blocks have no dots.",
-        f"Names with dots belong inside a map, in quotes: {form}{{ {keys}{', …' * (more > 0)} }}.",
+        f"Names with dots belong inside a map, in quotes: {form}{{ {keys}{ellipsis} }}.",
     )
 
 
@@ -347,8 +347,8 @@ def _explain_in_list(stop: _Stop) -> _Message | None:
 
 
 def _explain_anything(stop: _Stop) -> _Message:
-    wanted = sorted({_name_type(type_) for type_ in stop.expected})
-    detail = f"Expected {' or '.join(wanted)}." if len(wanted) <= 4 else ""
+    expected = sorted({_name_type(type_) for type_ in stop.expected})
+    detail = f"Expected {' or '.join(expected)}." if len(expected) <= 4 else ""
     return f"Unexpected {_name_type(stop.type)}", detail, ""
 
 

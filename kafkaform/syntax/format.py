@@ -143,9 +143,9 @@ def _indent_lines(lines: Sequence[_Line]) -> None:
         net = _count_net_brackets(_cut_at_heredoc(line.lead)) + _count_net_brackets(line.assign)
         closing = -net
         while closing > 0 and steps:
-            taken = min(closing, steps[-1])
-            closing -= taken
-            steps[-1] -= taken
+            removed = min(closing, steps[-1])
+            closing -= removed
+            steps[-1] -= removed
             if not steps[-1]:
                 steps.pop()
         line.lead[0].gap = _INDENT * len(steps)
@@ -253,7 +253,7 @@ _RULES: Sequence[Callable[[str, str, str], bool | None]] = (
 
 def _align_cells(
     lines: Sequence[_Line],
-    left: Callable[[_Line], list[_Word]],
+    read_left: Callable[[_Line], list[_Word]],
     cell: Callable[[_Line], list[_Word]],
 ) -> None:
     """Start the same cell of consecutive lines in one column, behind the widest left part."""
@@ -262,9 +262,9 @@ def _align_cells(
         if cell(line):
             group.append(line)
             continue
-        width = max((_measure_width(left(member)) for member in group), default=0)
+        width = max((_measure_width(read_left(member)) for member in group), default=0)
         for member in group:
-            cell(member)[0].gap = width - _measure_width(left(member)) + 1
+            cell(member)[0].gap = width - _measure_width(read_left(member)) + 1
         group = []
 
 
@@ -304,8 +304,8 @@ def _scan_whole(text: str) -> Scan:
 
 
 def _list_words(tokens: Sequence[Token]) -> list[tuple[str, str]]:
-    kept = TRIVIA - {"COMMENT"}
-    return [(token.type, _get_text(token)) for token in tokens if token.type not in kept]
+    ignored = TRIVIA - {"COMMENT"}
+    return [(token.type, _get_text(token)) for token in tokens if token.type not in ignored]
 
 
 def _get_text(token: Token) -> str:

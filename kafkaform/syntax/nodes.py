@@ -325,7 +325,7 @@ def _list_none(node: object) -> tuple[Expression, ...]:
 
 
 def _list_object_parts(node: Object) -> tuple[Expression, ...]:
-    return tuple([part for item in node.items for part in (item.key, item.value)])
+    return tuple([child for item in node.items for child in (item.key, item.value)])
 
 
 def _list_for_tuple_parts(node: ForTuple) -> tuple[Expression, ...]:

@@ -13,9 +13,8 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity
-from . import builder, grammar, limits, templates
-from .faults import SyntaxFault
-from .hidden import find_hidden
+from . import grammar, limits, templates
+from .faults import SyntaxFault, find_hidden
 from .nodes import Attribute, Block, Body, Expression, File, Lit, Template
 from .scan import scan
 from .source import Source
@@ -53,14 +52,14 @@ def parse(text: str | bytes, file: str) -> tuple[File, Diagnostics]:
 def _parse_items(source: Source, scanned: Scan) -> tuple[list[Attribute | Block], list[Diagnostic]]:
     faults = list(scanned.faults)
     items: list[Attribute | Block] = []
-    known: _KnownSteps = {}
+    known_steps: _KnownSteps = {}
     failed, mistakes, start = False, len(faults), 0
     for index, end in enumerate(scanned.item_ends):
         tokens, start = _drop_trivia(scanned.tokens[start:end]), end
         if not tokens or index in scanned.broken:
             continue
-        found, problems = _reduce_tokens("body", source, tokens, known)
-        items.extend(found or ())
+        children, problems = _reduce_tokens("body", source, tokens, known_steps)
+        items.extend(children or ())
         # After an item that failed, one that fails at once is most likely the rest of it.
         if not (failed and _is_at(problems, tokens[0])):
             faults.extend(problems)
@@ -85,12 +84,12 @@ def _expand_stamps(
         stencil, start, end, _ = stamp
         if stencil not in shapes:
             shapes[stencil] = shape_of(stencil, blocks[stencil.first], _parse_part)
-        made = shapes[stencil]
-        if made is not None:
-            yield stamp_block(source, stamp, made)
+        stamped = shapes[stencil]
+        if stamped is not None:
+            yield stamp_block(source, stamp, stamped)
             continue
-        found, problems = _parse_part_with_faults(source, start, end)
-        yield from found
+        nodes, problems = _parse_part_with_faults(source, start, end)
+        yield from nodes
         faults.extend(problems)
 
 
@@ -102,8 +101,8 @@ def _parse_part_with_faults(
     source: Source, start: int, end: int
 ) -> tuple[list[Block], Diagnostics]:
     tokens = _drop_trivia(scan(source, Frame.BODY, start, end).tokens)
-    found, problems = _reduce_tokens("body", source, tokens, {})
-    return list(found or ()), problems
+    children, problems = _reduce_tokens("body", source, tokens, {})
+    return list(children or ()), problems
 
 
 def parse_expression(text: str, file: str, line: int = 1) -> tuple[Expression | None, Diagnostics]:
@@ -137,12 +136,12 @@ def parse_template_source(source: Source) -> tuple[Lit | Template | None, Diagno
     scanned = scan(source, Frame.BARE)
     if scanned.faults:
         return None, _sort_faults(scanned.faults)
-    parts, faults = _reduce_tokens("template", source, _drop_trivia(scanned.tokens), {})
+    children, faults = _reduce_tokens("template", source, _drop_trivia(scanned.tokens), {})
     if faults:
         return None, faults
     try:
-        node = templates.make_bare(templates.TemplateSpan(source, 0, len(source.text)), parts)
-        builder.check_depth(node)
+        node = templates.make_bare(templates.TemplateSpan(source, 0, len(source.text)), children)
+        grammar.check_depth(node)
     except SyntaxFault as error:
         return None, error.diagnostics
     return node, ()
@@ -188,8 +187,8 @@ def _encode_text(text: str) -> bytes:
 
 
 def _make_refusal(file: str, line: int, summary: str, detail: str, advice: str) -> Diagnostics:
-    place = Range(file, line, 1, line, 1)
-    return (Diagnostic(Severity.ERROR, summary, detail, place, advice=advice),)
+    location = Range(file, line, 1, line, 1)
+    return (Diagnostic(Severity.ERROR, summary, detail, location, advice=advice),)
 
 
 @contextmanager
@@ -211,15 +210,15 @@ def _drop_trivia(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _reduce_tokens(
-    start: str, source: Source, tokens: Sequence[Token], known: _KnownSteps
+    start: str, source: Source, tokens: Sequence[Token], known_steps: _KnownSteps
 ) -> tuple[Any, Diagnostics]:
     """The node that the grammar makes of the tokens, or None and the errors."""
     types = tuple([token.type for token in tokens])
-    steps = known.get(types)
+    steps = known_steps.get(types)
     try:
         if steps is None:
             node = grammar.build_node(tokens, grammar.derive_steps(start, types))
-            known[types] = []
+            known_steps[types] = []
             return node, ()
         if not steps:
             steps.extend(grammar.derive_steps(start, types))
@@ -234,8 +233,8 @@ def _reduce_tokens(
 
 def _is_at(problems: Diagnostics, token: Token) -> bool:
     """Whether an item failed at its first token."""
-    places = [item.range for item in problems]
-    return places == [token.source.range(token.start, token.end)]
+    ranges = [item.range for item in problems]
+    return ranges == [token.source.range(token.start, token.end)]
 
 
 def _make_unique_body(
@@ -243,13 +242,15 @@ def _make_unique_body(
 ) -> Body:
     """The body of the file. If a name is set twice, the first one is kept and the others are
     faults."""
-    kept: dict[str, Attribute] = {}
+    unique: dict[str, Attribute] = {}
     attributes = (item for item in items if isinstance(item, Attribute))
-    again = [item for item in attributes if kept.setdefault(item.name, item) is not item]
+    duplicates = [item for item in attributes if unique.setdefault(item.name, item) is not item]
     room = max(0, limits.DIAGNOSTICS - len(faults))
-    faults.extend(builder.make_redefinition_fault(kept[item.name], item) for item in again[:room])
+    faults.extend(
+        grammar.make_redefinition_fault(unique[item.name], item) for item in duplicates[:room]
+    )
     blocks = tuple(item for item in items if isinstance(item, Block))
-    return Body(source, 0, len(source.text), kept, blocks)
+    return Body(source, 0, len(source.text), unique, blocks)
 
 
 def _sort_faults(faults: Sequence[Diagnostic]) -> Diagnostics:

@@ -15,13 +15,31 @@ from itertools import islice
 from msgspec import Struct, field
 
 from ..core.diagnostics import Diagnostic
-from . import complaints, limits, patterns
-from .complaints import Complaint
-from .faults import is_repeated, make_fault
+from . import faults, limits
+from .faults import Complaint, is_repeated, make_fault
 from .source import Source
 from .stamps import Stamper
 from .terms import find_constants_end
-from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, OpenFrame, Scan, Token
+from .tokens import (
+    BARE_TEXT,
+    CLOSER_OF,
+    CLOSERS,
+    CODE,
+    CONFLICT,
+    FOR,
+    HEREDOC_STOP,
+    KEYWORDS,
+    MISWRITTEN_HEREDOC,
+    NEXT_ITEM,
+    NOTHING,
+    OPENERS,
+    OPERATORS,
+    QUOTED_TEXT,
+    Frame,
+    OpenFrame,
+    Scan,
+    Token,
+)
 
 
 def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | None = None) -> Scan:
@@ -39,7 +57,7 @@ def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | No
     scanner = _Scanner(source, root, stamper, until, at, [OpenFrame(root, 0)], flat)
     scanner.run()
     ends, broken = scanner.item_ends, frozenset(scanner.broken)
-    return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.found, scanner.packed > 0)
+    return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.stamps, scanner.packed > 0)
 
 
 _LARGE = 20_000
@@ -88,7 +106,7 @@ class _Scanner(Struct, eq=False):
     def run(self) -> None:
         while self.at < self.until:
             if len(self.tokens) + self.packed > limits.TOKENS:
-                self._stop(self.at, complaints.TOO_COMPLEX)
+                self._stop(self.at, faults.TOO_COMPLEX)
                 self.item_ends.clear()  # what is refused is not parsed
             if self.mistakes > limits.DIAGNOSTICS or self.at >= self.until:
                 return
@@ -102,10 +120,10 @@ class _Scanner(Struct, eq=False):
         # The hot loop: all but punctuation with a meaning becomes a token at once, without a call.
         text, source, tokens = self.source.text, self.source, self.tokens
         room = limits.TOKENS + 1 - len(tokens) - self.packed
-        for found in islice(patterns.CODE.finditer(text, self.at, self.until), room):
-            kind = found.lastgroup
+        for match in islice(CODE.finditer(text, self.at, self.until), room):
+            kind = match.lastgroup
             assert kind is not None
-            start, self.at = found.span(kind)
+            start, self.at = match.span(kind)
             if kind == "mark":
                 kind = OPERATORS[text[start : self.at]]
             elif kind == "NAME":
@@ -148,7 +166,7 @@ class _Scanner(Struct, eq=False):
             good += 1
         if good:
             self._emit("NAME", start, start + good)
-        self._report_fault(start + good, start + good + 1, complaints.make_unexpected(text[good]))
+        self._report_fault(start + good, start + good + 1, faults.make_unexpected(text[good]))
 
     def newline(self, start: int, end: int) -> None:
         top = self.frames[-1]
@@ -177,7 +195,7 @@ class _Scanner(Struct, eq=False):
         self._emit("HEREDOC_TEMPLATE", start, end)
         marker = self.source.text[start:end].lstrip("<-").rstrip("\r\n")
         if len(marker) > limits.EXCERPT_CHARACTERS:
-            self._stop(start, complaints.LONG_MARKER)
+            self._stop(start, faults.LONG_MARKER)
             return
         self._push(OpenFrame(Frame.HEREDOC, start, marker))
 
@@ -209,9 +227,9 @@ class _Scanner(Struct, eq=False):
         return True
 
     def _is_for_ahead(self, at: int) -> bool:
-        while found := patterns.NOTHING.match(self.source.text, at):
-            at = found.end()
-        return patterns.FOR.match(self.source.text, at) is not None
+        while match := NOTHING.match(self.source.text, at):
+            at = match.end()
+        return FOR.match(self.source.text, at) is not None
 
     def close(self, start: int, end: int) -> None:
         mark = self.source.text[start]
@@ -221,10 +239,10 @@ class _Scanner(Struct, eq=False):
             self._emit(CLOSERS[mark], start, end)
             return
         if len(self.frames) == 1:
-            complaint = complaints.make_nothing_open(mark)
+            complaint = faults.make_nothing_open(mark)
         else:
             line = self.source.range(top.start, top.start).line
-            complaint = complaints.make_mismatch(mark, top.frame, self._get_opener(top), line)
+            complaint = faults.make_mismatch(mark, top.frame, self._get_opener(top), line)
         self._report_bracket_fault(start, end, complaint)
         self._resume()
 
@@ -238,29 +256,29 @@ class _Scanner(Struct, eq=False):
         """Report a character at which no token begins."""
         text = self.source.text
         if text.startswith("/*", start):
-            self._stop(start, complaints.UNCLOSED_COMMENT)
-        elif patterns.CONFLICT.match(text, start):
-            self._stop(start, complaints.CONFLICT)
+            self._stop(start, faults.UNCLOSED_COMMENT)
+        elif CONFLICT.match(text, start):
+            self._stop(start, faults.CONFLICT)
         elif text.startswith("<<", start):
-            self._report_fault(start, start + 2, complaints.BAD_HEREDOC)
+            self._report_fault(start, start + 2, faults.BAD_HEREDOC)
             self._skip_heredoc(start)
         else:
-            self._report_fault(start, end, complaints.make_unexpected(text[start]))
+            self._report_fault(start, end, faults.make_unexpected(text[start]))
 
     def _skip_heredoc(self, start: int) -> None:
         """Go on behind a heredoc whose first line is wrong."""
         # Otherwise each line of its text would be reported as an error of its own.
         self.at = start + 2
-        opener = patterns.MISWRITTEN_HEREDOC.match(self.source.text, start)
+        opener = MISWRITTEN_HEREDOC.match(self.source.text, start)
         if opener and len(opener.group(1)) <= limits.EXCERPT_CHARACTERS:
             last_line = rf"\n[ \t]*+{re.escape(opener.group(1))}[ \t\r]*+(?=\n)"
-            found = re.compile(last_line).search(self.source.text, opener.end())
-            self.at = found.end() if found else opener.end()
+            marker = re.compile(last_line).search(self.source.text, opener.end())
+            self.at = marker.end() if marker else opener.end()
 
     # -- literal text
 
     def scan_quoted(self) -> None:
-        self._emit_literal(self._find_text_end(patterns.QUOTED_TEXT))
+        self._emit_literal(self._find_text_end(QUOTED_TEXT))
         mark = self.source.text[self.at : self.at + 1]
         if mark == '"':
             self._emit("DBLQUOTE", self.at, self.at + 1)
@@ -274,38 +292,38 @@ class _Scanner(Struct, eq=False):
     def _end_unclosed_string(self, start: int) -> None:
         """Report the string, and close what its line has left open, so that the next line is
         read as if nothing had happened."""
-        self._report_fault(start, self.at, complaints.UNCLOSED_STRING)
+        self._report_fault(start, self.at, faults.UNCLOSED_STRING)
         self.at = self._find_line_end(self.at)
         line_start = self.source.text.rfind("\n", 0, start) + 1
         while self.frames[-1].start >= line_start and self.frames[-1].frame in _ONE_LINE:
             self.frames.pop()
 
     def scan_bare(self) -> None:
-        self._emit_literal(self._find_text_end(patterns.BARE_TEXT))
+        self._emit_literal(self._find_text_end(BARE_TEXT))
         if self.at < len(self.source.text):
             self._open_template_part()
 
     def _find_text_end(self, text: re.Pattern[str]) -> int:
         end = self.at
-        while found := text.match(self.source.text, end):
-            end = found.end()
+        while match := text.match(self.source.text, end):
+            end = match.end()
         return end
 
     def scan_heredoc_text(self) -> None:
         opened = self.frames[-1]
-        for found in patterns.HEREDOC_STOP.finditer(self.source.text, self.at):
+        for stop in HEREDOC_STOP.finditer(self.source.text, self.at):
             # `$${` and `%%{` stand for themselves, and so does a line with another word.
-            if found.group() in ("$${", "%%{") or found.group(1) not in (None, opened.marker):
+            if stop.group() in ("$${", "%%{") or stop.group(1) not in (None, opened.marker):
                 continue
-            self._emit_literal(found.start())
-            if not found.group(1):
+            self._emit_literal(stop.start())
+            if not stop.group(1):
                 self._open_template_part()
                 return
-            self._emit("HEREDOC_END", found.start(), found.end())
-            self.at = found.end()
+            self._emit("HEREDOC_END", stop.start(), stop.end())
+            self.at = stop.end()
             self.frames.pop()
             return
-        self._stop(opened.start, complaints.make_unclosed_heredoc(opened.marker))
+        self._stop(opened.start, faults.make_unclosed_heredoc(opened.marker))
 
     def _emit_literal(self, end: int) -> None:
         if end > self.at:
@@ -331,7 +349,7 @@ class _Scanner(Struct, eq=False):
     def _push(self, opened: OpenFrame) -> None:
         self.frames.append(opened)
         if len(self.frames) > limits.NESTING + 1:
-            self._stop(opened.start, complaints.make_too_deep(limits.NESTING))
+            self._stop(opened.start, faults.make_too_deep(limits.NESTING))
 
     def _get_opener(self, opened: OpenFrame) -> str:
         width = 2 if opened.frame in _TEMPLATE_FRAMES else 1
@@ -345,10 +363,10 @@ class _Scanner(Struct, eq=False):
         """Report an error, unless this line or the line before had the same one."""
         self.broken.add(len(self.item_ends))
         self.mistakes += 1
-        found = make_fault(self.source, start, end, *complaint)
+        fault = make_fault(self.source, start, end, *complaint)
         earlier = self.faults[-1] if self.faults else None
-        if not (earlier and is_repeated(earlier, found)):
-            self.faults.append(found)
+        if not (earlier and is_repeated(earlier, fault)):
+            self.faults.append(fault)
 
     def _report_bracket_fault(self, start: int, end: int, complaint: Complaint) -> None:
         """Report a bracket error, unless an earlier error in the item may have hidden the other
@@ -364,8 +382,8 @@ class _Scanner(Struct, eq=False):
 
     def _resume(self) -> None:
         """Go on at the next line that begins in the first column, as top-level items do."""
-        found = patterns.NEXT_ITEM.search(self.source.text, self.at)
-        self.at = found.end() if found else len(self.source.text)
+        item = NEXT_ITEM.search(self.source.text, self.at)
+        self.at = item.end() if item else len(self.source.text)
         del self.frames[1:]
         self.frames[0].in_value = False
         self.last = ""
@@ -379,7 +397,7 @@ class _Scanner(Struct, eq=False):
         elif len(self.frames) > 1:
             opener = self._get_opener(top)
             after = self._find_line_end(top.start)
-            complaint = complaints.make_unclosed(self.source, top.frame, opener, after)
+            complaint = faults.make_unclosed(self.source, top.frame, opener, after)
             self._report_bracket_fault(top.start, top.start + len(opener), complaint)
         # A last line without a newline is complete, too: the grammar gets the newline it needs.
         if self.root is Frame.BODY and self.last not in ("", "NL_OR_COMMENT"):
@@ -395,6 +413,6 @@ _STEPS: Mapping[Frame, Callable[[_Scanner], None]] = {
 }
 _CODE_STEPS: Mapping[str, Callable[[_Scanner, int, int], None]] = {
     name: getattr(_Scanner, name)
-    for name in patterns.CODE.groupindex
+    for name in CODE.groupindex
     if name.islower() and name not in ("mark", "end")
 }

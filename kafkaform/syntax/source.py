@@ -39,7 +39,7 @@ class Source:
     @cached_property
     def _starts(self) -> array[int]:
         """Offset of the first character of each line."""
-        return array("q", chain((0,), (found.end() for found in re.finditer("\n", self.text))))
+        return array("q", chain((0,), (newline.end() for newline in re.finditer("\n", self.text))))
 
     @cached_property
     def _start_bytes(self) -> array[int]:

@@ -63,9 +63,9 @@ class Stamper(Struct, eq=False):
     text: str
     patience: int = _PATIENCE
     """How many more blocks may repeat nothing; 0 for a text in which nothing is skipped."""
-    found: list[Stamp] = field(default_factory=list)
+    stamps: list[Stamp] = field(default_factory=list)
     """The blocks that were skipped."""
-    seen: dict[tuple[str, ...], int] = field(default_factory=dict)
+    candidate_starts: dict[tuple[str, ...], int] = field(default_factory=dict)
     """What is left of a scanned block without its words -> the offset of the block."""
     stencils: list[Stencil] = field(default_factory=list)
     """The shapes that are tried, the last used one first."""
@@ -91,7 +91,7 @@ class Stamper(Struct, eq=False):
         # Only a block that the scanner has seen as one whole item can be repeated: its text could
         # also be a part of something else, such as a heredoc.
         if self.candidate is not None and self.candidate[1] == end:
-            self.seen[self.candidate[2]] = self.candidate[0]
+            self.candidate_starts[self.candidate[2]] = self.candidate[0]
         self.candidate = None
 
     def _match_block(self, begin: int) -> int | None:
@@ -108,7 +108,7 @@ class Stamper(Struct, eq=False):
         pieces = _WORDS.split(self.text[kind:end])
         pieces[0] = self.text[begin:kind] + pieces[0]
         fixed = tuple(pieces[::2])
-        first = self.seen.get(fixed)
+        first = self.candidate_starts.get(fixed)
         if first is None:  # the first block of its shape
             self.candidate = (begin, end, fixed)
             self.patience -= 1
@@ -126,7 +126,7 @@ class Stamper(Struct, eq=False):
             self.stencils.remove(stencil)
             self.stencils.insert(0, stencil)
         self.patience = _PATIENCE
-        self.found.append((stencil, match.start(), match.end(), match.groups()))
+        self.stamps.append((stencil, match.start(), match.end(), match.groups()))
         return match.end()
 
 
@@ -137,11 +137,11 @@ def _make_stencil(first: int, pieces: list[str]) -> Stencil:
         word[0].isdigit() and not before.endswith(('"', "}"))
         for before, word in zip(pieces[::2], pieces[1::2], strict=False)
     )
-    parts = [re.escape(pieces[0])]
+    regexes = [re.escape(pieces[0])]
     for number, fixed in zip(numbers, pieces[2::2], strict=True):
-        parts.append(f"({_NUMBER})(?![\\w.])" if number else f"({_STRING})")
-        parts.append(re.escape(fixed))
-    return Stencil(first, numbers, re.compile("".join(parts) + r"(?=\n)"))
+        regexes.append(f"({_NUMBER})(?![\\w.])" if number else f"({_STRING})")
+        regexes.append(re.escape(fixed))
+    return Stencil(first, numbers, re.compile("".join(regexes) + r"(?=\n)"))
 
 
 # ── what the words stand for ────────────────────────────────────────────────────────────
@@ -237,8 +237,12 @@ def _swap_constants(node: Any, slots: Mapping[tuple[int, int], int], swapped: se
     """The node with slots in the place of constants; the same node if it has none. slots: span of
     a word -> its number; swapped: gets the numbers of the words that were found."""
     if isinstance(node, tuple):
-        made = tuple(_swap_constants(part, slots, swapped) for part in node)
-        return made if any(new is not old for new, old in zip(made, node, strict=True)) else node
+        children = tuple(_swap_constants(child, slots, swapped) for child in node)
+        return (
+            children
+            if any(new is not old for new, old in zip(children, node, strict=True))
+            else node
+        )
     if isinstance(node, Lit):
         number = slots.get((node.start, node.end), slots.get((node.start + 1, node.end - 1)))
         if number is None:
@@ -248,10 +252,11 @@ def _swap_constants(node: Any, slots: Mapping[tuple[int, int], int], swapped: se
     if not isinstance(node, Node):
         return node
     # Keys and indexes say which names exist, so they must be the same in all blocks of a shape.
-    kept = "key" if isinstance(node, ObjectItem | Index) else ""
-    parts = [(name, getattr(node, name)) for name in node.__struct_fields__]
+    fixed_field = "key" if isinstance(node, ObjectItem | Index) else ""
+    fields = [(name, getattr(node, name)) for name in node.__struct_fields__]
     values = [
-        part if name == kept else _swap_constants(part, slots, swapped) for name, part in parts
+        child if name == fixed_field else _swap_constants(child, slots, swapped)
+        for name, child in fields
     ]
-    same = all(new is old for new, (_, old) in zip(values, parts, strict=True))
-    return node if same else type(node)(*values)
+    unchanged = all(new is old for new, (_, old) in zip(values, fields, strict=True))
+    return node if unchanged else type(node)(*values)

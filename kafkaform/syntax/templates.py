@@ -63,38 +63,38 @@ class TemplateSpan(NamedTuple):
     end: int
 
 
-def make_plain(parts: Sequence[Token]) -> Lit:
+def make_plain(pieces: Sequence[Token]) -> Lit:
     """A quoted string that stands for its own text, without escapes or parts; one token."""
-    source, start, end = parts[0].source, parts[0].start, parts[0].end
+    source, start, end = pieces[0].source, pieces[0].start, pieces[0].end
     return make_literal(source, start, end, source.text[start + 1 : end - 1])
 
 
-def make_quoted(place: TemplateSpan, parts: Sequence[Part]) -> Lit | Template:
+def make_quoted(span: TemplateSpan, pieces: Sequence[Part]) -> Lit | Template:
     """A quoted string. Raises SyntaxFault for invalid escapes and misplaced directives."""
     return _build_template(
-        place, [_decode_token(part) if isinstance(part, Token) else part for part in parts]
+        span, [_decode_token(piece) if isinstance(piece, Token) else piece for piece in pieces]
     )
 
 
-def make_bare(place: TemplateSpan, parts: Sequence[Part], flush: bool = False) -> Lit | Template:
+def make_bare(span: TemplateSpan, pieces: Sequence[Part], flush: bool = False) -> Lit | Template:
     """A template without quotes, or a heredoc. flush: whether it is a `<<-` heredoc.
 
     Raises SyntaxFault for misplaced directives.
     """
     # Backslashes are ordinary characters here: only quoted strings have escapes.
-    return _build_template(place, _split_lines(parts), flush)
+    return _build_template(span, _split_lines(pieces), flush)
 
 
 def _build_template(
-    place: TemplateSpan, pieces: list[_Piece], flush: bool = False
+    span: TemplateSpan, pieces: list[_Piece], flush: bool = False
 ) -> Lit | Template:
     # Go's parser trims first, too: what `~` removes no longer counts as indentation.
     _trim_pieces(pieces)
     if flush:
         _unindent_lines(pieces)
     if all(isinstance(piece, _Text) for piece in pieces):
-        return _join_texts(place.source, place.start, place.end, pieces)
-    return _Assembly(place, pieces).assemble()
+        return _join_texts(span.source, span.start, span.end, pieces)
+    return _Assembly(span, pieces).assemble()
 
 
 # -- decoding
@@ -112,17 +112,17 @@ def _decode_token(token: Token) -> _Text:
         return _Text(token.start, token.end, text)
     faults: list[Diagnostic] = []
 
-    def replacement(found: re.Match[str]) -> str:
-        simple, short, long, unknown, *_ = found.groups()
+    def replacement(escape: re.Match[str]) -> str:
+        simple, short, long, unknown, *_ = escape.groups()
         if simple:
             return _SIMPLE_ESCAPES[simple]
         digits = short or long
         if digits and _is_character(int(digits, 16)):
             return chr(int(digits, 16))
         if (digits or unknown) and len(faults) < limits.DIAGNOSTICS:
-            start = token.start + found.start()
-            faults.append(_make_escape_fault(token.source, start, start + len(found.group())))
-        return found.group()[1:]
+            start = token.start + escape.start()
+            faults.append(_make_escape_fault(token.source, start, start + len(escape.group())))
+        return escape.group()[1:]
 
     value = _SPECIAL.sub(replacement, text)
     if faults:
@@ -146,18 +146,18 @@ def _make_escape_fault(source: Source, start: int, end: int) -> Diagnostic:
     )
 
 
-def _split_lines(parts: Iterable[Part]) -> list[_Piece]:
+def _split_lines(tokens: Iterable[Part]) -> list[_Piece]:
     """The raw text, cut behind each newline."""
     # `~` and `<<-` work line by line in HCL: `${x ~}` removes the blanks behind it and one
     # newline, but not the indentation of the next line.
     pieces: list[_Piece] = []
-    for part in parts:
-        if not isinstance(part, Token):
-            pieces.append(part)
+    for piece in tokens:
+        if not isinstance(piece, Token):
+            pieces.append(piece)
             continue
-        start = part.start
-        for line in re.findall(r"[^\n]*\n|[^\n]+", part.text):
-            value = _INTRODUCER.sub(lambda found: found.group()[1:], line)
+        start = piece.start
+        for line in re.findall(r"[^\n]*\n|[^\n]+", piece.text):
+            value = _INTRODUCER.sub(lambda introducer: introducer.group()[1:], line)
             pieces.append(_Text(start, start + len(line), value))
             start += len(line)
     return pieces
@@ -171,12 +171,12 @@ def _trim_pieces(pieces: Sequence[_Piece]) -> None:
     for index, piece in enumerate(pieces):
         if isinstance(piece, _Text):
             continue
-        left, right = piece.trim
+        trims_left, trims_right = piece.trim
         before = pieces[index - 1] if index else None
         after = pieces[index + 1] if index + 1 < len(pieces) else None
-        if left and isinstance(before, _Text):
+        if trims_left and isinstance(before, _Text):
             before.value = before.value.rstrip()
-        if right and isinstance(after, _Text):
+        if trims_right and isinstance(after, _Text):
             after.value = after.value.lstrip()
 
 
@@ -237,18 +237,18 @@ class _OpenBody(Struct):
 
     directive: Directive | None
     """The `if` or `for` that opened it; None for the template itself."""
-    parts: list[Expression]
-    other: Directive | None = None
+    children: list[Expression]
+    else_directive: Directive | None = None
     """The `else`, if it was found."""
-    then: Template | None = None
+    consequent: Template | None = None
     """The body before the `else`."""
 
 
 class _Assembly:
     """Nests the bodies of directives, with a stack of those that are open."""
 
-    def __init__(self, place: TemplateSpan, pieces: Sequence[_Piece]) -> None:
-        self._place = place
+    def __init__(self, span: TemplateSpan, pieces: Sequence[_Piece]) -> None:
+        self._span = span
         self._pieces = pieces
         self._open = [_OpenBody(None, [])]
 
@@ -260,7 +260,7 @@ class _Assembly:
                 index = self._add_text(index)
                 continue
             if isinstance(piece, Hole):
-                self._open[-1].parts.append(piece.expression)
+                self._open[-1].children.append(piece.expression)
             else:
                 _WORDS[piece.word](self, piece)
             index += 1
@@ -269,15 +269,17 @@ class _Assembly:
             assert unclosed is not None
             raise self._make_stray_fault(unclosed, f"There is no %{{ end{unclosed.word} }}.")
         unwraps = len(self._pieces) == 1 and isinstance(self._pieces[0], Hole)
-        place = self._place
-        return Template(place.source, place.start, place.end, tuple(self._open[0].parts), unwraps)
+        span = self._span
+        return Template(span.source, span.start, span.end, tuple(self._open[0].children), unwraps)
 
     def _add_text(self, first: int) -> int:
         last = first
         while last < len(self._pieces) and isinstance(self._pieces[last], _Text):
             last += 1
         run = self._pieces[first:last]
-        self._open[-1].parts.append(_join_texts(self._place.source, run[0].start, run[-1].end, run))
+        self._open[-1].children.append(
+            _join_texts(self._span.source, run[0].start, run[-1].end, run)
+        )
         return last
 
     def open_directive(self, directive: Directive) -> None:
@@ -289,26 +291,28 @@ class _Assembly:
 
     def start_otherwise(self, directive: Directive) -> None:
         top = self._open[-1]
-        if top.directive is None or top.directive.word != "if" or top.other:
+        if top.directive is None or top.directive.word != "if" or top.else_directive:
             raise self._make_stray_fault(
                 directive, "It is allowed once between %{ if } and %{ endif }."
             )
-        top.then = self._make_body(top.directive.end, directive.start)
-        top.other = directive
-        top.parts = []
+        top.consequent = self._make_body(top.directive.end, directive.start)
+        top.else_directive = directive
+        top.children = []
 
     def end_if(self, directive: Directive) -> None:
         # Without an `else`, the body that was filled last is the first one.
         top, opener, condition = self._check_closer("if", directive)
-        otherwise = self._make_body((top.other or directive).start, directive.start)
-        if top.then is None:
-            empty = Template(self._place.source, directive.start, directive.start, (), False)
-            then, otherwise = self._make_body(opener.end, directive.start), empty
+        otherwise = self._make_body((top.else_directive or directive).start, directive.start)
+        if top.consequent is None:
+            empty = Template(self._span.source, directive.start, directive.start, (), False)
+            consequent, otherwise = self._make_body(opener.end, directive.start), empty
         else:
-            then = top.then
+            consequent = top.consequent
         self._open.pop()
-        self._open[-1].parts.append(
-            TemplateIf(self._place.source, opener.start, directive.end, condition, then, otherwise)
+        self._open[-1].children.append(
+            TemplateIf(
+                self._span.source, opener.start, directive.end, condition, consequent, otherwise
+            )
         )
 
     def end_for(self, directive: Directive) -> None:
@@ -316,9 +320,9 @@ class _Assembly:
         *key, value = opener.names
         body = self._make_body(opener.end, directive.start)
         self._open.pop()
-        self._open[-1].parts.append(
+        self._open[-1].children.append(
             TemplateFor(
-                self._place.source,
+                self._span.source,
                 opener.start,
                 directive.end,
                 key[0] if key else None,
@@ -338,14 +342,12 @@ class _Assembly:
         return top, opener, opener.expression
 
     def _make_body(self, start: int, end: int) -> Template:
-        return Template(self._place.source, start, end, tuple(self._open[-1].parts), False)
+        return Template(self._span.source, start, end, tuple(self._open[-1].children), False)
 
     def _make_stray_fault(self, directive: Directive, detail: str) -> SyntaxFault:
         summary = f"Misplaced %{{ {directive.word} }}"
-        place = self._place
-        return SyntaxFault(
-            make_fault(place.source, directive.start, directive.end, summary, detail)
-        )
+        span = self._span
+        return SyntaxFault(make_fault(span.source, directive.start, directive.end, summary, detail))
 
 
 _WORDS: Mapping[str, Callable[[_Assembly, Directive], None]] = {

@@ -1,21 +1,40 @@
-"""Build the nodes of expressions: terms, references and operators."""
+"""Build the nodes of expressions: terms, references and operators.
+
+Each function takes the children of a rule: its tokens and the results of its sub-rules, punctuation
+included. The functions have no state; they raise SyntaxFault if the children cannot become a
+node.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from sys import intern
 from typing import Any, TypeAlias
 
 from ..core.diagnostics import Diagnostic
-from . import limits, nodes, patterns, templates
+from . import limits, nodes, templates
 from .faults import SyntaxFault, make_fault
 from .nodes import Expression
-from .parts import Parts, get_span, is_token
 from .source import Source
 from .templates import TemplateSpan
-from .tokens import Token
+from .tokens import CONSTANT_STEP, FLAT_ITEM, FLAT_OBJECT, MAP_END, MAP_ITEM, MAP_START, Token
+
+Children: TypeAlias = Sequence[Any]
+"""The tokens of a rule and the results of its sub-rules, punctuation included. The rule says what
+stands at which index."""
+
+
+def get_span(children: Children) -> tuple[Source, int, int]:
+    """The place of the rule's text: the first three arguments of every node."""
+    first = children[0]
+    return first.source, first.start, children[-1].end
+
+
+def is_token(child: object, type_: str) -> bool:
+    return isinstance(child, Token) and child.type == type_
+
 
 # -- terms
 
@@ -26,22 +45,22 @@ Constants: TypeAlias = "dict[str, Constant | Constants]"
 """The values of an object of constants."""
 
 
-def make_parentheses(parts: Parts) -> nodes.Paren:
-    return nodes.Paren(*get_span(parts), parts[1])
+def make_parentheses(children: Children) -> nodes.Paren:
+    return nodes.Paren(*get_span(children), children[1])
 
 
-def make_root(parts: Parts) -> nodes.Root:
-    token: Token = parts[0]
+def make_root(children: Children) -> nodes.Root:
+    token: Token = children[0]
     return nodes.Root(token.source, token.start, token.end, token.text)
 
 
-def make_constant(parts: Parts) -> nodes.Lit:
-    token: Token = parts[0]
+def make_constant(children: Children) -> nodes.Lit:
+    token: Token = children[0]
     return nodes.Lit(token.source, token.start, token.end, _CONSTANTS[token.type])
 
 
-def make_number(parts: Parts) -> nodes.Lit:
-    token: Token = parts[0]
+def make_number(children: Children) -> nodes.Lit:
+    token: Token = children[0]
     value = parse_exact(token.text)
     if value is None:
         raise SyntaxFault(make_number_fault(token.source, token.start, token.end))
@@ -56,10 +75,10 @@ def parse_exact(digits: str) -> int | Decimal | None:
     if digits.lstrip("-").isdigit():
         return int(digits)
     try:
-        found = Decimal(digits)
+        number = Decimal(digits)
     except InvalidOperation:  # an exponent beyond Decimal's range
         return None
-    return None if found and abs(found.adjusted()) > limits.NUMBER_EXPONENT else found
+    return None if number and abs(number.adjusted()) > limits.NUMBER_EXPONENT else number
 
 
 def make_number_fault(source: Source, start: int, end: int) -> Diagnostic:
@@ -67,26 +86,26 @@ def make_number_fault(source: Source, start: int, end: int) -> Diagnostic:
     return make_fault(source, start, end, "Number too long", detail)
 
 
-def make_quoted_string(parts: Parts) -> nodes.Lit | nodes.Template:
-    return templates.make_quoted(TemplateSpan(*get_span(parts)), parts[1:-1])
+def make_quoted_string(children: Children) -> nodes.Lit | nodes.Template:
+    return templates.make_quoted(TemplateSpan(*get_span(children)), children[1:-1])
 
 
-def make_heredoc(parts: Parts) -> nodes.Lit | nodes.Template:
-    flush = parts[0].text.startswith("<<-")
-    return templates.make_bare(TemplateSpan(*get_span(parts)), parts[1:-1], flush)
+def make_heredoc(children: Children) -> nodes.Lit | nodes.Template:
+    flush = children[0].text.startswith("<<-")
+    return templates.make_bare(TemplateSpan(*get_span(children)), children[1:-1], flush)
 
 
-def make_tuple(parts: Parts) -> nodes.Tuple:
-    return nodes.Tuple(*get_span(parts), _check_elements(parts, parts[1:-1:2]))
+def make_tuple(children: Children) -> nodes.Tuple:
+    return nodes.Tuple(*get_span(children), _check_elements(children, children[1:-1:2]))
 
 
-def make_object(parts: Parts) -> nodes.Object:
-    items = [part for part in parts if isinstance(part, nodes.ObjectItem)]
-    return nodes.Object(*get_span(parts), _check_elements(parts, items))
+def make_object(children: Children) -> nodes.Object:
+    items = [child for child in children if isinstance(child, nodes.ObjectItem)]
+    return nodes.Object(*get_span(children), _check_elements(children, items))
 
 
-def make_constant_object(parts: Parts) -> nodes.ConstantObject:
-    return nodes.ConstantObject(*get_span(parts))
+def make_constant_object(children: Children) -> nodes.ConstantObject:
+    return nodes.ConstantObject(*get_span(children))
 
 
 def find_constants_end(text: str, start: int, depth: int) -> int | None:
@@ -94,16 +113,16 @@ def find_constants_end(text: str, start: int, depth: int) -> int | None:
     depth: how many brackets are open, this one included."""
     if depth >= limits.NESTING:
         return None
-    if found := re.compile(patterns.FLAT_OBJECT).match(text, start):
-        return found.end()
-    opening = re.compile(patterns.MAP_START).match(text, start)
+    if match := re.compile(FLAT_OBJECT).match(text, start):
+        return match.end()
+    opening = re.compile(MAP_START).match(text, start)
     if opening is None or depth + 1 >= limits.NESTING:
         return None
     # A map of thousands is matched item by item, because the engine would keep them all in memory.
-    item, at, items = re.compile(patterns.MAP_ITEM), opening.end(), 1
-    while found := item.match(text, at):
-        at, items = found.end(), items + 1
-    end = re.compile(patterns.MAP_END).match(text, at)
+    item, at, items = re.compile(MAP_ITEM), opening.end(), 1
+    while match := item.match(text, at):
+        at, items = match.end(), items + 1
+    end = re.compile(MAP_END).match(text, at)
     return end.end() if end and items <= limits.COLLECTION_ELEMENTS else None
 
 
@@ -114,8 +133,8 @@ def list_items(node: nodes.Expression | None) -> tuple[nodes.ObjectItem, ...] | 
     if not isinstance(node, nodes.ConstantObject):
         return None
     items = []
-    for found in _find_items(node.source, node.start, node.end):
-        key, value = (_make_part(node.source, *found.span(group)) for group in (1, 2))
+    for match in _find_items(node.source, node.start, node.end):
+        key, value = (_make_part(node.source, *match.span(group)) for group in (1, 2))
         items.append(nodes.ObjectItem(node.source, key.start, value.end, key, value))
     return tuple(items)
 
@@ -132,8 +151,8 @@ def read_constants(source: Source, start: int, end: int) -> Constants:
     values: Constants = {}
     # The objects that are open, the innermost last. One pass, because a text can be a megabyte.
     inner = [values]
-    for found in re.compile(patterns.CONSTANT_STEP).finditer(source.text, start + 1, end - 1):
-        key, value = found.groups()
+    for match in re.compile(CONSTANT_STEP).finditer(source.text, start + 1, end - 1):
+        key, value = match.groups()
         if key is None:
             inner.pop()
         elif value == "{":
@@ -145,7 +164,7 @@ def read_constants(source: Source, start: int, end: int) -> Constants:
 
 
 def _find_items(source: Source, start: int, end: int) -> Iterator[re.Match[str]]:
-    return re.compile(patterns.FLAT_ITEM).finditer(source.text, start + 1, end)
+    return re.compile(FLAT_ITEM).finditer(source.text, start + 1, end)
 
 
 def _read_constant(text: str) -> Constant:
@@ -154,16 +173,16 @@ def _read_constant(text: str) -> Constant:
     return parse_exact(text) if text[0].isdigit() else _WORDS.get(text, intern(text))
 
 
-def _check_elements(parts: Parts, items: Parts) -> tuple[Any, ...]:
+def _check_elements(children: Children, items: Children) -> tuple[Any, ...]:
     if len(items) > limits.COLLECTION_ELEMENTS:
-        source, start, _ = get_span(parts)
+        source, start, _ = get_span(children)
         detail = f"It has more than {limits.COLLECTION_ELEMENTS:,} elements."
         raise SyntaxFault(make_fault(source, start, start + 1, "Collection too large", detail))
     return tuple(items)
 
 
-def make_object_item(parts: Parts) -> nodes.ObjectItem:
-    key, _, value = parts
+def make_object_item(children: Children) -> nodes.ObjectItem:
+    key, _, value = children
     # A bare word is a name, also if a variable of a `for` is called so. A dotted word is refused:
     # Go's parser does the same, because readers take it for either of two things.
     if isinstance(key, nodes.Root):
@@ -182,17 +201,17 @@ def make_object_item(parts: Parts) -> nodes.ObjectItem:
     return nodes.ObjectItem(key.source, key.start, value.end, key, value)
 
 
-def make_call(parts: Parts) -> nodes.FunctionCall:
+def make_call(children: Children) -> nodes.FunctionCall:
     # name :: name ( arguments )
-    paren = next(i for i, part in enumerate(parts) if is_token(part, "LPAR"))
-    args, expand = parts[paren + 1] if len(parts) > paren + 2 else ((), False)
-    source, start, end = get_span(parts)
-    name = "".join(part.text for part in parts[:paren])
-    return nodes.FunctionCall(source, start, end, name, parts[paren - 1].end, args, expand)
+    paren = next(i for i, child in enumerate(children) if is_token(child, "LPAR"))
+    args, expand = children[paren + 1] if len(children) > paren + 2 else ((), False)
+    source, start, end = get_span(children)
+    name = "".join(child.text for child in children[:paren])
+    return nodes.FunctionCall(source, start, end, name, children[paren - 1].end, args, expand)
 
 
-def make_arguments(parts: Parts) -> tuple[tuple[Expression, ...], bool]:
-    return _check_elements(parts, parts[::2]), is_token(parts[-1], "ELLIPSIS")
+def make_arguments(children: Children) -> tuple[tuple[Expression, ...], bool]:
+    return _check_elements(children, children[::2]), is_token(children[-1], "ELLIPSIS")
 
 
 # -- references
@@ -201,45 +220,45 @@ _Splat: TypeAlias = nodes.AttrSplat | nodes.FullSplat
 _SPLATS = (nodes.AttrSplat, nodes.FullSplat)
 
 
-def make_index(parts: Parts) -> Expression:
-    target, _, key, closer = parts
+def make_index(children: Children) -> Expression:
+    target, _, key, closer = children
     return _follow_term(target, nodes.Index, closer.end, key)
 
 
-def make_legacy_index(parts: Parts) -> Expression:
+def make_legacy_index(children: Children) -> Expression:
     """`x.0`, which Terraform 0.11 and older used for `x[0]`."""
-    digits = make_number(parts[2:])
-    return _follow_term(parts[0], nodes.LegacyIndex, digits.end, digits.value)
+    digits = make_number(children[2:])
+    return _follow_term(children[0], nodes.LegacyIndex, digits.end, digits.value)
 
 
-def make_attr(parts: Parts) -> Expression:
-    name: Token = parts[2]
-    return _follow_term(parts[0], nodes.Attr, name.end, name.text, name.start)
+def make_attr(children: Children) -> Expression:
+    name: Token = children[2]
+    return _follow_term(children[0], nodes.Attr, name.end, name.text, name.start)
 
 
-def make_attr_splat(parts: Parts) -> Expression:
-    return _make_splat(parts, nodes.AttrSplat)
+def make_attr_splat(children: Children) -> Expression:
+    return _make_splat(children, nodes.AttrSplat)
 
 
-def make_full_splat(parts: Parts) -> Expression:
-    return _make_splat(parts, nodes.FullSplat)
+def make_full_splat(children: Children) -> Expression:
+    return _make_splat(children, nodes.FullSplat)
 
 
-def _make_splat(parts: Parts, kind: type[_Splat]) -> Expression:
-    token: Token = parts[1]
+def _make_splat(children: Children, kind: type[_Splat]) -> Expression:
+    token: Token = children[1]
     item = nodes.SplatItem(token.source, token.start, token.end)
-    return _follow_term(parts[0], kind, token.end, item)
+    return _follow_term(children[0], kind, token.end, item)
 
 
 def _follow_term(
-    target: Expression, kind: Callable[..., Expression], end: int, *rest: Any
+    target: Expression, kind: Callable[..., Expression], end: int, *operands: Any
 ) -> Expression:
     """The node of a step behind a term. kind: makes it from its place, its target and the rest.
 
     A step behind a splat applies to each of its elements, so it becomes part of the splat.
     """
     if not isinstance(target, _SPLATS):
-        return kind(target.source, target.start, end, target, *rest)
+        return kind(target.source, target.start, end, target, *operands)
     splats: list[_Splat] = []
     inner: Expression = target
     while isinstance(inner, _SPLATS) and _can_follow(inner, kind):
@@ -247,7 +266,7 @@ def _follow_term(
         inner = inner.each
     if len(splats) > limits.NESTING:
         raise make_too_deep_fault(target)
-    result = kind(inner.source, inner.start, end, inner, *rest)
+    result = kind(inner.source, inner.start, end, inner, *operands)
     for splat in reversed(splats):
         result = type(splat)(splat.source, splat.start, end, splat.target, result)
     return result
@@ -289,12 +308,12 @@ _LEVELS: Mapping[str, int] = {
 """How closely an operator binds; a higher level binds closer."""
 
 
-def make_operation(parts: Parts) -> Expression:
+def make_operation(children: Children) -> Expression:
     """The tree of a chain: operand, operator, operand, … Operators of one level associate to the
     left."""
     # Operator precedence is here and not in the grammar: six levels of rules for each operand
     # would make the tables larger and parsing slower.
-    values: list[Expression] = [parts[0]]
+    values: list[Expression] = [children[0]]
     waiting: list[str] = []
 
     def combine() -> None:
@@ -302,7 +321,7 @@ def make_operation(parts: Parts) -> Expression:
         left = values.pop()
         values.append(nodes.Binary(left.source, left.start, right.end, waiting.pop(), left, right))
 
-    for operator, operand in zip(parts[1::2], parts[2::2], strict=True):
+    for operator, operand in zip(children[1::2], children[2::2], strict=True):
         while waiting and _LEVELS[waiting[-1]] >= _LEVELS[operator.text]:
             combine()
         waiting.append(operator.text)
@@ -312,9 +331,9 @@ def make_operation(parts: Parts) -> Expression:
     return values[0]
 
 
-def make_unary(parts: Parts) -> nodes.Unary:
-    return nodes.Unary(*get_span(parts), parts[0].text, parts[1])
+def make_unary(children: Children) -> nodes.Unary:
+    return nodes.Unary(*get_span(children), children[0].text, children[1])
 
 
-def make_conditional(parts: Parts) -> nodes.Cond:
-    return nodes.Cond(*get_span(parts), *parts[::2])
+def make_conditional(children: Children) -> nodes.Cond:
+    return nodes.Cond(*get_span(children), *children[::2])

@@ -84,8 +84,8 @@ _SHORT: Mapping[str, str] = {
 }
 
 
-def _escape_character(found: re.Match[str]) -> str:
-    character = found.group()
+def _escape_character(match: re.Match[str]) -> str:
+    character = match.group()
     if character in _SHORT:
         return _SHORT[character]
     if character.isprintable():

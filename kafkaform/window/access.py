@@ -30,15 +30,8 @@ from ..core.value import EMPTY, FrozenMap
 from ..fleet.report.rows import Sheet, to_text
 from ..state.model import Row, State
 from ..workflow.fleet.answers import find_who_can
-from .authority import (
-    DeclaredRules,
-    build_recorded_access,
-    collect_acls,
-    list_instances,
-    read_rules,
-)
-from .names import ACL_COLUMNS, describe_object, link_object, make_acl_row
 from .page import (
+    ACL_COLUMNS,
     Blank,
     Cell,
     CellRow,
@@ -47,9 +40,21 @@ from .page import (
     WindowPage,
     WindowSection,
     WindowTable,
+    describe_object,
+    link_object,
+    make_acl_row,
     make_table,
 )
-from .sources import Query, Sources, read_number
+from .sources import (
+    DeclaredRules,
+    Query,
+    Sources,
+    build_recorded_access,
+    collect_acls,
+    list_instances,
+    read_number,
+    read_rules,
+)
 
 ONLY_RECORDED = (
     "These answers follow from the ACLs that the state records, as they were applied last. ACLs "
@@ -92,7 +97,7 @@ class RecordedRules(Struct, frozen=True):
 
     acls: Mapping[Acl, Row]
     declared: FrozenMap
-    place: str
+    source: str
     """Where its provider block is."""
     scope: str
 
@@ -105,23 +110,23 @@ def make_page(sources: Sources, query: Query) -> WindowPage:
     if sources.fleet_root is None:
         return page
     fleet = _show_fleet(sources.fleet_root, query)
-    return WindowPage(page.place, page.title, page.about, (*page.sections, fleet))
+    return WindowPage(page.menu_path, page.title, page.subtitle, (*page.sections, fleet))
 
 
 def read_question(query: Query) -> AccessForm:
     """The question of a query. What the form cannot ask becomes what it asks first."""
-    given = {name: query.get(name, "").strip() for name in AccessForm.__struct_fields__}
-    asked = AccessForm(**given)
-    if asked.kind not in SUPPORTED:
-        given["kind"] = "Topic"
-    if asked.no_acl not in RULES:
-        given["no_acl"] = ""
-    return AccessForm(**given)
+    fields = {name: query.get(name, "").strip() for name in AccessForm.__struct_fields__}
+    question = AccessForm(**fields)
+    if question.kind not in SUPPORTED:
+        fields["kind"] = "Topic"
+    if question.no_acl not in RULES:
+        fields["no_acl"] = ""
+    return AccessForm(**fields)
 
 
 def show_access(
     state: State | None,
-    asked: AccessForm,
+    question: AccessForm,
     rules: DeclaredRules = DeclaredRules(),  # noqa: B008  # it is frozen
     firsts: Mapping[str, int] = EMPTY,
 ) -> WindowPage:
@@ -132,64 +137,65 @@ def show_access(
         lead = ("The state records no ACLs.",)
         section = WindowSection("answer", "By the recorded ACLs", lead)
         return WindowPage("access", "Who may do what", "", (section,))
-    instance = asked.instance if asked.instance in instances else instances[0]
+    instance = question.instance if question.instance in instances else instances[0]
     basis = RecordedRules(
         collect_acls(state).get(instance, {}),
         rules.blocks.get(instance, EMPTY),
-        rules.places.get(instance, ""),
+        rules.sources.get(instance, ""),
         str(state.providers.get(instance, "")) if state else "",
     )
-    form = _make_form(instances, instance, asked, basis.declared)
-    answer = _answer_question(basis, asked, form, firsts)
+    form = _make_form(instances, instance, question, basis.declared)
+    answer = _answer_question(basis, question, form, firsts)
     if gap := rules.explain_gap(instance):
-        about = f"The configuration's authorizer block may be incomplete: {gap}."
-        warning = f"{answer.warning} {about}".strip()
+        gap_warning = f"The configuration's authorizer block may be incomplete: {gap}."
+        warning = f"{answer.warning} {gap_warning}".strip()
         answer = replace(answer, warning=warning)
-    sections = (answer, _list_acls(basis.acls, instance, asked, firsts))
+    sections = (answer, _list_acls(basis.acls, instance, question, firsts))
     return WindowPage("access", "Who may do what", "", sections)
 
 
 def _answer_question(
-    basis: RecordedRules, asked: AccessForm, form: Form, firsts: Mapping[str, int]
+    basis: RecordedRules, access_form: AccessForm, form: Form, firsts: Mapping[str, int]
 ) -> WindowSection:
-    title, facts = "By the recorded ACLs", _list_rules(basis, asked)
-    name = CLUSTER if asked.kind == "Cluster" else asked.name
+    title, facts = "By the recorded ACLs", _list_rules(basis, access_form)
+    name = CLUSTER if access_form.kind == "Cluster" else access_form.name
     if not name:
         return WindowSection("answer", title, (ONLY_RECORDED,), facts=facts, form=form)
-    wrong = " ".join(_find_faults(asked))
+    wrong = " ".join(_find_faults(access_form))
     if wrong:
         return WindowSection("answer", title, warning=wrong, facts=facts, form=form)
-    rule = {"yes": True, "no": False}.get(asked.no_acl)
+    rule = {"yes": True, "no": False}.get(access_form.no_acl)
     access = build_recorded_access(
-        basis.acls, basis.declared, _split_names(asked.super_users) or None, rule
+        basis.acls, basis.declared, _split_names(access_form.super_users) or None, rule
     )
-    host = normalize_host(asked.host) if asked.host else None
-    operations = (asked.right,) if asked.right else SUPPORTED[asked.kind]
-    question = AccessQuery(asked.kind, name, operations, asked.principal or None, host)
+    host = normalize_host(access_form.host) if access_form.host else None
+    operations = (access_form.right,) if access_form.right else SUPPORTED[access_form.kind]
+    question = AccessQuery(access_form.kind, name, operations, access_form.principal or None, host)
     document = explain_access(access, question, basis.scope)
     lead = [ONLY_RECORDED]
     if document["unknown"]:
         lead.append(_describe_unknown(document["unknown"]))
-    tables = tuple(_list_tables(document, basis, asked, firsts))
+    tables = tuple(_list_tables(document, basis, access_form, firsts))
     if not document["answers"]:
         lead.append("By these ACLs, nobody can.")
     return WindowSection("answer", title, tuple(lead), facts=facts, form=form, tables=tables)
 
 
-def _find_faults(asked: AccessForm) -> Iterator[str]:
+def _find_faults(question: AccessForm) -> Iterator[str]:
     """Why the question has no answer, as `explain access` says it."""
-    names = {"Principal": (asked.principal,), "Super users": _split_names(asked.super_users)}
+    names = {"Principal": (question.principal,), "Super users": _split_names(question.super_users)}
     for field, principals in names.items():
         for name in filter(None, principals):
             if fault := find_principal_fault(name):
                 yield f"{field}: {name} {fault[0]}. {fault[1]}"
-    if asked.right and asked.right not in SUPPORTED[asked.kind]:
-        listed = ", ".join(SUPPORTED[asked.kind])
-        yield f"{asked.right} does not exist for resources of type {asked.kind}. Use {listed}."
+    if question.right and question.right not in SUPPORTED[question.kind]:
+        listed = ", ".join(SUPPORTED[question.kind])
+        text = f"{question.right} does not exist for resources of type {question.kind}"
+        yield f"{text}. Use {listed}."
     try:
-        normalize_host(asked.host or "127.0.0.1")
+        normalize_host(question.host or "127.0.0.1")
     except ValueError:
-        yield f"{asked.host} is not an IP address: ACLs are compared with addresses, not names."
+        yield f"{question.host} is not an IP address: ACLs are compared with addresses, not names."
 
 
 def _split_names(text: str) -> tuple[str, ...]:
@@ -208,14 +214,14 @@ def _describe_unknown(unknown: tuple[str, ...]) -> str:
 
 
 def _list_tables(
-    document: FrozenMap, basis: RecordedRules, asked: AccessForm, firsts: Mapping[str, int]
+    document: FrozenMap, basis: RecordedRules, question: AccessForm, firsts: Mapping[str, int]
 ) -> Iterator[WindowTable]:
     """The answers, and the ACLs that were looked at for them."""
     if rows := [_make_answer_row(answer) for answer in document["answers"]]:
-        where = document["host"] or "any address"
-        caption = f"{document['resource_type']} {document['resource_name']}, from {where}"
+        address = document["host"] or "any address"
+        caption = f"{document['resource_type']} {document['resource_name']}, from {address}"
         columns: tuple[str, ...] = ("Principal", "Operation", "Answer", "Why")
-        yield _make_answer_table(caption, columns, rows, "answers", asked, firsts)
+        yield _make_answer_table(caption, columns, rows, "answers", question, firsts)
     if acls := [parse_acl(acl) for acl in document["acls"]]:
         deciding = {answer["acl"] for answer in document["answers"]}
         acl_rows = [
@@ -226,7 +232,7 @@ def _list_tables(
             for acl in acls
         ]
         caption, columns = "ACLs that were considered", ("ACL", "Effect")
-        yield _make_answer_table(caption, columns, acl_rows, "considered", asked, firsts)
+        yield _make_answer_table(caption, columns, acl_rows, "considered", question, firsts)
 
 
 def _make_answer_table(
@@ -234,31 +240,33 @@ def _make_answer_table(
     columns: tuple[str, ...],
     rows: Sequence[CellRow],
     field: str,
-    asked: AccessForm,
+    question: AccessForm,
     firsts: Mapping[str, int],
 ) -> WindowTable:
-    return make_table(caption, columns, rows, firsts.get(field, 0), "access", field, **asked.filled)
+    return make_table(
+        caption, columns, rows, firsts.get(field, 0), "access", field, **question.filled
+    )
 
 
-def _list_rules(basis: RecordedRules, asked: AccessForm) -> tuple[tuple[str, Cell], ...]:
+def _list_rules(basis: RecordedRules, question: AccessForm) -> tuple[tuple[str, Cell], ...]:
     """What holds beside the ACLs, and who says so."""
-    place = f" (declared, {basis.place})" if basis.place else " (declared)"
+    source_note = f" (declared, {basis.source})" if basis.source else " (declared)"
     supers, rule = basis.declared.get("super_users"), basis.declared.get("allow_if_no_acl")
     declared = {
         "Super users": None if supers is None else ", ".join(supers) or "none",
         "Without an ACL": None if rule is None else RULES["yes" if rule else "no"],
     }
-    given = {
-        "Super users": ", ".join(_split_names(asked.super_users)),
-        "Without an ACL": RULES[asked.no_acl] if asked.no_acl else "",
+    form_values = {
+        "Super users": ", ".join(_split_names(question.super_users)),
+        "Without an ACL": RULES[question.no_acl] if question.no_acl else "",
     }
     return tuple(
         (
             name,
             Cell(
-                f"{given[name]} (from the form)"
-                if given[name]
-                else ("not known" if text is None else text + place)
+                f"{form_values[name]} (from the form)"
+                if form_values[name]
+                else ("not known" if text is None else text + source_note)
             ),
         )
         for name, text in declared.items()
@@ -266,7 +274,7 @@ def _list_rules(basis: RecordedRules, asked: AccessForm) -> tuple[tuple[str, Cel
 
 
 def _make_form(
-    instances: tuple[str, ...], instance: str, asked: AccessForm, declared: FrozenMap
+    instances: tuple[str, ...], instance: str, question: AccessForm, declared: FrozenMap
 ) -> Form:
     supers, rule = declared.get("super_users"), declared.get("allow_if_no_acl")
     usual = "not known" if rule is None else f"as declared: {RULES['yes' if rule else 'no']}"
@@ -275,13 +283,13 @@ def _make_form(
     choices = {name: name for name in instances}
     fields = (
         *((Choice("instance", "Provider", instance, choices),) if len(instances) > 1 else ()),
-        Choice("kind", "Resource type", asked.kind, {name: name for name in SUPPORTED}),
-        Blank("name", "Resource", asked.name, "orders"),
-        Choice("right", "Operation", asked.right, {"": "all", **operations}),
-        Blank("principal", "Principal", asked.principal, "all, or User:ci"),
-        Blank("host", FIELDS[Need.HOST], asked.host, "any"),
-        Blank("super_users", FIELDS[Need.SUPER_USERS], asked.super_users, hint),
-        Choice("no_acl", FIELDS[Need.ALLOW_IF_NO_ACL], asked.no_acl, {**RULES, "": usual}),
+        Choice("kind", "Resource type", question.kind, {name: name for name in SUPPORTED}),
+        Blank("name", "Resource", question.name, "orders"),
+        Choice("right", "Operation", question.right, {"": "all", **operations}),
+        Blank("principal", "Principal", question.principal, "all, or User:ci"),
+        Blank("host", FIELDS[Need.HOST], question.host, "any"),
+        Blank("super_users", FIELDS[Need.SUPER_USERS], question.super_users, hint),
+        Choice("no_acl", FIELDS[Need.ALLOW_IF_NO_ACL], question.no_acl, {**RULES, "": usual}),
     )
     return Form("access", "Who may do what", fields, "Answer")
 
@@ -297,13 +305,13 @@ def _make_answer_row(answer: FrozenMap) -> CellRow:
 
 
 def _list_acls(
-    acls: Mapping[Acl, Row], instance: str, asked: AccessForm, firsts: Mapping[str, int]
+    acls: Mapping[Acl, Row], instance: str, question: AccessForm, firsts: Mapping[str, int]
 ) -> WindowSection:
     title = f"Recorded ACLs of {instance}"
     if not acls:
         return WindowSection("acls", title, (f"The state records no ACLs of {instance}.",))
     rows = [make_acl_row(acls[acl]) for acl in sorted(acls)]
-    query = {**asked.filled, "instance": instance}
+    query = {**question.filled, "instance": instance}
     table = make_table("By principal", ACL_COLUMNS, rows, firsts.get("first", 0), "access", **query)
     return WindowSection("acls", title, tables=(table,))
 
@@ -326,8 +334,10 @@ def _show_fleet(root: str, query: Query) -> WindowSection:
     tables: tuple[WindowTable, ...] = ()
     if operation and resource:
         try:
-            who, where = principal or None, host or None
-            sheet = find_who_can(root, operation, resource, cluster=None, principal=who, host=where)
+            principal_name, host_name = principal or None, host or None
+            sheet = find_who_can(
+                root, operation, resource, cluster=None, principal=principal_name, host=host_name
+            )
             tables = (show_sheet(sheet, f"{operation} {resource}"),)
         except KafkaformError as error:
             warning = f"{error.message}. {error.advice}"

@@ -14,13 +14,13 @@ from ..fleet.report.rows import INTERNAL, expand_mask, render_utc, to_text
 from ..fleet.tables.definitions import GOLD, TABLES
 from ..fleet.tables.reader import Build, Gold, quote_text, read_current
 from ..workflow.fleet.runs import need_packages
-from .names import describe_object
 from .page import (
     Cell,
     WindowPage,
     WindowSection,
     WindowTable,
     cut_rows,
+    describe_object,
     make_id,
     make_pager,
     make_table,
@@ -92,16 +92,16 @@ def make_table_page(sources: Sources, id: str, query: Query) -> WindowPage | Non
     if name is None:
         return None
     total = gold.build.tables[name].rows
-    shown = cut_rows(total, read_number(query, "first"))
-    return show_rows(name, read_rows(gold, name, shown), shown, total)
+    row_slice = cut_rows(total, read_number(query, "first"))
+    return show_rows(name, read_rows(gold, name, row_slice), row_slice, total)
 
 
-def read_rows(gold: Gold, name: str, shown: slice) -> Sequence[dict[str, Any]]:
+def read_rows(gold: Gold, name: str, row_slice: slice) -> Sequence[dict[str, Any]]:
     """These rows of a table, ordered by its key."""
     # Every word of this query comes from the definitions of the tables.
     columns, key = _quote(list_columns(name)), _quote(TABLES[name].key)
     order = f" order by {key}" if key else ""
-    limit = f" limit {shown.stop - shown.start} offset {shown.start}"
+    limit = f" limit {row_slice.stop - row_slice.start} offset {row_slice.start}"
     return gold.read_rows(f"select {columns} from {name}{order}{limit}")
 
 
@@ -111,14 +111,16 @@ def _quote(columns: Iterable[str]) -> str:
 
 def list_columns(name: str) -> tuple[str, ...]:
     """The columns of a table that are for people."""
-    return tuple(one for one in TABLES[name].names if one not in INTERNAL.get(name, ()))
+    return tuple(column for column in TABLES[name].names if column not in INTERNAL.get(name, ()))
 
 
-def show_rows(name: str, rows: Sequence[dict[str, Any]], shown: slice, total: int) -> WindowPage:
+def show_rows(
+    name: str, rows: Sequence[dict[str, Any]], row_slice: slice, total: int
+) -> WindowPage:
     """The page of these rows."""
     columns = list_columns(name)
     cells = tuple(tuple(_make_cell(row, column) for column in columns) for row in rows)
-    pager = make_pager(f"fleet/{make_id(name)}", shown, total)
+    pager = make_pager(f"fleet/{make_id(name)}", row_slice, total)
     table = WindowTable(name, columns, cells, total, pager)
     links = (Cell("All tables", "fleet"),)
     section = WindowSection("rows", "Rows", tables=(table,), links=links)
@@ -152,7 +154,9 @@ def show_topic_use(root: str, scope: str, topic: str) -> WindowSection:
         ("Cluster", Cell(row["cluster"])),
         ("As of", Cell(render_utc(row["as_of"]))),
     )
-    table = make_table("Consumer groups with offsets", ("Group",), [(Cell(one),) for one in groups])
+    table = make_table(
+        "Consumer groups with offsets", ("Group",), [(Cell(group),) for group in groups]
+    )
     lead = (f"By the fleet's snapshots: {'; '.join(row['evidence'])}.",)
     links = (Cell("All topics of the fleet", f"fleet/{make_id(USE)}"),)
     tables = (table,) if groups else ()

@@ -8,8 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..audit.chain import read_glances
-from ..audit.event import Glance, Record, RecordKind
-from ..audit.summary import summarize_record
+from ..audit.event import Glance, Record, RecordKind, summarize_record
 from ..core.errors import KafkaformError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity
@@ -17,7 +16,6 @@ from ..core.text.quantity import render_count
 from ..core.value import EMPTY
 from ..plan.codec import read_recorded_plan
 from ..workflow.stores import Store
-from .names import link_object
 from .page import (
     ROWS,
     Cell,
@@ -25,13 +23,14 @@ from .page import (
     WindowPage,
     WindowSection,
     WindowTable,
+    link_object,
     make_id,
     make_pager,
     make_table,
+    render_moment,
 )
 from .plans import render_review
 from .sources import Query, Sources, read_number
-from .times import render_moment
 
 UNUSUAL = ("failed", "unknown", "skipped")
 """Outcomes that the listing of runs shows in colour."""
@@ -55,7 +54,7 @@ class RunEntry(Struct):
 class LogSurvey(Struct):
     """A whole log, read and verified as by `audit verify`."""
 
-    place: str
+    location: str
     anchor: Head | None
     """The record that the state follows from."""
     head: Head = GENESIS
@@ -74,18 +73,18 @@ def make_page(sources: Sources, query: Query) -> WindowPage:
 def survey_log(store: Store) -> LogSurvey:
     """Read a whole log. Raises StorageError if the state cannot be read, not for a bad log."""
     state = store.backend.load().state
-    found = LogSurvey(store.sink.location, state.audit_head if state else None)
+    survey = LogSurvey(store.sink.location, state.audit_head if state else None)
     try:
-        for glance in read_glances(store.sink.lines(), found.place, found.anchor):
-            _survey_record(found, glance)
+        for glance in read_glances(store.sink.lines(), survey.location, survey.anchor):
+            _survey_record(survey, glance)
     except KafkaformError as error:
-        found.fault = f"{error.message}. {error.advice}"
-    return found
+        survey.fault = f"{error.message}. {error.advice}"
+    return survey
 
 
-def _survey_record(found: LogSurvey, glance: Glance) -> None:
+def _survey_record(survey: LogSurvey, glance: Glance) -> None:
     glance.check()
-    run = found.runs.setdefault(glance.run, RunEntry(glance.run))
+    run = survey.runs.setdefault(glance.run, RunEntry(glance.run))
     run.records += 1
     if glance.kind == RecordKind.RUN_BEGIN:
         record = glance.read_whole()
@@ -95,29 +94,29 @@ def _survey_record(found: LogSurvey, glance: Glance) -> None:
         record = glance.read_whole()
         run.ended, run.complete = record.time, bool(record.body["complete"])
         run.counts = record.body.get("counts", EMPTY)
-    found.head = Head(glance.seq, glance.hash)
+    survey.head = Head(glance.seq, glance.hash)
 
 
-def show_log(found: LogSurvey, first: int = 0) -> WindowPage:
+def show_log(survey: LogSurvey, first: int = 0) -> WindowPage:
     """The page of a survey."""
-    runs = [_make_run_row(run) for run in reversed(found.runs.values())]
+    runs = [_make_run_row(run) for run in reversed(survey.runs.values())]
     columns = ("Run", "Began", "By", "Command", "End", "Steps", "Records")
     table = make_table("Runs, the newest first", columns, runs, first, "log")
-    sections = (_show_verification(found), WindowSection("runs", "Runs", tables=(table,)))
-    return WindowPage("log", "Audit log", found.place, sections)
+    sections = (_show_verification(survey), WindowSection("runs", "Runs", tables=(table,)))
+    return WindowPage("log", "Audit log", survey.location, sections)
 
 
-def _show_verification(found: LogSurvey) -> WindowSection:
-    anchor = "none" if found.anchor is None else f"record {found.anchor.seq:,}"
+def _show_verification(survey: LogSurvey) -> WindowSection:
+    anchor = "none" if survey.anchor is None else f"record {survey.anchor.seq:,}"
     facts = (
-        ("Sound records", Cell(f"{found.head.seq:,}")),
-        ("Head", Cell(str(found.head), style="code")),
+        ("Sound records", Cell(f"{survey.head.seq:,}")),
+        ("Head", Cell(str(survey.head), style="code")),
         ("Anchor in the state", Cell(anchor)),
     )
-    if found.fault:
-        return WindowSection("verification", "Verification", warning=found.fault, facts=facts)
+    if survey.fault:
+        return WindowSection("verification", "Verification", warning=survey.fault, facts=facts)
     sound = "Every record is as it was written, and the log contains the state's anchor."
-    if found.anchor is None:
+    if survey.anchor is None:
         sound = "Every record is as it was written. The state has no anchor to compare with."
     return WindowSection("verification", "Verification", (sound,), facts=facts)
 
@@ -149,9 +148,9 @@ class RunRecords(Struct, frozen=True):
 
     run: str
     actor: str
-    shown: slice
+    row_slice: slice
     records: tuple[Record, ...]
-    """Those of `shown`, without the values of the plan."""
+    """Those of `row_slice`, without the values of the plan."""
     total: int
     has_plan: bool
     fault: str
@@ -160,14 +159,14 @@ class RunRecords(Struct, frozen=True):
 
 def make_records_page(sources: Sources, id: str, query: Query) -> WindowPage | None:
     """The records of a run; None if the log has no such run."""
-    found = read_run(sources.open_store(), id, read_number(query, "first"))
-    return None if found is None else show_records(found, id)
+    run_records = read_run(sources.open_store(), id, read_number(query, "first"))
+    return None if run_records is None else show_records(run_records, id)
 
 
 def read_run(store: Store, id: str, first: int = 0) -> RunRecords | None:
     """The run with this id, and its records around number `first`; None if there is none."""
     start = first // ROWS * ROWS
-    kept: list[Record] = []
+    records: list[Record] = []
     run, actor, fault, has_plan, total = "", "", "", False, 0
     try:
         for glance in _find_records(store, id):
@@ -175,22 +174,22 @@ def read_run(store: Store, id: str, first: int = 0) -> RunRecords | None:
             if not total:
                 run, actor = glance.run, glance.read_whole().actor
             if start <= total < start + ROWS:
-                kept.append(_drop_plan(glance.read_whole()))
+                records.append(_drop_plan(glance.read_whole()))
             has_plan = has_plan or glance.kind == RecordKind.PLAN
             total += 1
     except KafkaformError as error:
         fault = f"{error.message}. {error.advice}"
-    shown = slice(start, start + ROWS)
-    found = RunRecords(run, actor, shown, tuple(kept), total, has_plan, fault)
-    return found if total else None
+    row_slice = slice(start, start + ROWS)
+    run_records = RunRecords(run, actor, row_slice, tuple(records), total, has_plan, fault)
+    return run_records if total else None
 
 
 def _find_records(store: Store, id: str) -> Iterator[Glance]:
-    known: dict[str, bool] = {}
+    matches: dict[str, bool] = {}
     for glance in read_glances(store.sink.lines(), store.sink.location):
-        if glance.run not in known:
-            known[glance.run] = make_id(glance.run) == id
-        if known[glance.run]:
+        if glance.run not in matches:
+            matches[glance.run] = make_id(glance.run) == id
+        if matches[glance.run]:
             yield glance
 
 
@@ -199,7 +198,7 @@ def _drop_plan(record: Record) -> Record:
     return replace(record, body=record.body.without(["plan"]))
 
 
-def show_records(found: RunRecords, id: str) -> WindowPage:
+def show_records(run_records: RunRecords, id: str) -> WindowPage:
     """The page of the records of a run."""
     rows = tuple(
         (
@@ -209,16 +208,18 @@ def show_records(found: RunRecords, id: str) -> WindowPage:
             _find_object(record),
             Cell(summarize_record(record)),
         )
-        for record in found.records
+        for record in run_records.records
     )
     columns = ("Record", "Time", "Kind", "Object", "What it says")
-    pager = make_pager(f"records/{id}", found.shown, found.total)
-    table = WindowTable("Records in order", columns, rows, found.total, pager)
-    plan = (Cell("The plan of this run", f"recorded/{id}"),) if found.has_plan else ()
+    pager = make_pager(f"records/{id}", run_records.row_slice, run_records.total)
+    table = WindowTable("Records in order", columns, rows, run_records.total, pager)
+    plan = (Cell("The plan of this run", f"recorded/{id}"),) if run_records.has_plan else ()
     links = (Cell("The summary of this run", f"log/{id}"), *plan, Cell("All runs", "log"))
-    about = f"{render_count(found.total, 'record')} by {found.actor}"
-    section = WindowSection("records", "Records", warning=found.fault, tables=(table,), links=links)
-    return WindowPage("log", f"Records of run {found.run}", about, (section,))
+    summary = f"{render_count(run_records.total, 'record')} by {run_records.actor}"
+    section = WindowSection(
+        "records", "Records", warning=run_records.fault, tables=(table,), links=links
+    )
+    return WindowPage("log", f"Records of run {run_records.run}", summary, (section,))
 
 
 def _find_object(record: Record) -> Cell:

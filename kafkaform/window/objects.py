@@ -15,24 +15,26 @@ from ..core.value import EMPTY, FrozenMap
 from ..render.text import render_value
 from ..state.model import Row, State
 from ..workflow.stores import Store
-from .authority import list_instances
 from .fleet import show_topic_use
-from .names import Types, describe_object, describe_paths, link_object, list_values
 from .page import (
     Blank,
     Cell,
     CellRow,
     Choice,
     Form,
+    Types,
     WindowPage,
     WindowSection,
+    describe_object,
+    describe_paths,
+    link_object,
+    list_values,
     make_id,
     make_table,
+    render_moment,
 )
-from .related import TOPIC, find_related, read_types
-from .sources import Query, Sources, read_number
-from .times import render_moment
-from .topics import TABLES, list_related_sections
+from .related import TABLES, TOPIC, find_related, list_related_sections, read_types
+from .sources import Query, Sources, list_instances, read_number
 
 NO_OWNER = "(none)"
 """What the filter calls objects of no team."""
@@ -66,8 +68,8 @@ class ObjectFilter(Struct, frozen=True):
 def make_page(sources: Sources, query: Query) -> WindowPage:
     """List the recorded objects."""
     state = sources.open_store().backend.load().state
-    given = {name: query.get(name, "").strip() for name in ObjectFilter.__struct_fields__}
-    return show_objects(state, ObjectFilter(**given), read_number(query, "first"))
+    fields = {name: query.get(name, "").strip() for name in ObjectFilter.__struct_fields__}
+    return show_objects(state, ObjectFilter(**fields), read_number(query, "first"))
 
 
 def show_objects(
@@ -119,8 +121,8 @@ def _list_concerned(state: State, name: str) -> frozenset[Identity]:
 
 def _has_words(row: Row, words: Sequence[str]) -> bool:
     identity = row.identity
-    parts = (identity.instance, identity.kind, identity.key, describe_object(identity))
-    text = " ".join((*parts, *row.owners, row.owner or "")).casefold()
+    texts = (identity.instance, identity.kind, identity.key, describe_object(identity))
+    text = " ".join((*texts, *row.owners, row.owner or "")).casefold()
     return all(word in text for word in words)
 
 
@@ -128,8 +130,8 @@ def _make_form(rows: Sequence[Row], selection: ObjectFilter) -> Form:
     kinds = sorted({row.identity.kind for row in rows})
     instances = sorted({row.identity.instance for row in rows})
     owners = sorted({row.owner for row in rows if row.owner})
-    some = (NO_OWNER,) if any(not row.owner for row in rows) and owners else ()
-    owner = _make_choice("owner", "Owner", selection.owner, [*some, *owners])
+    choices = (NO_OWNER,) if any(not row.owner for row in rows) and owners else ()
+    owner = _make_choice("owner", "Owner", selection.owner, [*choices, *owners])
     provider = _make_choice("provider", "Provider", selection.provider, instances)
     fields = (
         Blank("q", "Search", selection.q, "words of a name"),
@@ -143,8 +145,10 @@ def _make_form(rows: Sequence[Row], selection: ObjectFilter) -> Form:
 
 def _make_choice(name: str, label: str, value: str, options: Sequence[str]) -> Choice:
     # What is asked for stays visible, even if no object has it any more.
-    given = {value: value} if value and value not in options else {}
-    return Choice(name, label, value, {"": "all", **given, **{one: one for one in options}})
+    unlisted = {value: value} if value and value not in options else {}
+    return Choice(
+        name, label, value, {"": "all", **unlisted, **{option: option for option in options}}
+    )
 
 
 def _make_row(row: Row) -> CellRow:
@@ -198,11 +202,11 @@ def read_story(store: Store, state: State | None, id: str) -> ObjectStory | None
     ids: dict[Identity, bool] = {}
     try:
         for glance in read_glances(store.sink.lines(), store.sink.location):
-            for one in _list_identities(glance):
-                if one not in ids:
-                    ids[one] = make_id(str(one)) == id
-                if ids[one]:
-                    identity = one
+            for candidate in _list_identities(glance):
+                if candidate not in ids:
+                    ids[candidate] = make_id(str(candidate)) == id
+                if ids[candidate]:
+                    identity = candidate
                     entries.append(glance.read_whole())
             # Almost all records are about other objects, so what was parsed of them is dropped.
             glance.forget()
@@ -222,22 +226,22 @@ def _list_identities(glance: Glance) -> Iterator[Identity]:
 
 
 def show_object(
-    found: ObjectStory,
+    story: ObjectStory,
     id: str,
     types: Types = EMPTY,
     related: Sequence[WindowSection] = (),
     first: int = 0,
 ) -> WindowPage:
     """The page of an object. related: what it works with, and what works with it."""
-    identity, row = found.identity, found.row
-    about = f"{identity.kind} on {identity.instance}"
-    rows = [_make_entry(record, types) for record in reversed(found.entries)]
+    identity, row = story.identity, story.row
+    summary = f"{identity.kind} on {identity.instance}"
+    rows = [_make_entry(record, types) for record in reversed(story.entries)]
     columns = ("Record", "Time", "Kind", "By", "Run", "What", "Values")
     table = make_table("Records, the newest first", columns, rows, first, f"objects/{id}")
     lead = () if rows else ("The audit log has no record about it.",)
-    history = WindowSection("history", "History", lead, warning=found.fault, tables=(table,))
+    history = WindowSection("history", "History", lead, warning=story.fault, tables=(table,))
     state = _show_row(row, types) if row else _GONE
-    return WindowPage("objects", describe_object(identity), about, (state, *related, history))
+    return WindowPage("objects", describe_object(identity), summary, (state, *related, history))
 
 
 _GONE = WindowSection("state", "State", ("The state does not record this object any more.",))

@@ -12,20 +12,27 @@ from ..core.errors import KafkaformError
 from ..core.text.quantity import render_count
 from ..state.model import State
 from ..workflow.workspace import read_log
-from .names import link_object
-from .page import Cell, WindowPage, WindowSection, WindowTable, make_id, make_link
+from .page import (
+    Cell,
+    WindowPage,
+    WindowSection,
+    WindowTable,
+    link_object,
+    make_id,
+    make_link,
+    render_moment,
+)
 from .plans import SavedPlan, list_saved
 from .sources import Query, Sources
-from .times import render_moment
 
 
 class Overview(Struct, frozen=True):
     """What the overview shows."""
 
-    state_place: str
-    log_place: str
+    state_location: str
+    log_location: str
     state: State | None
-    found: LogIndex | None
+    log: LogIndex | None
     """None if the log cannot be trusted."""
     fault: str
     """Why it cannot."""
@@ -35,21 +42,21 @@ class Overview(Struct, frozen=True):
 def make_page(sources: Sources, query: Query) -> WindowPage:
     """Read and show it. Raises StorageError if the state cannot be read."""
     store = sources.open_store()
-    state, found, fault = store.backend.load().state, None, ""
+    state, log, fault = store.backend.load().state, None, ""
     try:
-        found = read_log(store.sink, state)
+        log = read_log(store.sink, state)
     except KafkaformError as error:
         fault = f"{error.message}. {error.advice}"
-    places = (store.backend.location, store.sink.location)
-    return show_overview(Overview(*places, state, found, fault, list_saved(sources.folder)))
+    locations = (store.backend.location, store.sink.location)
+    return show_overview(Overview(*locations, state, log, fault, list_saved(sources.folder)))
 
 
 def show_overview(data: Overview) -> WindowPage:
     """The page of these data."""
     sections = [_show_state(data), _show_log(data)]
-    if data.found is not None:
-        sections.append(_show_open(data.found))
-    return WindowPage("", "Overview", data.state_place, tuple(sections))
+    if data.log is not None:
+        sections.append(_show_open(data.log))
+    return WindowPage("", "Overview", data.state_location, tuple(sections))
 
 
 def _show_state(data: Overview) -> WindowSection:
@@ -81,9 +88,11 @@ def _link_plans(saved: Sequence[SavedPlan]) -> Cell:
 
 
 def _count_objects(state: State) -> WindowTable:
-    count = Counter((one.kind, one.instance) for one in state.objects)
+    count = Counter((identity.kind, identity.instance) for identity in state.objects)
     safe = Counter(
-        (one.kind, one.instance) for one, row in state.objects.items() if row.protected != "no"
+        (identity.kind, identity.instance)
+        for identity, row in state.objects.items()
+        if row.protected != "no"
     )
     rows = tuple(
         (
@@ -99,12 +108,12 @@ def _count_objects(state: State) -> WindowTable:
 
 
 def _show_log(data: Overview) -> WindowSection:
-    title, place = "Audit log", ("File", Cell(data.log_place))
-    if data.found is None:
-        return WindowSection("log", title, warning=data.fault, facts=(place,), links=(_LOG,))
-    runs = tuple(data.found.runs.values())
+    title, file = "Audit log", ("File", Cell(data.log_location))
+    if data.log is None:
+        return WindowSection("log", title, warning=data.fault, facts=(file,), links=(_LOG,))
+    runs = tuple(data.log.runs.values())
     last = runs[-1] if runs else None
-    facts = [place, ("Records", Cell(f"{data.found.head.seq:,}")), *_show_run(last)]
+    facts = [file, ("Records", Cell(f"{data.log.head.seq:,}")), *_show_run(last)]
     return WindowSection("log", title, facts=tuple(facts), links=(_LOG,))
 
 
@@ -122,8 +131,8 @@ def _show_run(last: LoggedRun | None) -> Sequence[tuple[str, Cell]]:
     )
 
 
-def _show_open(found: LogIndex) -> WindowSection:
-    pending = list_pending(found)
+def _show_open(log: LogIndex) -> WindowSection:
+    pending = list_pending(log)
     if not pending:
         return WindowSection("open", "Left open by earlier runs", ("Nothing.",))
     rows = tuple(

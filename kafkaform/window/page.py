@@ -1,19 +1,37 @@
 """The pages of the window as data, and their rendering.
 
 A page is sections of facts, forms and tables. Nothing in it is escaped: `html/document.py` makes
-foreign text harmless when it is rendered.
+foreign text harmless when it is rendered. Every page names objects, writes values and shows times
+(UTC, to the second) with the functions here, so that all pages use the same words.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from kafkaform_kafka.authority.acl_words import describe_acl
+from kafkaform_kafka.kinds.acl.resource_type import KIND as ACL
+from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
+from kafkaform_kafka.kinds.quota.levels import entity_text
+from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
+from kafkaform_kafka.kinds.quota.resource_type import parse_entity_key
+
+from ..core.change import Action, Path, PathChange
+from ..core.resource import Identity
+from ..core.value import FrozenMap
 from ..html.document import make_environment, render_document
+from ..provider.contract import ResourceType
+from ..render.body import render_sides
+from ..render.lines import render_brief
+from ..render.parts import are_long
+from ..render.text import SENSITIVE, mask_value
+from ..state.model import Row
 
 LONGEST = 2_000
 """Characters of a text that a page shows."""
@@ -21,7 +39,7 @@ ROWS = 200
 """Rows of a table on one page."""
 ID_LENGTH = 20
 
-PLACES: Mapping[str, str] = {
+MENU: Mapping[str, str] = {
     "": "Overview",
     "plans": "Plans",
     "drift": "Drift",
@@ -54,7 +72,7 @@ class WindowTable(Struct, frozen=True):
     rows: tuple[CellRow, ...]
     total: int
     """How many rows there are, also those that are not shown."""
-    more: tuple[Cell, ...] = ()
+    row_links: tuple[Cell, ...] = ()
     """Links to earlier and later rows."""
 
 
@@ -103,10 +121,10 @@ class WindowSection(Struct, frozen=True):
 class WindowPage(Struct, frozen=True):
     """One page."""
 
-    place: str
-    """The key of PLACES to which it belongs."""
+    menu_path: str
+    """The key of MENU to which it belongs."""
     title: str
-    about: str
+    subtitle: str
     sections: tuple[WindowSection, ...]
 
 
@@ -121,7 +139,7 @@ def render_page(page: WindowPage, root: str) -> str:
         },
     )
     pages.tests |= {"choice": lambda field: isinstance(field, Choice)}
-    return render_document(pages, "window.html.j2", "window.css.j2", page=page, places=PLACES)
+    return render_document(pages, "window.html.j2", "window.css.j2", page=page, menu=MENU)
 
 
 def clip_text(text: str) -> str:
@@ -131,18 +149,18 @@ def clip_text(text: str) -> str:
     return f"{text[:LONGEST]} … ({len(text):,} characters)"
 
 
-def make_id(*parts: str) -> str:
+def make_id(*words: str) -> str:
     """The name of a thing in paths. Names of the outside world do not stand in them."""
-    text = "\0".join(parts)
+    text = "\0".join(words)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_LENGTH]
 
 
 def make_link(path: str, **query: str | int) -> str:
     """A path with a query, without the empty parts of it."""
-    given = {name: value for name, value in query.items() if value not in ("", 0)}
-    if not given:
+    fields = {name: value for name, value in query.items() if value not in ("", 0)}
+    if not fields:
         return path
-    return f"{path}?{urlencode(given, errors='surrogatepass')}"
+    return f"{path}?{urlencode(fields, errors='surrogatepass')}"
 
 
 def cut_rows(total: int, first: int) -> slice:
@@ -152,17 +170,19 @@ def cut_rows(total: int, first: int) -> slice:
 
 
 def make_pager(
-    path: str, shown: slice, total: int, field: str = "first", **query: str
+    path: str, row_slice: slice, total: int, field: str = "first", **query: str
 ) -> tuple[Cell, ...]:
     """Links to the rows before and after these. field: the part of the query with their number."""
     links = []
-    if shown.start > 0:
-        earlier = make_link(path, **query, **{field: shown.start - ROWS})
-        links.append(Cell(f"Rows {shown.start - ROWS + 1:,} to {shown.start:,}", earlier))
-    if shown.stop < total:
-        later = make_link(path, **query, **{field: shown.stop})
-        last = min(shown.stop + ROWS, total)
-        links.append(Cell(f"Rows {shown.stop + 1:,} to {last:,}", later))
+    if row_slice.start > 0:
+        earlier_link = make_link(path, **query, **{field: row_slice.start - ROWS})
+        links.append(
+            Cell(f"Rows {row_slice.start - ROWS + 1:,} to {row_slice.start:,}", earlier_link)
+        )
+    if row_slice.stop < total:
+        later_link = make_link(path, **query, **{field: row_slice.stop})
+        last = min(row_slice.stop + ROWS, total)
+        links.append(Cell(f"Rows {row_slice.stop + 1:,} to {last:,}", later_link))
     return tuple(links)
 
 
@@ -177,11 +197,94 @@ def make_table(
 ) -> WindowTable:
     """A table of the rows from `first` on. path, query: of the page, for the links to others.
     field: the part of the query with `first`; each table of a page has its own."""
-    shown = cut_rows(len(rows), first)
-    pager = make_pager(path, shown, len(rows), field, **query)
-    return WindowTable(caption, columns, tuple(rows[shown]), len(rows), pager)
+    row_slice = cut_rows(len(rows), first)
+    pager = make_pager(path, row_slice, len(rows), field, **query)
+    return WindowTable(caption, columns, tuple(rows[row_slice]), len(rows), pager)
 
 
 def make_fault_page(title: str, message: str, advice: str = "") -> WindowPage:
     """The page that says why there is no other one."""
     return WindowPage("", title, "", (WindowSection("fault", title, (advice,), message),))
+
+
+Types = Mapping[str, ResourceType]
+"""Resource type -> what its provider says of it."""
+
+
+ACL_COLUMNS = ("ACL", "Addresses", "Owner")
+_SENTENCES: Mapping[str, Callable[[str], str]] = {
+    ACL: lambda key: describe_acl(parse_acl_key(key)),
+    QUOTA: lambda key: entity_text(parse_entity_key(key)),
+}
+"""Resource type -> its key in words. Raises ValueError for a key that no such object has."""
+
+
+def describe_object(identity: Identity) -> str:
+    """What an object is called: an ACL as a sentence, a quota by whom it limits, others by key."""
+    describe = _SENTENCES.get(identity.kind)
+    try:
+        return describe(identity.key) if describe else identity.key
+    except ValueError:
+        # A newer version can have written it, or somebody by hand.
+        return identity.key
+
+
+def link_object(identity: Identity, identities: Collection[Identity] | None = None) -> Cell:
+    """An object with a link to its page. identities: the objects that have pages, None for all."""
+    linked = identities is None or identity in identities
+    return Cell(describe_object(identity), f"objects/{make_id(str(identity))}" if linked else "")
+
+
+def make_acl_row(row: Row) -> CellRow:
+    """A recorded ACL for a table with the columns `ACL_COLUMNS`."""
+    addresses = Cell(", ".join(row.owners), style="code")
+    return link_object(row.identity), addresses, Cell(row.owner or "")
+
+
+def describe_paths(
+    kind: str, action: str, paths: Collection[Mapping[str, Any]], types: Types
+) -> tuple[str, ...]:
+    """The paths of a record of a step, each with its values and their units: of a new object
+    `partitions = 12`, otherwise `partitions: 6 → 12`. An ACL has no paths that its sentence does
+    not say."""
+    if kind == ACL:
+        return ()
+    find_unit = types[kind].unit if kind in types else None
+    return tuple(_describe_path(item, action, find_unit) for item in paths)
+
+
+def _describe_path(
+    change: Mapping[str, Any], action: str, find_unit: Callable[[Path], str] | None
+) -> str:
+    if change["sensitive"]:
+        return f"{change['path']} = {SENSITIVE}"
+    # The first dot ends the name of the attribute (docs/formats/audit.md).
+    attribute, dot, key = str(change["path"]).partition(".")
+    path = (attribute, key) if dot else (attribute,) if attribute else ()
+    unit = find_unit(path) if find_unit and path else ""
+    item = PathChange(path, change["before"], change["after"], unit=unit)
+    if path and action == Action.CREATE:
+        return f"{change['path']} = {mask_value(item.after, False, unit)}"
+    if not path or are_long(item.before, item.after):
+        return render_brief(item)
+    return f"{change['path']}: {render_sides(item, whole=True)}"
+
+
+def list_values(row: Row, types: Types) -> Iterator[tuple[str, str]]:
+    """Each recorded attribute, and each key of a map, with its value and unit."""
+    find_unit = types[row.identity.kind].unit if row.identity.kind in types else None
+    for name, item in sorted(row.attributes.items()):
+        if isinstance(item, FrozenMap) and item:
+            for key, inner in sorted(item.items()):
+                unit = find_unit((name, key)) if find_unit else ""
+                yield f"{name}.{key}", mask_value(inner, False, unit)
+        else:
+            yield name, mask_value(item, False, find_unit((name,)) if find_unit else "")
+
+
+def render_moment(time: str) -> str:
+    """`2026-01-02 03:04:05` for RFC 3339 text; a text that is no time stays as it is."""
+    try:
+        return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError):
+        return time

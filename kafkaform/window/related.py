@@ -1,5 +1,6 @@
-"""Find what belongs together among the recorded objects: a topic, its ACLs, the quotas of those who
-may use it, and the objects of all providers that work with it.
+"""Find what belongs together among the recorded objects, and show it on the page of an object: of a
+topic its ACLs, the quotas of those who may use it, and the objects of all providers that work with
+it; of any other object what it works with.
 
 Each search looks at each row once, so a page about one object stays linear in the state.
 """
@@ -19,14 +20,27 @@ from kafkaform_kafka.kinds.quota.resource_type import parse_entity_key
 
 from ..core.errors import KafkaformError
 from ..core.resource import Facts, Identity, Use
+from ..core.text.quantity import render_count
 from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import collect_types
 from ..provider.registry import Registry
 from ..provider.uses import find_used, list_partners
 from ..state.model import Row, State
 from ..workflow.connection import KAFKA
-from .authority import build_recorded_access, collect_acls, make_edited_error
-from .names import Types
+from .page import (
+    ACL_COLUMNS,
+    Cell,
+    CellRow,
+    Types,
+    WindowSection,
+    WindowTable,
+    link_object,
+    list_values,
+    make_acl_row,
+    make_link,
+    make_table,
+)
+from .sources import build_recorded_access, collect_acls, make_edited_error
 
 TOPIC = "kafka_topic"
 
@@ -35,7 +49,7 @@ class Relation(Struct, frozen=True):
     """An object that another one works with."""
 
     row: Row
-    how: str
+    verb: str
     """In the third person: `reads orders`, or `reads` where the object follows."""
 
 
@@ -62,13 +76,13 @@ class Related(Struct, frozen=True):
 def read_types(state: State | None) -> Types:
     """The resource types of the recorded objects, without those of providers that are not
     installed."""
-    registry, known = Registry(), []
+    registry, providers = Registry(), []
     for name in sorted({identity.provider for identity in state.objects} if state else ()):
         try:
-            known.append(registry.load(name))
+            providers.append(registry.load(name))
         except KafkaformError:
             continue  # the state stays readable without a provider, and so do its objects
-    return collect_types(known)
+    return collect_types(providers)
 
 
 def find_related(state: State, topic: Identity, types: Types) -> Related:
@@ -76,7 +90,7 @@ def find_related(state: State, topic: Identity, types: Types) -> Related:
     acls = collect_acls(state).get(topic.instance, {})
     covering = list_acls(build_recorded_access(acls, EMPTY), "Topic", topic.key)
     allowed = {acl.principal for acl in covering if acl.permission == ALLOW}
-    parts = (
+    sections = (
         row
         for identity, row in state.objects.items()
         if identity.key == topic.key
@@ -87,7 +101,7 @@ def find_related(state: State, topic: Identity, types: Types) -> Related:
     return Related(
         tuple(acls[acl] for acl in covering),
         tuple(_find_quotas(state, topic.instance, allowed)),
-        tuple(parts),
+        tuple(sections),
         tuple(
             sorted(
                 find_users(state, {topic}, types),
@@ -121,11 +135,14 @@ def find_users(state: State, used: Collection[Identity], types: Types) -> Iterat
     partners = _list_partners(state)
     levels: dict[Identity, str] = {}
     for identity, row in state.objects.items():
-        verbs = [f"{use.verb} {one.key}" for one, use in _list_used(row, types, partners, used)]
+        verbs = [
+            f"{use.verb} {used_identity.key}"
+            for used_identity, use in _list_used(row, types, partners, used)
+        ]
         if verbs:
             yield Relation(row, " and ".join(dict.fromkeys(verbs)))
-            for other in _list_owned(state, row, types, partners):
-                levels[other] = identity.key
+            for owned_identity in _list_owned(state, row, types, partners):
+                levels[owned_identity] = identity.key
     for identity, key in levels.items():
         yield Relation(state.objects[identity], f"belongs to {key}")
 
@@ -137,9 +154,9 @@ def _list_owned(
     find_uses = types[row.identity.kind].uses
     # Most objects have none, and a pattern of theirs would be compared with every recorded object.
     if find_uses and any(use.ends_with for use in find_uses(row.attributes)):
-        for other, use in _list_used(row, types, partners, state.objects):
+        for identity, use in _list_used(row, types, partners, state.objects):
             if use.ends_with:
-                yield other
+                yield identity
 
 
 def find_links(state: State, row: Row, types: Types) -> tuple[Relation, ...]:
@@ -153,10 +170,12 @@ def find_links(state: State, row: Row, types: Types) -> tuple[Relation, ...]:
 def _list_covered(state: State, row: Row) -> Iterator[Row]:
     """The recorded topics that an ACL covers."""
     acls = collect_acls(state)[row.identity.instance]
-    access = build_recorded_access({acl: one for acl, one in acls.items() if one is row}, EMPTY)
+    access = build_recorded_access(
+        {acl: acl_row for acl, acl_row in acls.items() if acl_row is row}, EMPTY
+    )
     for identity, topic in sorted(state.objects.items()):
-        own = identity.kind == TOPIC and identity.instance == row.identity.instance
-        if own and list_acls(access, "Topic", identity.key):
+        same_instance = identity.kind == TOPIC and identity.instance == row.identity.instance
+        if same_instance and list_acls(access, "Topic", identity.key):
             yield topic
 
 
@@ -164,14 +183,14 @@ def _list_used(
     row: Row,
     types: Types,
     partners: Mapping[str, Sequence[str]],
-    known: Collection[Identity],
+    identities: Collection[Identity],
 ) -> tuple[tuple[Identity, Use], ...]:
     """Raises KafkaformError for a row that somebody edited."""
     identity = row.identity
     if identity.kind not in types or types[identity.kind].uses is None:
         return ()
     try:
-        return tuple(find_used(identity, row.attributes, types, partners, known))
+        return tuple(find_used(identity, row.attributes, types, partners, identities))
     except KeyError as error:
         raise make_edited_error(identity, error) from None
 
@@ -187,7 +206,129 @@ def _list_partners(state: State) -> Mapping[str, tuple[str, ...]]:
     facts = {}
     for name, scope in scopes.items():
         # Some systems have the id of their Kafka cluster in their own; others can work with any.
-        inner = [one for one in clusters if one != scope and one in scope]
+        inner = [cluster for cluster in clusters if cluster != scope and cluster in scope]
         partner = FrozenMap({KAFKA: inner[-1]}) if inner else EMPTY
         facts[name] = Facts(scope, partners=partner)
-    return {name: tuple(others) for name, others in list_partners(facts).items()}
+    return {name: tuple(partners) for name, partners in list_partners(facts).items()}
+
+
+TABLES = ("acls", "quotas", "parts", "users", "links")
+"""The parts of the query with the first row of each table."""
+
+
+def list_related_sections(
+    state: State, identity: Identity, types: Types, id: str, firsts: Mapping[str, int]
+) -> tuple[WindowSection, ...]:
+    """The sections of an object. id: of its page; firsts: part of the query -> first row."""
+    if identity.kind == TOPIC:
+        return tuple(_list_topic_sections(state, identity, types, id, firsts))
+    row = state.objects.get(identity)
+    if row is None or not (links := find_links(state, row, types)):
+        return ()
+    rows = [_make_relation_row(relation) for relation in links]
+    columns = ("How", "Object", "Kind", "Provider")
+    table = make_table("Recorded objects", columns, rows, firsts["links"], f"objects/{id}", "links")
+    return (WindowSection("links", "Works with", tables=(table,)),)
+
+
+def _list_topic_sections(
+    state: State, topic: Identity, types: Types, id: str, firsts: Mapping[str, int]
+) -> Iterator[WindowSection]:
+    related, path = find_related(state, topic, types), f"objects/{id}"
+    access = make_link("access", instance=topic.instance, kind="Topic", name=topic.key)
+    concerned = make_link("objects", topic=topic.key)
+    lead = "The state records no ACL that covers this topic."
+    if related.acls:
+        number = render_count(len(related.acls), "recorded ACL")
+        lead = f"{number} for this name, for a prefix of it, or for every topic."
+    yield WindowSection(
+        "acls",
+        "ACLs",
+        (lead,),
+        tables=_make_tables(
+            "Covering ACLs, the most specific first",
+            ACL_COLUMNS,
+            [make_acl_row(row) for row in related.acls],
+            path,
+            "acls",
+            firsts,
+        ),
+        links=(
+            Cell("Who may do what with this topic", access),
+            Cell("All objects that concern it", concerned),
+        ),
+    )
+    yield _show_quotas(related.quotas, path, types, firsts)
+    yield _show_users(related.users, path, firsts)
+    if related.parts:
+        rows = [(link_object(row.identity), Cell(row.identity.kind)) for row in related.parts]
+        tables = _make_tables("Objects", ("Object", "Kind"), rows, path, "parts", firsts)
+        yield WindowSection("parts", "Parts that are managed separately", tables=tables)
+
+
+def _show_quotas(
+    quotas: Sequence[tuple[Row, str]], path: str, types: Types, firsts: Mapping[str, int]
+) -> WindowSection:
+    lead = (
+        "Quotas limit users and clients, not topics. These are of the users whom the ACLs above "
+        "allow something."
+        if quotas
+        else "The state records no quota for a user whom the ACLs above allow something."
+    )
+    rows = [
+        (
+            link_object(row.identity),
+            Cell("; ".join(_list_limits(row, types)), style="code"),
+            Cell(user or "each user without a quota of its own"),
+        )
+        for row, user in quotas
+    ]
+    columns = ("Quota", "Limits", "User")
+    tables = _make_tables("Quotas of its users", columns, rows, path, "quotas", firsts)
+    return WindowSection("quotas", "Quotas", (lead,), tables=tables)
+
+
+def _list_limits(row: Row, types: Types) -> Iterator[str]:
+    for name, text in list_values(row, types):
+        attribute, dot, key = name.partition(".")
+        if attribute == "config" and dot:
+            yield f"{key} = {text}"
+
+
+def _show_users(users: Sequence[Relation], path: str, firsts: Mapping[str, int]) -> WindowSection:
+    rows = [
+        (
+            link_object(relation.row.identity),
+            Cell(relation.row.identity.kind, style="code"),
+            Cell(relation.verb),
+            Cell(relation.row.identity.instance),
+            Cell(", ".join(relation.row.owners), style="code"),
+        )
+        for relation in users
+    ]
+    lead = () if users else ("The state records no schema or connector of this topic.",)
+    columns = ("Object", "Kind", "How", "Provider", "Addresses")
+    tables = _make_tables("Recorded objects", columns, rows, path, "users", firsts)
+    return WindowSection("users", "Schemas and connectors", lead, tables=tables)
+
+
+def _make_relation_row(relation: Relation) -> CellRow:
+    return (
+        Cell(relation.verb),
+        link_object(relation.row.identity),
+        Cell(relation.row.identity.kind, style="code"),
+        Cell(relation.row.identity.instance),
+    )
+
+
+def _make_tables(
+    caption: str,
+    columns: tuple[str, ...],
+    rows: Sequence[CellRow],
+    path: str,
+    field: str,
+    firsts: Mapping[str, int],
+) -> tuple[WindowTable, ...]:
+    if not rows:
+        return ()
+    return (make_table(caption, columns, rows, firsts[field], path, field),)

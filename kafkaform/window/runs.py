@@ -15,22 +15,24 @@ from ..core.resource import SETTING, TASK, Identity
 from ..core.text.quantity import render_count
 from ..core.value import EMPTY
 from ..workflow.stores import Store
-from .names import Types, describe_paths, link_object
 from .page import (
     ROWS,
     Cell,
     CellRow,
+    Types,
     WindowPage,
     WindowSection,
     WindowTable,
     cut_rows,
+    describe_paths,
+    link_object,
     make_id,
     make_link,
     make_pager,
+    render_moment,
 )
 from .related import read_types
 from .sources import Query, Sources, read_number
-from .times import render_moment
 
 UNKNOWN = OutcomeStatus.UNKNOWN.value
 STYLES = {
@@ -91,22 +93,22 @@ def make_run_page(sources: Sources, id: str, query: Query) -> WindowPage | None:
     survey = survey_run(store, id)
     if survey is None:
         return None
-    shown = cut_rows(len(survey.objects), read_number(query, "first"))
-    page_objects = list(survey.objects.items())[shown]
+    row_slice = cut_rows(len(survey.objects), read_number(query, "first"))
+    page_objects = list(survey.objects.items())[row_slice]
     records = read_steps(store, {seq for _, entry in page_objects for seq in entry.seqs})
     types = read_types(store.backend.load().state)
-    return show_run(survey, id, shown, records, types)
+    return show_run(survey, id, row_slice, records, types)
 
 
 def survey_run(store: Store, id: str) -> RunSurvey | None:
     """Read the log for the run with this id; None if there is none."""
     survey, late = RunSurvey(), dict[str, None]()
-    known: dict[str, bool] = {}
+    matches: dict[str, bool] = {}
     try:
         for glance in read_glances(store.sink.lines(), store.sink.location):
-            if glance.run not in known:
-                known[glance.run] = make_id(glance.run) == id
-            if known[glance.run]:
+            if glance.run not in matches:
+                matches[glance.run] = make_id(glance.run) == id
+            if matches[glance.run]:
                 survey.run = glance.run
                 _note_record(survey, glance)
                 survey.total += 1
@@ -180,23 +182,23 @@ def _note_object(
 
 def read_steps(store: Store, seqs: set[int]) -> Mapping[int, Record]:
     """The records with these numbers."""
-    kept: dict[int, Record] = {}
+    records: dict[int, Record] = {}
     try:
         for glance in read_glances(store.sink.lines(), store.sink.location):
             if glance.seq in seqs:
-                kept[glance.seq] = glance.read_whole()
+                records[glance.seq] = glance.read_whole()
     except KafkaformError:
-        return kept  # the survey has said why the log ends here
-    return kept
+        return records  # the survey has said why the log ends here
+    return records
 
 
 # ── the page ────────────────────────────────────────────────────────────────────────────
 
 
 def show_run(
-    survey: RunSurvey, id: str, shown: slice, records: Mapping[int, Record], types: Types
+    survey: RunSurvey, id: str, row_slice: slice, records: Mapping[int, Record], types: Types
 ) -> WindowPage:
-    """The page of a run. shown: which of its objects; records: those about them."""
+    """The page of a run. row_slice: which of its objects; records: those about them."""
     plan = (Cell("The plan of this run", f"recorded/{id}"),) if survey.has_plan else ()
     number = render_count(survey.total, "record")
     links = (*plan, Cell(f"Its {number} in the log", f"records/{id}"), Cell("All runs", "log"))
@@ -212,10 +214,10 @@ def show_run(
         return WindowPage("log", f"Run {survey.run}", "", (summary,))
     rows = tuple(
         _make_object_row(identity, entry, id, records, types)
-        for identity, entry in list(survey.objects.items())[shown]
+        for identity, entry in list(survey.objects.items())[row_slice]
     )
     columns = ("Object", "Kind", "Action", "Result", "Before → after", "Record")
-    pager = make_pager(f"log/{id}", shown, len(survey.objects))
+    pager = make_pager(f"log/{id}", row_slice, len(survey.objects))
     table = WindowTable("In order", columns, rows, len(survey.objects), pager)
     changed = WindowSection("objects", "Objects", tables=(table,))
     return WindowPage("log", f"Run {survey.run}", "", (summary, changed))
@@ -255,8 +257,8 @@ def _list_facts(survey: RunSurvey) -> Iterator[tuple[str, Cell]]:
 def _describe_end(survey: RunSurvey) -> Cell:
     end = survey.frame.get(RecordKind.RUN_END)
     if end is None:
-        begun = RecordKind.RUN_BEGIN in survey.frame
-        return Cell("it did not end", style="warn") if begun else Cell("recorded", style="good")
+        has_begin = RecordKind.RUN_BEGIN in survey.frame
+        return Cell("it did not end", style="warn") if has_begin else Cell("recorded", style="good")
     if end.body["complete"]:
         return Cell("complete", style="good")
     return Cell("not complete", style="bad")

@@ -3,25 +3,196 @@
 Python's own server reads a request for as long as it takes. So the head of a request is read here,
 within a size and a time, and only then handed to it. A request has no body, and a connection
 carries one request.
+
+The address that the command prints has a token. It is exchanged for a cookie, so that it does not
+stay in the address bar. A browser sends cookies of this computer to every port of it, so the cookie
+belongs to a path that nobody can guess: a server on another port never receives a request for it.
+The Host header is compared because a foreign name can be made to lead here (DNS rebinding). Pages
+of other origins cannot read answers anyway; `Sec-Fetch-Site` keeps them from asking at all (W3C
+Fetch Metadata).
+
+A path names a page, and for one item of a listing its id. Ids are looked up in listings; no text
+from a path becomes the name of a file.
 """
 
 from __future__ import annotations
 
+import hmac
+import re
+import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from typing import Any
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
 
 from ..core.errors import KafkaformError, UsageError
+from ..core.secret import PartialRepr
 from ..html.document import read_policy
-from .gate import ADDRESS, Entered, Gate, PageRequest, judge_request, make_cookie, make_gate
-from .page import make_fault_page, render_page
-from .routes import find_page
-from .sources import Sources
+from . import access, fleet, log, objects, overview, plans, runs
+from .page import WindowPage, make_fault_page, render_page
+from .sources import Query, Sources
+
+ADDRESS = "127.0.0.1"
+"""The only address on which the window listens."""
+COOKIE = "kafkaform"
+TOKEN_BYTES, PATH_BYTES = 32, 12
+_OURS = ("same-origin", "none")
+"""Values of Sec-Fetch-Site of requests from our pages and from the address bar."""
+
+
+class Gate(PartialRepr, frozen=True):
+    """The secrets of one start of the window."""
+
+    _unshown = frozenset({"token", "cookie"})
+
+    port: int
+    token: str
+    """Opens the window once for each browser."""
+    cookie: str
+    """What a browser that was let in sends."""
+    root: str
+    """The path of the overview: `/…/`."""
+
+    @property
+    def address(self) -> str:
+        """What the user opens."""
+        return f"http://{ADDRESS}:{self.port}/?token={self.token}"
+
+
+class Refused(Struct, frozen=True):
+    """A request that gets no page."""
+
+    status: int
+    message: str
+
+
+class Entered(Struct, frozen=True):
+    """A request with the right token: the browser gets the cookie and is led to the overview."""
+
+
+class PageRequest(Struct, frozen=True):
+    """A request for a page."""
+
+    path: str
+    """Below the root, without a slash at its beginning, still quoted."""
+    query: str
+
+
+def make_gate(port: int) -> Gate:
+    """New secrets."""
+    token, cookie = (secrets.token_urlsafe(TOKEN_BYTES) for _ in range(2))
+    return Gate(port, token, cookie, f"/{secrets.token_hex(PATH_BYTES)}/")
+
+
+def judge_request(
+    gate: Gate, target: str, headers: Mapping[str, str], hosts: list[str]
+) -> Refused | Entered | PageRequest:
+    """What becomes of a request. target: as in its first line; headers: lower-case name -> value;
+    hosts: all values of its Host headers."""
+    if hosts not in ([f"{ADDRESS}:{gate.port}"], [f"localhost:{gate.port}"]):
+        return Refused(421, "this is not the address of this window")
+    # An absolute address is for proxies, and a second slash would begin the name of a host.
+    if not target.startswith("/") or target.startswith("//"):
+        return Refused(400, "the request does not name a path")
+    path, _, query = target.partition("?")
+    if path == "/":
+        return Entered() if _has_token(query, gate.token) else _make_stranger()
+    if not _has_cookie(headers.get("cookie", ""), gate.cookie):
+        return _make_stranger()
+    if headers.get("sec-fetch-site", "none") not in _OURS:
+        return Refused(403, "another page asked for this one")
+    if not path.startswith(gate.root):
+        return Refused(404, "there is no such page")
+    return PageRequest(path.removeprefix(gate.root), query)
+
+
+def make_cookie(gate: Gate) -> str:
+    """The value of the Set-Cookie header."""
+    return f"{COOKIE}={gate.cookie}; Path={gate.root}; HttpOnly; SameSite=Strict"
+
+
+def _make_stranger() -> Refused:
+    return Refused(403, "open the address that `kafkaform serve` printed, with its token")
+
+
+def _has_token(query: str, token: str) -> bool:
+    name, _, value = query.partition("=")
+    return name == "token" and _equals(value, token)
+
+
+def _has_cookie(header: str, cookie: str) -> bool:
+    # Other programs on this computer have cookies, too, even of the same name, and browsers send
+    # them all.
+    pairs = (pair.strip().partition("=") for pair in header.split(";"))
+    return any(name == COOKIE and _equals(value, cookie) for name, _, value in pairs)
+
+
+def _equals(value: str, secret: str) -> bool:
+    """Compare in a time that says nothing about the wanted text."""
+    return hmac.compare_digest(value.encode("utf-8", "surrogatepass"), secret.encode())
+
+
+_ID = re.compile(r"[0-9a-f]{20}")
+FIELDS = 16
+"""How many fields a query can have."""
+
+PAGES: Mapping[str, Callable[[Sources, Query], WindowPage]] = {
+    "": overview.make_page,
+    "plans": plans.make_page,
+    "objects": objects.make_page,
+    "log": log.make_page,
+    "access": access.make_page,
+    "drift": plans.make_drift_page,
+    "fleet": fleet.make_page,
+}
+"""Path -> the page."""
+ITEMS: Mapping[str, Callable[[Sources, str, Query], WindowPage | None]] = {
+    "objects": objects.make_object_page,
+    "log": runs.make_run_page,
+    "records": log.make_records_page,
+    "fleet": fleet.make_table_page,
+}
+"""First part of a path -> the page of one thing, from its id; None if there is no such thing."""
+DOCUMENTS: Mapping[str, Callable[[Sources, str, str], str | None]] = {
+    "plans": plans.render_saved,
+    "recorded": log.render_recorded,
+    "report": fleet.render_report,
+}
+"""First part of a path -> the page of one thing that is rendered elsewhere, from its id and the
+root; None if there is no such thing."""
+
+
+def find_page(sources: Sources, path: str, query: str, root: str) -> str | None:
+    """The page of a path as HTML, None if there is none. root: the path of the overview.
+
+    Raises KafkaformError if it cannot be read.
+    """
+    name, slash, page_id = path.partition("/")
+    if not slash:
+        make = PAGES.get(name)
+        return render_page(make(sources, _read_query(query)), root) if make else None
+    if not _ID.fullmatch(page_id):
+        return None
+    if document := DOCUMENTS.get(name):
+        return document(sources, page_id, root)
+    item = ITEMS.get(name)
+    page = item(sources, page_id, _read_query(query)) if item else None
+    return render_page(page, root) if page else None
+
+
+def _read_query(query: str) -> Query:
+    try:
+        return dict(parse_qsl(query, max_num_fields=FIELDS, errors="backslashreplace"))
+    except ValueError:  # too many fields
+        return {}
+
 
 HEAD_BYTES = 16_384
 """The largest head of a request."""
@@ -118,13 +289,13 @@ class _RequestHandler(BaseHTTPRequestHandler):
             return
         gate = self.server.gate
         headers = {name.lower(): value for name, value in self.headers.items()}
-        found = judge_request(gate, self.path, headers, self.headers.get_all("host") or [])
-        if isinstance(found, Entered):
+        request = judge_request(gate, self.path, headers, self.headers.get_all("host") or [])
+        if isinstance(request, Entered):
             self._lead_in()
-        elif isinstance(found, PageRequest):
-            self._send(*self._make_answer(found))
+        elif isinstance(request, PageRequest):
+            self._send(*self._make_answer(request))
         else:
-            self._refuse(found.status, found.message)
+            self._refuse(request.status, request.message)
 
     do_HEAD = do_GET
 
@@ -138,22 +309,22 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: paths of requests are nobody else's business."""
 
-    def _make_answer(self, asked: PageRequest) -> tuple[int, str]:
+    def _make_answer(self, request: PageRequest) -> tuple[int, str]:
         """Status and page."""
         server = self.server
         if not server.making.acquire(timeout=PATIENCE_SECONDS):
             return 503, self._render_fault("the pages before this one take too long")
         try:
-            found = find_page(server.sources, asked.path, asked.query, server.gate.root)
-            if found is None:
+            page = find_page(server.sources, request.path, request.query, server.gate.root)
+            if page is None:
                 return 404, self._render_fault("there is no such page")
-            return 200, found
+            return 200, page
         except KafkaformError as error:
             return 500, self._render_fault(error.message, error.advice)
         except Exception as error:  # noqa: BLE001  # the last line of defence
             server.on_fault(error)
-            told = "The terminal of `kafkaform serve` says what to report."
-            return 500, self._render_fault("kafkaform failed unexpectedly", told)
+            advice = "The terminal of `kafkaform serve` says what to report."
+            return 500, self._render_fault("kafkaform failed unexpectedly", advice)
         finally:
             server.making.release()
 
@@ -165,16 +336,16 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer without a link to anything, because this may be a stranger."""
-        self._send(status, f"<!doctype html>\n<title>{status}</title>\n{message}\n", own=False)
+        self._send(status, f"<!doctype html>\n<title>{status}</title>\n{message}\n", is_page=False)
 
     def _render_fault(self, message: str, advice: str = "") -> str:
         page = make_fault_page("This page cannot be shown", message, advice)
         return render_page(page, self.server.gate.root)
 
-    def _send(self, status: int, page: str, *, own: bool = True) -> None:
+    def _send(self, status: int, page: str, *, is_page: bool = True) -> None:
         body = page.encode("utf-8", "backslashreplace")
         self.send_response(status)
-        self._end_headers(read_policy(page) if own else "default-src 'none'", len(body))
+        self._end_headers(read_policy(page) if is_page else "default-src 'none'", len(body))
         if self.command != "HEAD":
             self.wfile.write(body)
 
@@ -192,10 +363,10 @@ def _read_head(connection: socket.socket) -> bytes | None:
     deadline = time.monotonic() + HEAD_SECONDS
     head = b""
     while b"\r\n\r\n" not in head and b"\n\n" not in head:
-        left = deadline - time.monotonic()
-        if left <= 0 or len(head) > HEAD_BYTES:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or len(head) > HEAD_BYTES:
             return None
-        connection.settimeout(left)
+        connection.settimeout(remaining)
         try:
             piece = connection.recv(HEAD_BYTES)
         except TimeoutError:

@@ -25,7 +25,7 @@ from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_pla
 from ..apply.stop import Stop
 from ..apply.waiting import Paces, expect_limits
 from ..audit.event import RecordKind, render_time
-from ..audit.record_bodies import (
+from ..audit.journal import (
     make_approval_body,
     make_plan_body,
     make_run_begin_body,
@@ -53,7 +53,7 @@ from ..plan.judge import find_limits, load_books, survey_changes
 from ..plan.model import Mode, Plan
 from ..plan.observe import Look
 from ..provider.contract import Secrets
-from ..state.edit import set_outputs
+from ..state.model import set_outputs
 from ..version import VERSION
 from .configuration.policies import find_today
 from .configuration.recorded_outputs import record_outputs

@@ -8,10 +8,17 @@ from itertools import chain, compress
 from msgspec import Struct
 
 from ..audit.chain import parse_record, verify_log
-from ..audit.event import Record, RecordKind, encode, render_time
+from ..audit.event import (
+    Line,
+    Record,
+    RecordKind,
+    encode,
+    match_last_members,
+    read_line,
+    render_time,
+)
 from ..audit.fork import Fork, find_fork, rejoin_branches
 from ..audit.index import get_run
-from ..audit.line import Line, match_last_members, read_line
 from ..audit.sinks.local import LocalSink
 from ..core.clock import Clock
 from ..core.errors import StorageError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from ..apply.secrets import refuse_exposed
-from ..core import canonical
+from ..core import canonical, storage
 from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.storage import make_storage_error
 from ..core.value import FrozenMap
@@ -19,7 +19,6 @@ from ..plan.codec import decode, encode
 from ..plan.model import Plan
 from ..provider.registry import Registry
 from ..render.jsonplan import to_json
-from ..state.backends import files
 
 
 def save_file(path: Path, data: bytes, *, private: bool) -> None:
@@ -30,14 +29,14 @@ def save_file(path: Path, data: bytes, *, private: bool) -> None:
     """
     if not path.name:  # "" and "."
         raise StorageError(f"cannot save it: {path}: it is a folder", "Name a file.")
-    fresh = files.make_temporary_name(path)
+    fresh = storage.make_temporary_name(path)
     try:
         # In a shared folder such as /tmp, whoever made the link would choose what is written.
         if path.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if path.exists() and not path.is_file():
             raise OSError(errno.EINVAL, "it is not a regular file")
-        files.write_new(fresh, data)
+        storage.write_new(fresh, data)
         if not private:
             fresh.chmod(0o666 & ~_get_umask())
         fresh.replace(path)
@@ -91,7 +90,7 @@ def load_plan(path: Path | str) -> Plan:
 
 def _read_file(path: Path) -> bytes:
     try:
-        return files.read(path.resolve())
+        return storage.read(path.resolve())
     except (OSError, RuntimeError) as error:  # Python 3.11 and 3.12 raise RuntimeError for loops
         reason = getattr(error, "strerror", None) or "it is a link that leads to itself"
         raise UsageError(

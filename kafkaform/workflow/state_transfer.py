@@ -16,12 +16,10 @@ from msgspec.structs import replace
 
 from ..apply.replay import replay_log
 from ..audit.chain import read_records, verify_log
-from ..audit.event import Record, RecordKind, render_time
-from ..audit.index import LogIndex, get_run
-from ..audit.journal import Journal
-from ..audit.line import Line, read_line
-from ..audit.provenance import PUSHED
-from ..audit.record_bodies import (
+from ..audit.event import Line, Record, RecordKind, read_line, render_time
+from ..audit.index import PUSHED, LogIndex, get_run
+from ..audit.journal import (
+    Journal,
     make_abandoned_body,
     make_discharge_body,
     make_recover_body,
@@ -37,8 +35,7 @@ from ..core.value import FrozenMap
 from ..render.text import render_count
 from ..state.backend import LockInfo
 from ..state.codec import encode_row
-from ..state.edit import count_change, drop_instance, set_head
-from ..state.model import State
+from ..state.model import State, count_change, drop_instance, set_head
 from .stores import Store
 from .workspace import find_actor, make_lock_info, make_run_id, open_journal, read_log
 

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from ..audit.sink import Sink
 from ..audit.sinks.local import LocalSink
+from ..core import storage
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.head import Head
 from ..state.backend import Backend
-from ..state.backends import files
 from ..state.backends.local import LocalBackend
 from ..state.codec import ADVICE
 from ..state.model import State
@@ -116,7 +116,7 @@ def _may_hold(path: Path) -> bool:
     """Whether a file can contain a backend block."""
     # A file that cannot be read, such as a broken link, gets its error when it is parsed.
     try:
-        text = files.read(path)
+        text = storage.read(path)
     except OSError:
         return True
     # JSON can write the letters of the word as numbers: "\\u0062ackend".

@@ -26,7 +26,7 @@ from ..audit.event import RecordKind
 from ..audit.index import LogIndex, index_log, list_instances
 from ..audit.journal import Journal
 from ..audit.sink import Sink, make_overtaken_error
-from ..audit.written import written_paths
+from ..audit.writes import written_paths
 from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors

@@ -13,8 +13,15 @@ from kafkaform.core.text.quantity import parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from .connector import KIND
-from .definitions import FREE, GIVEN, MIRROR_FREE, name_listing
-from .secret_keys import advise_secret, describe_plain_secret, is_reference
+from .definitions import (
+    FREE,
+    GIVEN,
+    MIRROR_FREE,
+    advise_secret,
+    describe_plain_secret,
+    is_reference,
+    name_listing,
+)
 from .topics import MIRROR
 
 TYPES = (KIND,)
@@ -152,11 +159,11 @@ def list_classes(changes: Sequence[Change]) -> set[str]:
 def _list_new_configs(change: Change) -> Iterator[tuple[str, str]]:
     """The configs that a change sets, each with the attribute that has it."""
     before, after = change.before or EMPTY, change.after or EMPTY
-    other = before.get("class") != after.get("class")
+    class_changes = before.get("class") != after.get("class")
     for attribute, recorded in (("config", "config"), ("secret_config", "secret_keys")):
         old, new = before.get(recorded) or EMPTY, after.get(attribute) or EMPTY
         for key in sorted(new):
-            if other or key not in old or (attribute == "config" and old[key] != new[key]):
+            if class_changes or key not in old or (attribute == "config" and old[key] != new[key]):
                 yield attribute, key
 
 

@@ -2,21 +2,169 @@
 
 A worker keeps no id of a connector that would distinguish it from another one of the same name. So
 a connector has no incarnation, and every request but the create is absolute.
+
+What halts a connector leaves before its new configs, so that it does not run with them first; what
+lets it run leaves after them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
-from .secret_keys import advise_secret, describe_plain_secret, is_secret
-from .steps import make_steps
+from .definitions import advise_secret, describe_plain_secret, is_secret
 from .topics import USED_KINDS, list_uses
+
+MAX_ITEMS = 100
+"""Connectors in a batch. Each is a request of its own, and the leader of the workers takes one
+after the other; the outcomes of a batch become durable together."""
+
+
+def _make_request(name: str, part_number: int, phase: int) -> Request:
+    return Request(name, part_number, phase, max_items=MAX_ITEMS, max_weight=MAX_ITEMS)
+
+
+CREATE = _make_request("CreateConnectors", 1, 10)
+HALT = _make_request("HaltConnectors", 1, 20)
+CONFIGURE = _make_request("ConfigureConnectors", 1, 30)
+RESUME = _make_request("ResumeConnectors", 1, 40)
+RESTART = _make_request("RestartConnectors", 1, 50)
+DELETE = _make_request("DeleteConnectors", 2, 10)
+
+HALTED = ("paused", "stopped")
+
+
+def make_steps(change: Change, _: Facts) -> tuple[Step, ...]:
+    """The steps of a change: one for a create and a delete, up to three for an update."""
+    make = _STEPS.get(change.action)
+    return make(change) if make else ()
+
+
+def _create(change: Change) -> tuple[Step, ...]:
+    after = change.after or EMPTY
+    secrets = after.get("secret_config") or EMPTY
+    payload = {
+        "class": after["class"],
+        "config": after["config"],
+        "secrets": secrets,
+        "state": after["state"],
+    }
+    evidence = Evidence.LOCAL if secrets else Evidence.REMOTE
+    return (_make_step(change, 1, CREATE, payload, _list_paths(change), Repeat.VERIFY, evidence),)
+
+
+def _delete(change: Change) -> tuple[Step, ...]:
+    return (_make_step(change, 1, DELETE, EMPTY, _list_paths(change)),)
+
+
+def _update(change: Change) -> tuple[Step, ...]:
+    after = change.after or EMPTY
+    halts = after.get("state") in HALTED
+    state = _select_paths(change, "state")
+    failed = _select_paths(change, "failures")
+    if failed and after.get("state") == "stopped":
+        # A stopped connector has no tasks that could have failed.
+        state, failed = (*state, *failed), ()
+    makers: list[Callable[[int], Step | None]] = []
+    move = FrozenMap(state=after.get("state"))
+    if state and halts:
+        makers.append(lambda n: _make_step(change, n, HALT, move, state))
+    makers.append(lambda n: _configure(change, n))
+    if state and not halts:
+        makers.append(lambda n: _make_step(change, n, RESUME, move, state))
+    if failed:
+        makers.append(lambda n: _make_step(change, n, RESTART, move, failed))
+    steps: list[Step] = []
+    for make in makers:
+        if (step := make(len(steps) + 1)) is not None:
+            steps.append(step)
+    return tuple(steps)
+
+
+def _configure(change: Change, number: int) -> Step | None:
+    """The step that sets and removes configs, None if nothing is to be set."""
+    before, after = change.before or EMPTY, change.after or EMPTY
+    paths = _select_paths(change, "class", "config", "secret_keys")
+    config, references = after.get("config") or EMPTY, after.get("secret_config") or EMPTY
+    secret_keys = after.get("secret_keys") or EMPTY
+    put = {path[1]: config[path[1]] for path in paths if path[0] == "config" and path[1] in config}
+    removed = [
+        path[1]
+        for path in paths
+        if (path[0] == "config" and path[1] not in config and path[1] not in secret_keys)
+        or (path[0] == "secret_keys" and path[1] not in secret_keys and path[1] not in config)
+    ]
+    new = {path[1] for path in paths if path[0] == "secret_keys"}
+    secrets = {k: r for k, r in references.items() if k in new or _sends_secrets(change)}
+    if not paths and not secrets:
+        return None
+    payload: dict[str, Value] = {
+        "class": after["class"],
+        "put": FrozenMap(put),
+        "gone": tuple(sorted(set(removed))),
+        "secrets": FrozenMap(secrets),
+        "state": after.get("state"),
+        "was": before.get("class"),
+    }
+    # A dry run knows no secrets, and whether one was stored must not be read back.
+    repeat = Repeat.NEVER if secrets else Repeat.SAFE
+    evidence = Evidence.LOCAL if secrets else Evidence.REMOTE
+    return _make_step(change, number, CONFIGURE, payload, paths, repeat, evidence)
+
+
+def _sends_secrets(change: Change) -> bool:
+    """True if a new version asks for the secrets to be sent again."""
+    # An adoption keeps the secrets that are set: whether they are the declared ones is unknown.
+    version = change.row_after.secret_version
+    return version is not None and version != change.row_before.secret_version and not change.adopts
+
+
+_STEPS: Mapping[Action, Callable[[Change], tuple[Step, ...]]] = {
+    Action.CREATE: _create,
+    Action.UPDATE: _update,
+    Action.DELETE: _delete,
+}
+
+
+def _list_paths(change: Change) -> tuple[Path, ...]:
+    return tuple(item.path for item in change.paths)
+
+
+def _select_paths(change: Change, *heads: str) -> tuple[Path, ...]:
+    """The paths below these attributes. `owner` and `labels` are in the state alone."""
+    return tuple(item.path for item in change.paths if item.path[0] in heads)
+
+
+def _make_step(
+    change: Change,
+    number: int,
+    request: Request,
+    payload: Mapping[str, Value],
+    paths: tuple[Path, ...],
+    repeat: Repeat = Repeat.SAFE,
+    evidence: Evidence = Evidence.LOCAL,
+) -> Step:
+    identity = change.identity
+    prefix = f"{identity.instance}/{identity.kind}/{identity.key}#"
+    return Step(
+        id=f"{prefix}{number}",
+        identity=identity,
+        address=change.address,
+        request=request,
+        payload=FrozenMap({"name": identity.key, **payload}),
+        weight=1,
+        after=(f"{prefix}{number - 1}",) if number > 1 else (),
+        repeat=repeat,
+        evidence=evidence,
+        paths=paths,
+    )
+
 
 KIND = "kafka_connect_connector"
 SET = "set"
@@ -85,7 +233,7 @@ def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
 def _canonicalize_config(config: Mapping[str, Value]) -> FrozenMap:
     """One spelling for equal lists."""
     lists = {
-        key: ",".join(part.strip() for part in value.split(","))
+        key: ",".join(item.strip() for item in value.split(","))
         for key in _LISTS
         if isinstance(value := config.get(key), str)
     }
@@ -95,23 +243,24 @@ def _canonicalize_config(config: Mapping[str, Value]) -> FrozenMap:
 def _target(declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool) -> FrozenMap:
     live = observed.attributes if observed else EMPTY
     foreign = observed.foreign if observed else frozenset()
-    said = _canonicalize_config(declared.get("config") or EMPTY)
-    kept = {
+    declared_config = _canonicalize_config(declared.get("config") or EMPTY)
+    kept_config = {
         key: value
         for key, value in (live.get("config") or EMPTY).items()
-        if said.get(key) is None and (keep or key in said or ("config", key) in foreign)
+        if declared_config.get(key) is None
+        and (keep or key in declared_config or ("config", key) in foreign)
     }
-    given = {key: value for key, value in said.items() if value is not None}
+    set_config = {key: value for key, value in declared_config.items() if value is not None}
     secrets = _select_secrets(declared)
-    there = live.get("secret_keys") or EMPTY
+    live_secrets = live.get("secret_keys") or EMPTY
     named = declared.get("secret_config") or EMPTY
-    left = {key for key in there if keep or key in named}
+    kept_secrets = {key for key in live_secrets if keep or key in named}
     return FrozenMap(
         name=declared["name"],
         **{"class": declared["class"]},
-        config=FrozenMap({**kept, **given}),
+        config=FrozenMap({**kept_config, **set_config}),
         secret_config=secrets or None,
-        secret_keys=FrozenMap(dict.fromkeys(sorted({*left, *secrets}), SET)),
+        secret_keys=FrozenMap(dict.fromkeys(sorted({*kept_secrets, *secrets}), SET)),
         state=declared.get("state") or RUNNING,
         # Nothing is wanted to have failed: what has is restarted.
         failures=EMPTY,
@@ -120,26 +269,26 @@ def _target(declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool
 
 def _select_secrets(attributes: FrozenMap) -> FrozenMap:
     """The references that are given; null leaves a secret to others."""
-    given = attributes.get("secret_config") or EMPTY
-    return FrozenMap({key: ref for key, ref in given.items() if ref is not None})
+    references = attributes.get("secret_config") or EMPTY
+    return FrozenMap({key: ref for key, ref in references.items() if ref is not None})
 
 
 def _select_ours(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
     """The target without what the block keeps but does not set."""
-    said, secrets = declared.get("config") or EMPTY, _select_secrets(declared)
-    config = {k: v for k, v in target["config"].items() if said.get(k) is not None}
+    declared_config, secrets = declared.get("config") or EMPTY, _select_secrets(declared)
+    config = {k: v for k, v in target["config"].items() if declared_config.get(k) is not None}
     keys = {k: v for k, v in target["secret_keys"].items() if k in secrets}
     return target.with_items({"config": FrozenMap(config), "secret_keys": FrozenMap(keys)})
 
 
 def _write_arguments(attributes: FrozenMap) -> FrozenMap:
     """The arguments of a block, with an empty reference for each secret that is set."""
-    there = attributes.get("secret_keys") or EMPTY
+    secret_keys = attributes.get("secret_keys") or EMPTY
     state = attributes.get("state")
     return attributes.without(("secret_keys", "failures")).with_items(
         {
             "state": state if state in STATES else RUNNING,
-            "secret_config": FrozenMap(dict.fromkeys(there, SecretRef("env", ""))) or None,
+            "secret_config": FrozenMap(dict.fromkeys(secret_keys, SecretRef("env", ""))) or None,
         }
     )
 

@@ -21,8 +21,8 @@ from kafkaform.core.schema import (
 )
 from kafkaform.core.value import FrozenMap
 
-from .answers import Plugin
 from .connector import KIND, identity_key
+from .rest import Plugin
 
 PLUGINS = "kafka_connect_plugins"
 _PLUGIN = {"class": STRING, "type": STRING, "version": STRING}
@@ -87,23 +87,23 @@ def _answer_connector(answers: Answers, arguments: FrozenMap) -> FrozenMap:
     if isinstance(reading, Absent | Hidden | Failed):
         _refuse(name, reading)
     names = ("class", "config", "secret_keys", "state", "failures")
-    return FrozenMap({one: reading.attributes[one] for one in names})
+    return FrozenMap({attribute: reading.attributes[attribute] for attribute in names})
 
 
 def _refuse(name: str, reading: Absent | Hidden | Failed) -> NoReturn:
     if isinstance(reading, Hidden):
-        why, advice = f"cannot be seen: {reading.right} is missing", f"Grant {reading.right}."
+        cause, advice = f"cannot be seen: {reading.right} is missing", f"Grant {reading.right}."
     elif isinstance(reading, Failed):
-        why, advice = f"could not be read: {reading.fault.message}", reading.fault.advice
+        cause, advice = f"could not be read: {reading.fault.message}", reading.fault.advice
     else:
-        why, advice = "does not exist", "Look for a typing error, or create it first."
-    raise KafkaformError(f"the connector {name} {why}", advice or "Run the command again.")
+        cause, advice = "does not exist", "Look for a typing error, or create it first."
+    raise KafkaformError(f"the connector {name} {cause}", advice or "Run the command again.")
 
 
 def _answer_plugins(answers: Answers, arguments: FrozenMap) -> FrozenMap:
-    wanted = arguments.get("type")
-    found = [one for one in answers.list_plugins() if wanted in (None, one.type)]
-    rows = sorted((one.class_, one.type, one.version) for one in found)
+    plugin_type = arguments.get("type")
+    plugins = [plugin for plugin in answers.list_plugins() if plugin_type in (None, plugin.type)]
+    rows = sorted((plugin.class_, plugin.type, plugin.version) for plugin in plugins)
     return FrozenMap(
         plugins=tuple(
             FrozenMap({"class": class_, "type": kind, "version": version})
@@ -118,7 +118,7 @@ _ANSWERS: Mapping[str, Callable[[Answers, FrozenMap], FrozenMap]] = {
 }
 
 
-def make_query_error(what: str, fault: Fault) -> KafkaformError:
+def make_query_error(subject: str, fault: Fault) -> KafkaformError:
     """The error of a query that got no answer."""
     right = " (the right is missing)" if fault.kind is FaultClass.PERMISSION else ""
-    return KafkaformError(f"{what}: {fault.message}{right}", fault.advice or "Run it again.")
+    return KafkaformError(f"{subject}: {fault.message}{right}", fault.advice or "Run it again.")

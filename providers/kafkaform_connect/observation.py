@@ -1,15 +1,19 @@
-"""From what workers say about a connector to what a plan compares: no secret gets beyond here."""
+"""From what workers say about a connector to what a plan compares: no secret gets beyond here.
+
+A stack trace can contain what the connector was configured with: addresses with logins, and
+statements. So only its first line and its last cause are taken, without secrets.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 
+from kafkaform.core.redaction import mask_secrets
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from .answers import Connector, Definition
 from .connector import (
     CLASS,
     KIND,
@@ -21,8 +25,62 @@ from .connector import (
     identity_key,
     make_attributes,
 )
-from .failures import describe_progress, find_failed, list_failures
-from .secret_keys import is_secret
+from .definitions import is_secret
+from .rest import Connector, Definition, TaskStatus
+
+FAILED = "FAILED"
+MAX_REASON = 300
+"""Characters of a reason."""
+_CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+_TRACE_LOGIN = re.compile(r"(://)[^/\s:@]*:[^/\s@]+@")
+_PARAMETER = re.compile(
+    r"\b(\w*(?:password|pwd|secret|token)\w*)\s*[=:]\s*[^\s,;&)]+", re.IGNORECASE
+)
+
+
+def list_failures(connector: Connector) -> Iterator[str]:
+    """One sentence for each part that has failed."""
+    status = connector.status
+    if status is not None and status.state == FAILED:
+        yield f"the connector failed on worker {status.worker}: {shorten_trace(status.trace)}"
+    for task in connector.tasks:
+        if task.state == FAILED:
+            yield f"task {task.id} failed on worker {task.worker}: {shorten_trace(task.trace)}"
+
+
+def find_failed(connector: Connector) -> tuple[str, ...]:
+    """What has failed: `connector`, `tasks`."""
+    failed: list[str] = []
+    if connector.status is not None and connector.status.state == FAILED:
+        failed.append("connector")
+    if any(task.state == FAILED for task in connector.tasks):
+        failed.append("tasks")
+    return tuple(failed)
+
+
+def shorten_trace(trace: str) -> str:
+    """The first line of a stack trace and its last cause, without secrets."""
+    masked = mask_secrets(trace)
+    first = masked.strip().partition("\n")[0].strip()
+    causes = _CAUSE.findall(masked)
+    text = f"{first}; caused by {causes[-1].strip()}" if causes else first
+    text = _PARAMETER.sub(r"\1=(secret)", _TRACE_LOGIN.sub(r"\1(secret)@", text))
+    text = " ".join(text.split()) or "it does not say why"
+    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
+
+
+def describe_progress(connector: Connector) -> str:
+    """How far the startup of a connector is."""
+    status, tasks = connector.status, connector.tasks
+    if status is None or status.state != "RUNNING":
+        return "no worker runs it yet"
+    running = sum(_runs(task) for task in tasks)
+    return f"{running} of {len(tasks)} tasks run" if tasks else "it has no tasks yet"
+
+
+def _runs(task: TaskStatus) -> bool:
+    return task.state == "RUNNING"
+
 
 _PLUGIN = re.compile(r"(?:key|value|header)\.converter|(?:transforms|predicates)\.[^.]+\.type")
 """Configs that name a further plugin, whose own configs have the config's name as a prefix."""
@@ -58,11 +116,11 @@ def find_secrets(
 ) -> dict[str, str]:
     """The configs of a connector that are secrets. From now on they are masked in all output."""
     passwords = find_passwords(config, definitions)
-    found = {key: value for key, value in config.items() if is_secret(key, value, passwords)}
-    for value in found.values():
+    secrets = {key: value for key, value in config.items() if is_secret(key, value, passwords)}
+    for value in secrets.values():
         for text in (value, *_LOGIN.findall(value)):
             Secret(text)
-    return found
+    return secrets
 
 
 def observe(instance: str, connector: Connector, definitions: Mapping[str, Definition]) -> Observed:
@@ -92,7 +150,7 @@ def observe(instance: str, connector: Connector, definitions: Mapping[str, Defin
             [
                 # What a worker, or a service around it, filled in is not somebody's decision.
                 *(("config", k) for k, v in defaults.items() if attributes["config"][k] == v),
-                *(("failures", part) for part in failed),
+                *(("failures", component) for component in failed),
             ]
         ),
     )

@@ -35,7 +35,7 @@ class ConnectProvider(Struct, frozen=True):
     """Data sources by name."""
     exporters: ClassVar[Mapping[str, str]] = {"terraform": "kafkaform_connect.terraform:EXPORTER"}
     """See `kafkaform.provider.takeover.ExportProvider`."""
-    simulation: ClassVar[str] = "kafkaform_connect.memory.simulation:SIMULATION"
+    simulation: ClassVar[str] = "kafkaform_connect.memory.provider:SIMULATION"
     """See `kafkaform.provider.simulation.SimulatingProvider`."""
 
     check = staticmethod(provider_block.check)

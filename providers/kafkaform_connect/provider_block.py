@@ -10,7 +10,7 @@ from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
-from kafkaform.provider.http import block
+from kafkaform.provider.http import settings
 
 # A worker gives up a request after 90 s (RestServerConfig), but what it has queued can be executed
 # later: the thread that does it waits for a rebalance for at most `rebalance.timeout.ms`, 60 s.
@@ -40,7 +40,7 @@ def _adapt(attribute: AttributeSchema) -> AttributeSchema:
 
 CONFIG = make_schema(
     "A connection to one Kafka Connect cluster.",
-    *map(_adapt, block.ATTRIBUTES),
+    *map(_adapt, settings.ATTRIBUTES),
     AttributeSchema(
         "group_id",
         STRING,
@@ -58,4 +58,4 @@ CONFIG = make_schema(
 
 def check(config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
     """Faults of a block that its schema cannot express."""
-    return block.find_faults(config)
+    return settings.find_faults(config)

@@ -26,19 +26,20 @@ from kafkaform.core.resource import (
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from . import rest
-from .answers import (
+from .connector import KIND
+from .definitions import make_listing
+from .observation import list_plugins, observe
+from .rest import (
     Connector,
     Definition,
+    RequestFailed,
     UnreadableAnswer,
+    WorkersClient,
     read_connector,
     read_connectors,
     read_definition,
     read_names,
 )
-from .connector import KIND
-from .definitions import make_listing
-from .observation import list_plugins, observe
-from .rest import RequestFailed, WorkersClient
 
 PATIENCE = 15.0
 """Seconds for which a read by name waits for the end of a rebalance."""
@@ -57,7 +58,9 @@ class Definitions:
         self, client: WorkersClient, connectors: Iterable[Connector]
     ) -> Mapping[str, Definition]:
         """The definitions of all plugins that these connectors use. Raises RequestFailed."""
-        return self.fetch_of(client, {c for one in connectors for c, _ in list_plugins(one.config)})
+        return self.fetch_of(
+            client, {c for connector in connectors for c, _ in list_plugins(connector.config)}
+        )
 
     def fetch_of(self, client: WorkersClient, classes: Collection[str]) -> Mapping[str, Definition]:
         """The definitions of these plugins, among others. Raises RequestFailed."""
@@ -90,7 +93,10 @@ def list_connectors(client: WorkersClient) -> dict[str, Connector]:
     """Every connector that some worker has started, with its details. Raises RequestFailed."""
     call = rest.CONNECTORS
     (answer,) = client.ask_all([call])
-    return {one.name: one for one in parse(call, read_connectors, rest.get_body(answer, call))}
+    return {
+        connector.name: connector
+        for connector in parse(call, read_connectors, rest.get_body(answer, call))
+    }
 
 
 def _list_names(client: WorkersClient) -> tuple[str, ...]:
@@ -121,8 +127,8 @@ def _judge_answers(
         body = rest.get_body(info, call)
         # No worker has written a status yet, which says nothing about the connector.
         unknown = isinstance(status, HttpAnswer) and status.status == 404
-        said = None if unknown else rest.get_body(status, rest.get_status(name))
-        return parse(call, lambda info: read_connector(info, said, name), body)
+        status_body = None if unknown else rest.get_body(status, rest.get_status(name))
+        return parse(call, lambda info: read_connector(info, status_body, name), body)
     except RequestFailed as failure:
         return failure.fault
 
@@ -138,11 +144,13 @@ class ConnectorReader:
     def sweep(self, client: WorkersClient, depth: Depth) -> Sweep:
         """All connectors in full."""
         try:
-            found = self._list_all(client)
-            known = self._definitions.fetch(client, found.values())
+            connectors = self._list_all(client)
+            definitions = self._definitions.fetch(client, connectors.values())
         except RequestFailed as failure:
             return Sweep(KIND, depth, (), Coverage(CoverageKind.FAILED, failure.fault))
-        items = tuple(observe(self._instance, found[name], known) for name in sorted(found))
+        items = tuple(
+            observe(self._instance, connectors[name], definitions) for name in sorted(connectors)
+        )
         # Some services leave out what the user must not see, without a word.
         coverage = Coverage(CoverageKind.VISIBLE_ONLY)
         return Sweep(KIND, depth, items, coverage, whole=True)
@@ -165,22 +173,25 @@ class ConnectorReader:
             if failure.fault.kind is not FaultClass.PERMISSION:
                 return {identity: Failed(identity, failure.fault) for identity in ids}
         answers.update(self.ask_patiently(client, [n for n in names if n not in answers]))
-        there = [one for one in answers.values() if isinstance(one, Connector)]
+        connectors = [
+            connector for connector in answers.values() if isinstance(connector, Connector)
+        ]
         try:
-            known = self._definitions.fetch(client, there)
+            definitions = self._definitions.fetch(client, connectors)
         except RequestFailed as failure:
             # Without its definition, nobody knows which of its configs are secrets.
-            answers.update({one.name: failure.fault for one in there})
-            known = {}
+            answers.update({connector.name: failure.fault for connector in connectors})
+            definitions = {}
         return {
-            identity: self._make_reading(identity, answers[identity.key], known) for identity in ids
+            identity: self._make_reading(identity, answers[identity.key], definitions)
+            for identity in ids
         }
 
     def read_plain(self, client: WorkersClient, names: Sequence[str]) -> dict[str, Connector]:
         """Connectors as they are, with their secrets, if some worker has started them. Raises
         RequestFailed."""
-        found = list_connectors(client)
-        return {name: found[name] for name in names if name in found}
+        connectors = list_connectors(client)
+        return {name: connectors[name] for name in names if name in connectors}
 
     def fetch_definitions(
         self, client: WorkersClient, connectors: Iterable[Connector]
@@ -206,26 +217,26 @@ class ConnectorReader:
 
     def _list_all(self, client: WorkersClient) -> dict[str, Connector]:
         """Every connector. Raises RequestFailed."""
-        found = list_connectors(client)
+        connectors = list_connectors(client)
         # One after the other: a second connection would have to prove itself first.
-        lacking = [name for name in _list_names(client) if name not in found]
-        for name, one in self.ask_patiently(client, lacking).items():
-            if isinstance(one, Fault):
-                raise RequestFailed(one)
-            if one is not None:
-                found[name] = one
-        return found
+        lacking = [name for name in _list_names(client) if name not in connectors]
+        for name, answer in self.ask_patiently(client, lacking).items():
+            if isinstance(answer, Fault):
+                raise RequestFailed(answer)
+            if answer is not None:
+                connectors[name] = answer
+        return connectors
 
     def _make_reading(
         self,
         identity: Identity,
         answer: Connector | Fault | None,
-        known: Mapping[str, Definition],
+        definitions: Mapping[str, Definition],
     ) -> Reading:
         if answer is None:
             return Absent(identity)
         if isinstance(answer, Connector):
-            return observe(self._instance, answer, known)
+            return observe(self._instance, answer, definitions)
         if answer.kind is FaultClass.PERMISSION:
             return Hidden(identity, name_right(identity.key))
         return Failed(identity, answer)

@@ -259,12 +259,12 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
 
 
 def _find_missing_feature(facts: Facts, name: str) -> Iterator[Finding]:
-    since, what = FEATURES[name]
+    since, ability = FEATURES[name]
     version = facts.values.get("release")
     if version is not None and tuple(version) < since:
         release, needs = (".".join(map(str, numbers)) for numbers in (version, since))
         yield STATE_UNSUPPORTED.find(
-            f"workers of Kafka {release} cannot {what}",
+            f"workers of Kafka {release} cannot {ability}",
             ("state",),
             fix=f"Upgrade the workers to {needs}, or let the connector run.",
         )
@@ -328,18 +328,18 @@ def _find_other_topics(name: str, before: FrozenMap, after: FrozenMap) -> Iterat
 def _find_other_sources(name: str, before: FrozenMap, after: FrozenMap) -> Iterator[Finding]:
     old, new = before.get("config") or EMPTY, after.get("config") or EMPTY
     if reads_pattern(before) or reads_pattern(after):
-        places = _describe_reading(before), _describe_reading(after)
-        if places[0] != places[1]:
+        sources = _describe_reading(before), _describe_reading(after)
+        if sources[0] != sources[1]:
             key = "topics.regex" if new.get("topics.regex") else "topics"
-            text = f"the connector {name} reads {places[1]} instead of {places[0]}"
+            text = f"the connector {name} reads {sources[1]} instead of {sources[0]}"
             yield PATTERN_CHANGED.find(text, ("config", key))
         return
-    topics, left = set(list_topics(new, "topics")), set(list_topics(old, "topics"))
+    topics, old_topics = set(list_topics(new, "topics")), set(list_topics(old, "topics"))
     path, figures = ("config", "topics"), "topics"
-    if gone := sorted(left - topics):
-        text = f"the connector {name} copies no more records of {_join_names(gone)}"
-        yield TOPICS_LEFT.find(text, path, figures=FrozenMap({figures: tuple(gone)}))
-    if added := sorted(topics - left):
+    if removed_topics := sorted(old_topics - topics):
+        text = f"the connector {name} copies no more records of {_join_names(removed_topics)}"
+        yield TOPICS_LEFT.find(text, path, figures=FrozenMap({figures: tuple(removed_topics)}))
+    if added := sorted(topics - old_topics):
         latest = new.get("consumer.override.auto.offset.reset") == "latest"
         end = "what is written from now on" if latest else "all records that are there"
         text = (
@@ -407,8 +407,8 @@ def _survey_failures(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         if not restarts and not _has_failures(change):
             continue
         texts = [text.rstrip(".") for text in reasons.get(change.identity, ())]
-        more = (f"{len(texts) - MAX_REASONS:,} more",) if len(texts) > MAX_REASONS else ()
-        causes = "; ".join((*texts[:MAX_REASONS], *more))
+        omission = (f"{len(texts) - MAX_REASONS:,} more",) if len(texts) > MAX_REASONS else ()
+        causes = "; ".join((*texts[:MAX_REASONS], *omission))
         name = change.identity.key
         text = (
             f"what has failed of the connector {name} is restarted once"
@@ -433,14 +433,16 @@ def _survey_names(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         if change.action is not Action.CREATE or change.after is None:
             continue
         after = change.after
-        likes = [(_measure_likeness(one.before or EMPTY, after), one) for one in deleted]
-        likeness, twin = max(likes, key=lambda pair: pair[0], default=(0.0, change))
+        likes = [
+            (_measure_likeness(deletion.before or EMPTY, after), deletion) for deletion in deleted
+        ]
+        likeness, twin = max(likes, key=lambda scored: scored[0], default=(0.0, change))
         if likeness < LIKENESS or _shares_group(twin.before or EMPTY, after):
             continue
-        what = _describe_start(after)
+        start = _describe_start(after)
         text = (
             f"the connector {change.identity.key} looks like {twin.identity.key}, which this plan "
-            f"deletes, under another name: {what}"
+            f"deletes, under another name: {start}"
         )
         yield change.identity, RENAMED.find(text, ("name",))
 

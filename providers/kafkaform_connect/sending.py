@@ -3,27 +3,32 @@
 An update sends only the configs that were approved (PATCH, KIP-477): the rest, secrets included,
 stays at the worker. Workers before 3.8 have no PATCH. Their configuration is read and sent back
 with the changes; nothing of it is kept.
+
+A dry run has the workers validate a whole configuration without using it (KIP-26). It has no
+secrets: they are looked up only for the requests that need them. Of a connector that exists, the
+worker takes the secrets that are set; a new secret is replaced by a placeholder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kafkaform.core.change import Outcome, OutcomeStatus, Step
-from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.change import Outcome, OutcomeStatus, Step, Verdict
+from kafkaform.core.redaction import mask_secrets
+from kafkaform.core.resource import Absent, Failed, Fault, FaultClass, Hidden, Reading
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from . import rest
-from .connector import CLASS, NAME, RUNNING
+from .connector import CLASS, CONFIGURE, CREATE, DELETE, HALT, NAME, RESTART, RESUME, RUNNING
+from .definitions import advise_secret, describe_plain_secret, is_masked, is_reference, is_secret
 from .observation import make_ticket
-from .reading import ConnectorReader
-from .rest import RequestFailed, WorkersClient
-from .secret_keys import is_masked, is_reference
-from .steps import CONFIGURE, CREATE, DELETE, HALT, RESTART, RESUME
+from .reading import ConnectorReader, parse
+from .rest import ConfigFault, Connector, RequestFailed, WorkersClient, read_validation
 
 
 def send_steps(
@@ -39,11 +44,11 @@ def send_steps(
         replaced = _replace_configs(client, reader, [good[i] for i in late], secrets)
         for index, (call, answer) in zip(late, replaced, strict=True):
             calls[index], answers[index] = call, answer
-    found = {
+    outcomes = {
         step.id: _make_outcome(step, rest.find_fault(answer, call))
         for step, call, answer in zip(good, calls, answers, strict=True)
     }
-    return [found.get(step.id) or _make_outcome(step, faults[step.id]) for step in steps]
+    return [outcomes.get(step.id) or _make_outcome(step, faults[step.id]) for step in steps]
 
 
 def _find_reference(step: Step, secrets: Secrets) -> Fault | None:
@@ -106,13 +111,13 @@ def _replace_configs(
         live = reader.read_plain(client, names)
     except RequestFailed as failure:
         # Nothing was sent, however the read ended.
-        why = f"the current configuration cannot be read: {failure.fault.message}"
-        fault = replace(failure.fault, message=why, kind=FaultClass.NOT_APPLIED)
+        message = f"the current configuration cannot be read: {failure.fault.message}"
+        fault = replace(failure.fault, message=message, kind=FaultClass.NOT_APPLIED)
         return [(rest.CONNECTORS, fault) for _ in steps]
     calls: list[Call | Fault] = []
     for step in steps:
-        now = dict(live[step.identity.key].config) if step.identity.key in live else None
-        calls.append(_make_put(step, now, secrets))
+        live_config = dict(live[step.identity.key].config) if step.identity.key in live else None
+        calls.append(_make_put(step, live_config, secrets))
     sent = [call for call in calls if isinstance(call, Call)]
     answers = iter(client.ask_all(sent) if sent else [])
     return [
@@ -121,14 +126,14 @@ def _replace_configs(
     ]
 
 
-def _make_put(step: Step, now: Mapping[str, str] | None, secrets: Secrets) -> Call | Fault:
+def _make_put(step: Step, live_config: Mapping[str, str] | None, secrets: Secrets) -> Call | Fault:
     name = step.identity.key
-    if now is None:
+    if live_config is None:
         message = f"the connector {name} does not exist any more"
         return Fault("NOT_FOUND", message, FaultClass.CONVERGED, advice="plan again")
     changes = _list_changes(step.payload, secrets)
-    whole = {key: value for key, value in now.items() if key not in changes}
-    hidden = sorted(key for key, value in whole.items() if is_masked(value))
+    config = {key: value for key, value in live_config.items() if key not in changes}
+    hidden = sorted(key for key, value in config.items() if is_masked(value))
     if hidden:
         return Fault(
             "MASKED",
@@ -136,8 +141,8 @@ def _make_put(step: Step, now: Mapping[str, str] | None, secrets: Secrets) -> Ca
             FaultClass.DEFINITE,
             advice="declare it in secret_config, and change secret_config_version",
         )
-    whole.update({key: value for key, value in changes.items() if value is not None})
-    return rest.put_config(name, whole)
+    config.update({key: value for key, value in changes.items() if value is not None})
+    return rest.put_config(name, config)
 
 
 def _make_outcome(step: Step, fault: Fault | None) -> Outcome:
@@ -148,3 +153,187 @@ def _make_outcome(step: Step, fault: Fault | None) -> Outcome:
         return Outcome(step.id, OutcomeStatus.APPLIED)
     # Workers answer as soon as they have written down what is to run.
     return Outcome(step.id, OutcomeStatus.STARTED, ticket=make_ticket(step.identity.key))
+
+
+PLACEHOLDER = "kafkaform-dry-run"
+"""What a worker gets in place of a secret that is not set yet."""
+_INVALID, _EXPOSED = "INVALID_CONFIG", "PLAIN_SECRET"
+"""Codes of faults that follow from the configuration."""
+MAX_MESSAGE = 300
+"""Characters of what a worker has against one config."""
+
+# Some connectors log in where they are going to read, to validate their configuration.
+_LOGIN = re.compile(
+    r"\bconnection\b|\bconnect to\b|authenticat|authoriz|\blog ?(?:in|on)\b|credential"
+    rf"|access denied|timed? ?out|unreachable|unknown host|password|{PLACEHOLDER}",
+    re.IGNORECASE,
+)
+"""What an error may say if the placeholder of a secret caused it."""
+
+
+# Texts of Kafka's own ConfigDef: they follow from the configuration alone, so what an earlier step
+# of the same plan makes, such as a topic, cannot change them.
+_CERTAIN = re.compile(
+    r"Invalid value .* for configuration|Missing required configuration", re.DOTALL
+)
+
+
+def examine_steps(
+    client: WorkersClient, reader: ConnectorReader, steps: Sequence[Step]
+) -> list[Verdict]:
+    """A verdict for each step that will be refused, whatever comes before it. A connector waits
+    for its topics, and without this its dry run would come after their creation."""
+    written_steps = [step for step in steps if step.request.name in (CREATE.name, CONFIGURE.name)]
+    if not written_steps:
+        return []
+    try:
+        live = reader.read_plain(client, [step.identity.key for step in written_steps])
+    except RequestFailed:
+        return []
+    steps_on_live = [
+        step
+        for step in written_steps
+        if step.request.name == CREATE.name or step.identity.key in live
+    ]
+    verdicts = _validate(
+        client, steps_on_live, live, lambda item: bool(_CERTAIN.match(item.message))
+    )
+    codes = (_INVALID, _EXPOSED)
+    return [item for item in verdicts if item.fault is not None and item.fault.code in codes]
+
+
+def check_steps(
+    client: WorkersClient, reader: ConnectorReader, steps: Sequence[Step]
+) -> list[Verdict]:
+    """A verdict for each step, in order. All of them share one request."""
+    readings = reader.read(client, [step.identity for step in steps])
+    hindered = {step.id: _find_hindrance(step, readings[step.identity]) for step in steps}
+    free = [step for step in steps if hindered[step.id] is None]
+    verdicts: dict[str, Verdict] = {}
+    if free and steps[0].request.name in (CREATE.name, CONFIGURE.name):
+        try:
+            live = reader.read_plain(client, [step.identity.key for step in free])
+        except RequestFailed as failure:
+            return [Verdict(step.id, step.evidence, failure.fault) for step in steps]
+        verdicts = {verdict.step: verdict for verdict in _validate(client, free, live)}
+    return [
+        verdicts.get(step.id) or Verdict(step.id, step.evidence, hindered[step.id])
+        for step in steps
+    ]
+
+
+def _find_hindrance(step: Step, reading: Reading) -> Fault | None:
+    """Why a request about this connector would fail, None if nothing is known."""
+    name = step.identity.key
+    if isinstance(reading, Failed):
+        return reading.fault
+    if isinstance(reading, Hidden):
+        message, advice = f"the right is missing: {reading.right}", f"grant {reading.right}"
+        return Fault("HIDDEN", message, FaultClass.PERMISSION, advice=advice)
+    creates = step.request.name == CREATE.name
+    if isinstance(reading, Absent) is creates:
+        return None
+    hindrance, code = (
+        ("exists already", "EXISTS") if creates else ("does not exist any more", "GONE")
+    )
+    message = f"the connector {name} {hindrance}"
+    return Fault(code, message, FaultClass.CONVERGED, advice="plan again")
+
+
+def _validate(
+    client: WorkersClient,
+    steps: Sequence[Step],
+    live: Mapping[str, Connector],
+    believe: Callable[[ConfigFault], bool] = lambda _: True,
+) -> list[Verdict]:
+    configs = [_compute_config(step, live.get(step.identity.key)) for step in steps]
+    calls = [rest.validate(config[CLASS], config) for config in configs]
+    answers = client.ask_all(calls) if calls else []
+    return [
+        Verdict(step.id, step.evidence, _judge(step, config, call, answer, believe))
+        for step, config, call, answer in zip(steps, configs, calls, answers, strict=True)
+    ]
+
+
+def _compute_config(step: Step, live: Connector | None) -> dict[str, str]:
+    """The whole configuration as it will be."""
+    payload, config = step.payload, dict(live.config) if live else {}
+    for key in payload.get("gone") or ():
+        config.pop(key, None)
+    config.update(payload.get("config") or payload.get("put") or {})
+    for key in payload["secrets"]:
+        if key not in config or is_masked(config[key]):
+            config[key] = PLACEHOLDER
+    config.update({CLASS: payload["class"], NAME: payload["name"]})
+    return config
+
+
+def _judge(
+    step: Step,
+    config: Mapping[str, str],
+    call: Call,
+    answer: HttpAnswer | Fault,
+    believe: Callable[[ConfigFault], bool],
+) -> Fault | None:
+    fault = rest.find_fault(answer, call)
+    if fault is not None:
+        return _explain_refusal(fault, step)
+    assert isinstance(answer, HttpAnswer)
+    try:
+        validation = parse(call, read_validation, answer.body)
+    except RequestFailed as failure:
+        return failure.fault
+    exposed = [
+        key
+        for key in sorted((step.payload.get("config") or step.payload.get("put") or {}).keys())
+        if is_secret(key, config[key], validation.passwords)
+    ]
+    if exposed:
+        return _make_exposed(exposed)
+    guessed = PLACEHOLDER in config.values()
+    faults = [
+        invalid
+        for invalid in validation.faults
+        if believe(invalid) and not (guessed and _LOGIN.search(invalid.message))
+    ]
+    return _make_invalid(step, faults) if faults else None
+
+
+def _make_exposed(keys: Sequence[str]) -> Fault:
+    return Fault(
+        _EXPOSED,
+        "; ".join(map(describe_plain_secret, keys)),
+        FaultClass.DEFINITE,
+        advice="; ".join(map(advise_secret, keys)),
+    )
+
+
+def _make_invalid(step: Step, faults: Sequence[ConfigFault]) -> Fault:
+    return Fault(
+        _INVALID,
+        "; ".join(_describe_faults(step, faults)),
+        FaultClass.DEFINITE,
+        advice="correct these configs",
+    )
+
+
+def _describe_faults(step: Step, faults: Sequence[ConfigFault]) -> Iterator[str]:
+    """Each fault with its place in the block."""
+    attributes = {NAME: "name", CLASS: "class"}
+    for fault in faults:
+        map_name = "secret_config" if fault.key in step.payload["secrets"] else "config"
+        attribute = attributes.get(fault.key) or f'{map_name}["{fault.key}"]'
+        message = " ".join(mask_secrets(fault.message).split()).rstrip(".")
+        cut = message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]}…"
+        yield f"{attribute}: {cut}"
+
+
+def _explain_refusal(fault: Fault, step: Step) -> Fault:
+    """A refusal of the whole validation; nothing was executed, whatever the status says."""
+    if fault.kind in (FaultClass.PERMISSION, FaultClass.DEFINITE):
+        return fault
+    kind = FaultClass.NOT_APPLIED
+    advice = fault.advice
+    if "Failed to find any class" in fault.message or "no class" in fault.message.lower():
+        kind, advice = FaultClass.DEFINITE, f"install the plugin {step.payload['class']}"
+    return replace(fault, kind=kind, advice=advice)

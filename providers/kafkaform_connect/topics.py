@@ -30,7 +30,9 @@ MIRROR = "org.apache.kafka.connect.mirror."
 """MirrorMaker's `topics` are patterns, and for another Kafka cluster."""
 _CLIENTS = ("producer", "consumer", "admin")
 _ELSEWHERE = {f"{client}.override.bootstrap.servers" for client in _CLIENTS}
-_LOGINS = tuple(f"{client}.override.{how}" for client in _CLIENTS for how in ("sasl.", "ssl."))
+_LOGINS = tuple(
+    f"{client}.override.{prefix}" for client in _CLIENTS for prefix in ("sasl.", "ssl.")
+)
 """How the configs begin that let a client log in as somebody else than the workers."""
 
 
@@ -66,10 +68,10 @@ def list_uses(attributes: FrozenMap) -> Sequence[Use]:
     uses = _find_uses(attributes, config)
     if any(key.startswith(_LOGINS) for key in (*config, *(attributes.get("secret_keys") or ()))):
         uses = (replace(use, rights=()) for use in uses)
-    found: dict[tuple[str, str], Use] = {}
+    uses_by_object: dict[tuple[str, str], Use] = {}
     for use in uses:
-        found.setdefault((use.kind, use.key), use)
-    return tuple(sorted(found.values()))
+        uses_by_object.setdefault((use.kind, use.key), use)
+    return tuple(sorted(uses_by_object.values()))
 
 
 def _find_uses(attributes: FrozenMap, config: FrozenMap) -> Iterator[Use]:

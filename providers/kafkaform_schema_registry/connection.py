@@ -8,10 +8,9 @@ from kafkaform.core.errors import ConnectError, OtherSystem
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
-from kafkaform.provider.http.block import list_urls, read_settings
 from kafkaform.provider.http.client import HttpClient, Proof
 from kafkaform.provider.http.exchange import HttpAnswer
-from kafkaform.provider.http.settings import BasicLogin, HttpSettings
+from kafkaform.provider.http.settings import BasicLogin, HttpSettings, list_urls, read_settings
 
 from .api.answers import read_registry_id
 from .products import PROOF_CALL, Product, identify_product, name_place
@@ -36,8 +35,8 @@ def open_session(instance: str, config: FrozenMap, secrets: Secrets) -> Registry
 
 def make_facts(config: FrozenMap, product: Product, url: str, settings: HttpSettings) -> Facts:
     """The facts of a session. url: the first address."""
-    place = name_place(url)
-    path = place.partition("/")[2]
+    node = name_place(url)
+    path = node.partition("/")[2]
     # One of Confluent's registries has several sets of subjects, under /contexts/NAME.
     named = f"{product.id}/{path}" if product.id and path else product.id
     login = settings.auth
@@ -48,8 +47,8 @@ def make_facts(config: FrozenMap, product: Product, url: str, settings: HttpSett
         }
     )
     return Facts(
-        named or config.get("registry_id") or place,
-        nodes=(place,),
+        named or config.get("registry_id") or node,
+        nodes=(node,),
         principal=login.username if isinstance(login, BasicLogin) else None,
         values=values,
         profile=product.profile,
@@ -75,10 +74,11 @@ def _check_id(url: str, product: Product, expected: str | None) -> None:
 
 def _make_check(url: str, expected: str) -> Callable[[HttpAnswer], None]:
     def check(answer: HttpAnswer) -> None:
-        found = read_registry_id(answer.body)
-        if found != expected:
+        registry_id = read_registry_id(answer.body)
+        if registry_id != expected:
+            name = registry_id or "without an id"
             raise OtherSystem(
-                f"{url} is the registry {found or 'without an id'} now, and was {expected} before",
+                f"{url} is the registry {name} now, and was {expected} before",
                 "Find out what leads to two registries there, then run the same command again.",
             )
 

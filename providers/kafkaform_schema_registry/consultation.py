@@ -1,11 +1,14 @@
-"""Answer the questions of surveys (`questions.py`): levels, verdicts, versions and who refers to
-them. What a registry does not say is left out, and nothing follows from it."""
+"""Answer the questions of surveys (`questions.py`): levels, verdicts, versions and what refers to
+them, and measure what the deletion of a subject takes away. What a registry does not say is left
+out, and nothing follows from it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from kafkaform.core.change import Impact
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
+from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
@@ -93,15 +96,15 @@ def _read_levels(
     """Subject -> the level that its new version is checked at, None if it cannot be read, and
     whether the plan sets it. Levels of a plan are set before its schemas are registered."""
     calls = [read_setting("config", item.subject) for item in versions_to_judge]
-    whole = read_setting("config", None)
-    *answers, last = context.client.ask_all([*calls, whole])
-    live = _take_level(read_level(whole, last))
+    global_call = read_setting("config", None)
+    *answers, last = context.client.ask_all([*calls, global_call])
+    live = _take_level(read_level(global_call, last))
     levels: dict[str, tuple[str | None, bool]] = {}
     for item, call, answer in zip(versions_to_judge, calls, answers, strict=True):
-        own = _take_level(read_level(call, answer))
-        if own == "NONE" and not context.facts.values.get("subject_none", True):
-            own = INHERITED
-        level = item.level or own
+        subject_level = _take_level(read_level(call, answer))
+        if subject_level == "NONE" and not context.facts.values.get("subject_none", True):
+            subject_level = INHERITED
+        level = item.level or subject_level
         if level == INHERITED:
             levels[item.subject] = (
                 item.registry_level or live,
@@ -224,3 +227,18 @@ _ANSWERS: Mapping[str, Callable[[RegistryContext, str], Mapping[str, FrozenMap]]
     NUMBERS: _answer_numbers,
     USERS: _answer_users,
 }
+
+
+def measure_deletions(
+    context: RegistryContext, ids: Sequence[Identity]
+) -> Mapping[Identity, Impact]:
+    """How many versions each subject has. What cannot be read is left out."""
+    calls = [list_versions(identity.key) for identity in ids]
+    answers = context.client.ask_all(calls)
+    impacts: dict[Identity, Impact] = {}
+    for identity, call, answer in zip(ids, calls, answers, strict=True):
+        versions = parse_answer(answer, call, read_numbers)
+        if not isinstance(versions, Fault):
+            text = f"Deletes {render_count(len(versions), 'version')}."
+            impacts[identity] = Impact(text, FrozenMap(versions=len(versions)))
+    return impacts

@@ -89,35 +89,35 @@ def _answer_schema(context: RegistryContext, arguments: FrozenMap) -> FrozenMap:
     version = arguments.get("version")
     call = read_version(subject, version)
     answer = context.ask(call)
-    found = parse_answer(answer, call, lambda body: read_schema_version(body, subject))
-    if isinstance(found, SchemaVersion):
-        reading = observe_schema(context, Identity(context.instance, SCHEMA, subject), found)
+    result = parse_answer(answer, call, lambda body: read_schema_version(body, subject))
+    if isinstance(result, SchemaVersion):
+        reading = observe_schema(context, Identity(context.instance, SCHEMA, subject), result)
         if isinstance(reading, Observed):
             names = ("format", "schema", "references")
             answers = {name: reading.attributes[name] for name in names}
-            return FrozenMap({**answers, "latest": found.version, "schema_id": found.id})
+            return FrozenMap({**answers, "latest": result.version, "schema_id": result.id})
         raise _refuse(subject, version, reading)
     if isinstance(answer, HttpAnswer) and is_missing(answer):
         raise _make_error(subject, version, "does not exist", "Look for a typing error.")
     identity = Identity(context.instance, SCHEMA, subject)
     if isinstance(answer, HttpAnswer) and answer.status == 403:
         raise _refuse(subject, version, Hidden(identity, "Read on it"))
-    assert isinstance(found, Fault)
-    raise _refuse(subject, version, Failed(identity, found))
+    assert isinstance(result, Fault)
+    raise _refuse(subject, version, Failed(identity, result))
 
 
 def _refuse(subject: str, version: int | None, reading: Reading) -> KafkaformError:
     if isinstance(reading, Hidden):
-        why, advice = f"needs the right {reading.right}", "Ask for it."
+        cause, advice = f"needs the right {reading.right}", "Ask for it."
     else:
         assert isinstance(reading, Failed)
-        why, advice = f"cannot be read: {reading.fault.message}", reading.fault.advice
-    return _make_error(subject, version, why, advice or "Run the command again.")
+        cause, advice = f"cannot be read: {reading.fault.message}", reading.fault.advice
+    return _make_error(subject, version, cause, advice or "Run the command again.")
 
 
-def _make_error(subject: str, version: int | None, why: str, advice: str) -> KafkaformError:
-    what = f"subject {subject}" if version is None else f"version {version} of subject {subject}"
-    return KafkaformError(f"the {what} {why}", advice)
+def _make_error(subject: str, version: int | None, cause: str, advice: str) -> KafkaformError:
+    title = f"subject {subject}" if version is None else f"version {version} of subject {subject}"
+    return KafkaformError(f"the {title} {cause}", advice)
 
 
 def _answer_schemas(context: RegistryContext, arguments: FrozenMap) -> FrozenMap:

@@ -9,8 +9,7 @@ from msgspec import Struct
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform.provider.http.faults import ANSWER_LOST, NOT_SENT
+from kafkaform.provider.http.exchange import ANSWER_LOST, NOT_SENT, Call, HttpAnswer
 
 from .api.answers import BadAnswer, read_registry_id, read_word
 from .api.calls import IDENTIFY, read_setting
@@ -116,9 +115,9 @@ def _make_refusal(url: str, answer: HttpAnswer, call: Call) -> ConnectError:
 
 def name_place(url: str) -> str:
     """Host, port and path of an address: what identifies a registry that has no id."""
-    place = urlsplit(url)
-    port = place.port or (443 if place.scheme == "https" else 80)
-    return f"{(place.hostname or '').lower()}:{port}{place.path.rstrip('/')}"
+    address = urlsplit(url)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    return f"{(address.hostname or '').lower()}:{port}{address.path.rstrip('/')}"
 
 
 PROOF_CALL: Call = IDENTIFY

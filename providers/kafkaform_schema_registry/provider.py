@@ -21,7 +21,7 @@ from .kinds import global_config, schema, subject_config
 from .words import WORDS
 
 TYPES: Mapping[str, ResourceType] = {
-    one.name: one for one in (schema.TYPE, subject_config.TYPE, global_config.TYPE)
+    type_.name: type_ for type_ in (schema.TYPE, subject_config.TYPE, global_config.TYPE)
 }
 
 
@@ -51,7 +51,7 @@ class SchemaRegistryProvider(Struct, frozen=True):
         "terraform": "kafkaform_schema_registry.terraform:EXPORTER"
     }
     """See `kafkaform.provider.takeover.ExportProvider`."""
-    simulation: ClassVar[str] = "kafkaform_schema_registry.memory.simulation:SIMULATION"
+    simulation: ClassVar[str] = "kafkaform_schema_registry.memory.client:SIMULATION"
     """See `kafkaform.provider.simulation.SimulatingProvider`."""
 
     check = staticmethod(provider_block.check)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.schema import BOOL, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.http.block import ATTRIBUTES, find_faults
+from kafkaform.provider.http.settings import ATTRIBUTES, find_faults
 
 CONFIG = make_schema(
     "A schema registry with the API of Confluent's: Confluent's own, Karapace, Redpanda's, or "

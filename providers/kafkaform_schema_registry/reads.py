@@ -62,7 +62,7 @@ def list_objects(context: RegistryContext, kind: str, depth: Depth) -> Sweep:
     complete = len(names) == len(listed) and _is_whole(context, len(listed))
     ids = [Identity(context.instance, kind, name) for name in names]
     if kind == schema.KIND and depth is Depth.NAMES:
-        items = tuple(Observed(one, FrozenMap(subject=one.key)) for one in ids)
+        items = tuple(Observed(identity, FrozenMap(subject=identity.key)) for identity in ids)
         return Sweep(kind, depth, items, _make_coverage(complete))
     # No call lists the subjects that have settings of their own, so each of them is asked. Those of
     # subjects without a schema are found by nobody.
@@ -113,40 +113,42 @@ def _read_schemas(context: RegistryContext, ids: Sequence[Identity]) -> list[Rea
     # Answers are read when all of them are there. Read in the threads that ask, they would take
     # more processor time, because Python lets one thread run at a time.
     answers = context.client.ask_all(calls)
-    return [_read_schema(context, *one) for one in zip(ids, calls, answers, strict=True)]
+    return [
+        _read_schema(context, *arguments) for arguments in zip(ids, calls, answers, strict=True)
+    ]
 
 
 def _read_schema(
     context: RegistryContext, identity: Identity, call: Call, answer: HttpAnswer | Fault
 ) -> Reading:
-    found = parse_answer(answer, call, lambda body: read_schema_version(body, identity.key))
-    if isinstance(found, SchemaVersion):
-        return observe_schema(context, identity, found)
+    result = parse_answer(answer, call, lambda body: read_schema_version(body, identity.key))
+    if isinstance(result, SchemaVersion):
+        return observe_schema(context, identity, result)
     if isinstance(answer, HttpAnswer) and is_missing(answer):
         return Absent(identity)
-    return _make_failed(identity, answer, found, f"Read on subject {identity.key}")
+    return _make_failed(identity, answer, result, f"Read on subject {identity.key}")
 
 
-def observe_schema(context: RegistryContext, identity: Identity, found: SchemaVersion) -> Reading:
-    if found.kind not in BY_REGISTRY_NAME:
-        known = ", ".join(BY_REGISTRY_NAME)
+def observe_schema(context: RegistryContext, identity: Identity, version: SchemaVersion) -> Reading:
+    if version.kind not in BY_REGISTRY_NAME:
+        formats = ", ".join(BY_REGISTRY_NAME)
         fault = Fault(
             UNKNOWN_FORMAT,
-            f"its format is {found.kind}; known are {known}",
+            f"its format is {version.kind}; known are {formats}",
             FaultClass.DEFINITE,
             advice="manage it with another tool",
         )
         return Failed(identity, fault)
     attributes = FrozenMap(
         subject=identity.key,
-        format=BY_REGISTRY_NAME[found.kind].name,
-        schema=found.schema,
-        references=found.references,
+        format=BY_REGISTRY_NAME[version.kind].name,
+        schema=version.schema,
+        references=version.references,
     )
     return Observed(
         identity,
         schema.TYPE.canonical(attributes, context.facts),
-        details=FrozenMap(version=found.version, schema_id=found.id),
+        details=FrozenMap(version=version.version, schema_id=version.id),
     )
 
 
@@ -157,33 +159,33 @@ def _read_configs(context: RegistryContext, ids: Sequence[Identity]) -> list[Rea
     values = _read_settings(context, [identity.key for identity in ids])
     below = _read_fallbacks(context) if ids else EMPTY
     return [
-        _observe_config(context, identity, found, below)
-        for identity, found in zip(ids, values, strict=True)
+        _observe_config(context, identity, settings, below)
+        for identity, settings in zip(ids, values, strict=True)
     ]
 
 
 def _read_fallbacks(context: RegistryContext) -> FrozenMap:
     """The settings of the registry, for subjects without their own; none that cannot be read."""
     (whole,) = _read_global(context, [Identity(context.instance, global_config.KIND, "")])
-    known = whole.attributes if isinstance(whole, Observed) else EMPTY
-    return FrozenMap({name: value for name, value in known.items() if value is not None})
+    settings = whole.attributes if isinstance(whole, Observed) else EMPTY
+    return FrozenMap({name: value for name, value in settings.items() if value is not None})
 
 
 def _observe_config(
     context: RegistryContext,
     identity: Identity,
-    found: Mapping[str, str | HttpAnswer | Fault],
+    settings: Mapping[str, str | HttpAnswer | Fault],
     below: FrozenMap,
 ) -> Reading:
-    for name, value in found.items():
+    for name, value in settings.items():
         if not isinstance(value, str):
             call = read_setting(SETTING_OF[name], identity.key)
             fault = parse_answer(value, call, lambda body: body)
             return _make_failed(identity, value, fault, f"Read on subject {identity.key}")
-    level = found["compatibility"]
+    level = settings["compatibility"]
     if level == "NONE" and not context.facts.values.get("subject_none", True):
         level = INHERITED
-    values: dict[str, Value] = {"compatibility": str(level), "mode": str(found["mode"])}
+    values: dict[str, Value] = {"compatibility": str(level), "mode": str(settings["mode"])}
     if all(value == INHERITED for value in values.values()):
         return Absent(identity, fallbacks=below)
     return Observed(identity, FrozenMap({"subject": identity.key, **values}), fallbacks=below)
@@ -195,16 +197,16 @@ def _read_settings(
     """Attribute -> value, INHERITED, or the answer that says neither, for each subject."""
     modes = bool(context.facts.values.get("modes", True))
     names = ["compatibility", "mode"] if modes else ["compatibility"]
-    asked = [(subject, name) for subject in subjects for name in names]
-    calls = [read_setting(SETTING_OF[name], subject) for subject, name in asked]
-    found: dict[str, dict[str, str | HttpAnswer | Fault]] = {
+    requests = [(subject, name) for subject in subjects for name in names]
+    calls = [read_setting(SETTING_OF[name], subject) for subject, name in requests]
+    settings: dict[str, dict[str, str | HttpAnswer | Fault]] = {
         subject: {"compatibility": INHERITED, "mode": INHERITED} for subject in subjects
     }
     for (subject, name), call, answer in zip(
-        asked, calls, context.client.ask_all(calls), strict=True
+        requests, calls, context.client.ask_all(calls), strict=True
     ):
-        found[subject][name] = _read_setting(name, call, answer)
-    return [found[subject] for subject in subjects]
+        settings[subject][name] = _read_setting(name, call, answer)
+    return [settings[subject] for subject in subjects]
 
 
 def _read_setting(name: str, call: Call, answer: HttpAnswer | Fault) -> str | HttpAnswer | Fault:
@@ -222,12 +224,12 @@ def _read_global(context: RegistryContext, ids: Sequence[Identity]) -> list[Read
     answers = context.client.ask_all(calls)
     values: dict[str, Value] = {"compatibility": None, "mode": None}
     for name, call, answer in zip(names, calls, answers, strict=True):
-        found = _read_setting(name, call, answer)
-        if not isinstance(found, str):
-            fault = parse_answer(found, call, lambda body: body)
+        setting = _read_setting(name, call, answer)
+        if not isinstance(setting, str):
+            fault = parse_answer(setting, call, lambda body: body)
             right = "Read on the registry's settings"
-            return [_make_failed(identity, found, fault, right) for identity in ids]
-        values[name] = found
+            return [_make_failed(identity, setting, fault, right) for identity in ids]
+        values[name] = setting
     return [Observed(identity, FrozenMap(values)) for identity in ids]
 
 

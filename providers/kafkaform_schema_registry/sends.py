@@ -44,16 +44,16 @@ def send_steps(
 ) -> Mapping[str, Finding]:
     """What becomes of each step of one request, by its id. dry: nothing is written."""
     find, make_call = _SENDS[request]
-    known = {step.id: found for step, found in zip(steps, find(context, steps), strict=True)}
+    findings = {step.id: finding for step, finding in zip(steps, find(context, steps), strict=True)}
     if dry:
-        return {step: None if found is DONE else found for step, found in known.items()}
-    found = {step: _make_unsent(fault) for step, fault in known.items()}
-    left = [step for step in steps if known[step.id] is None]
-    writes = [make_call(step) for step in left]
+        return {step: None if finding is DONE else finding for step, finding in findings.items()}
+    results = {step: _make_unsent(fault) for step, fault in findings.items()}
+    unsent = [step for step in steps if findings[step.id] is None]
+    writes = [make_call(step) for step in unsent]
     answers = context.client.ask_all(writes)
-    for step, call, answer in zip(left, writes, answers, strict=True):
-        found[step.id] = _judge_write(call, answer)
-    return found
+    for step, call, answer in zip(unsent, writes, answers, strict=True):
+        results[step.id] = _judge_write(call, answer)
+    return results
 
 
 def _judge_write(call: Call, answer: HttpAnswer | Fault) -> Finding:
@@ -77,32 +77,32 @@ def _make_unsent(fault: Finding) -> Finding:
 def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
     """Refused by the registry's own check of compatibility, or because the subject had this very
     schema before: no registry makes an older version the latest one again."""
-    found = _compare_versions(context, steps)
-    left = [step for step in steps if step.id not in found]
-    checks = [calls.check_all(step.payload) for step in left]
+    findings = _compare_versions(context, steps)
+    unsent = [step for step in steps if step.id not in findings]
+    checks = [calls.check_all(step.payload) for step in unsent]
     answers = context.client.ask_all(checks)
-    for step, call, answer in zip(left, checks, answers, strict=True):
+    for step, call, answer in zip(unsent, checks, answers, strict=True):
         if isinstance(answer, HttpAnswer) and lacks_endpoint(answer):
             call = calls.check_latest(step.payload)
             answer = context.ask(call)
-        found[step.id] = _judge_check(str(step.payload["subject"]), call, answer)
-    return [found[step.id] for step in steps]
+        findings[step.id] = _judge_check(str(step.payload["subject"]), call, answer)
+    return [findings[step.id] for step in steps]
 
 
 def _judge_check(subject: str, call: Call, answer: HttpAnswer | Fault) -> Finding:
     if isinstance(answer, HttpAnswer) and is_missing(answer):
         # There is nothing yet with which it would have to be compatible.
         return None
-    found = parse_answer(answer, call, read_verdict)
-    if isinstance(found, Fault):
-        return found
-    compatible, reasons = found
+    verdict = parse_answer(answer, call, read_verdict)
+    if isinstance(verdict, Fault):
+        return verdict
+    compatible, reasons = verdict
     if compatible:
         return None
-    why = "; ".join(reasons) or "it gives no reason"
+    cause = "; ".join(reasons) or "it gives no reason"
     return Fault(
         "INCOMPATIBLE_SCHEMA",
-        f"the schema is not compatible with the versions of {subject}: {why}",
+        f"the schema is not compatible with the versions of {subject}: {cause}",
         FaultClass.DEFINITE,
         str(call),
         "change the schema so that it is compatible, or first give the subject another level",
@@ -115,20 +115,20 @@ def _compare_versions(context: RegistryContext, steps: Sequence[Step]) -> dict[s
     reads = [calls.read_version(str(step.payload["subject"]), None) for step in steps]
     lookups = [calls.look_up(step.payload) for step in steps]
     answers = context.client.ask_all([*reads, *lookups])
-    found: dict[str, Finding] = {}
-    for step, call, latest, lookup, same in zip(
+    findings: dict[str, Finding] = {}
+    for step, call, latest, lookup, equal_answer in zip(
         steps, reads, answers[: len(steps)], lookups, answers[len(steps) :], strict=True
     ):
         newest = _read_version(step, call, latest)
-        equal = _read_version(step, lookup, same)
-        fault = next((one for one in (newest, equal) if isinstance(one, Fault)), None)
+        equal = _read_version(step, lookup, equal_answer)
+        fault = next((result for result in (newest, equal) if isinstance(result, Fault)), None)
         if fault is not None:
-            found[step.id] = fault
+            findings[step.id] = fault
         elif isinstance(newest, SchemaVersion):
             judged = _judge_versions(context, step, newest, equal)
             if judged is not None:
-                found[step.id] = judged
-    return found
+                findings[step.id] = judged
+    return findings
 
 
 def _read_version(
@@ -184,7 +184,7 @@ def check_settings(context: RegistryContext, steps: Sequence[Step]) -> list[Find
     """Refused if the setting cannot be read, or if its removal takes others with it."""
     reads = [calls.read_setting(_get_api_name(step), _get_subject(step)) for step in steps]
     answers = context.client.ask_all(reads)
-    return [_judge_setting(*one) for one in zip(steps, reads, answers, strict=True)]
+    return [_judge_setting(*arguments) for arguments in zip(steps, reads, answers, strict=True)]
 
 
 def _judge_setting(step: Step, call: Call, answer: HttpAnswer | Fault) -> Finding:

@@ -29,7 +29,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from . import consultation, data_sources, impact, reads, sends
+from . import consultation, data_sources, reads, sends
 from .context import RegistryContext
 from .kinds import schema
 from .rules.questions import parse_listing
@@ -83,20 +83,20 @@ class RegistrySession:
             for change in changes
             if change.action is Action.DELETE and change.identity.kind == schema.KIND
         ]
-        return impact.measure_deletions(self._context, [change.identity for change in doomed])
+        return consultation.measure_deletions(self._context, [change.identity for change in doomed])
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         """Registries do not say what a user may do, so nothing is known before the dry run."""
         return ()
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
-        found = sends.send_steps(self._context, batch.request.name, batch.steps, dry=True)
-        return [Verdict(step.id, step.evidence, found[step.id]) for step in batch.steps]
+        findings = sends.send_steps(self._context, batch.request.name, batch.steps, dry=True)
+        return [Verdict(step.id, step.evidence, findings[step.id]) for step in batch.steps]
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         """No payload of this provider contains a secret."""
-        found = sends.send_steps(self._context, batch.request.name, batch.steps, dry=False)
-        return [_make_outcome(step, found[step.id]) for step in batch.steps]
+        outcomes = sends.send_steps(self._context, batch.request.name, batch.steps, dry=False)
+        return [_make_outcome(step, outcomes[step.id]) for step in batch.steps]
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
         """Nothing takes long here, so nobody has a ticket of this provider."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kafkaform.audit.chain import seal_record
 from kafkaform.audit.event import RecordKind, encode, render_time
-from kafkaform.audit.record_bodies import Subject, make_outcome_body
+from kafkaform.audit.journal import Subject, make_outcome_body
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import PathChange
 from kafkaform.core.head import GENESIS, Head

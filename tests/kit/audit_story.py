@@ -11,10 +11,25 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kafkaform.audit import event, record_bodies
-from kafkaform.audit.event import Record, RecordKind
-from kafkaform.audit.journal import Journal
-from kafkaform.audit.record_bodies import Subject
+from kafkaform.audit import event
+from kafkaform.audit.event import Record, RecordKind, Unseen
+from kafkaform.audit.journal import (
+    Journal,
+    Subject,
+    make_approval_body,
+    make_discharge_body,
+    make_intent_body,
+    make_obligation_body,
+    make_outcome_body,
+    make_plan_body,
+    make_recover_body,
+    make_run_begin_body,
+    make_run_end_body,
+    make_state_edit_body,
+    make_torn_body,
+    make_validate_body,
+    make_verify_body,
+)
 from kafkaform.audit.sink import Sink, Torn
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.canonical import Rendered
@@ -146,7 +161,7 @@ def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap | Plan = PLAN)
         [
             (
                 RecordKind.RUN_BEGIN,
-                record_bodies.make_run_begin_body(
+                make_run_begin_body(
                     approval,
                     ["d4" * 32],
                     {"kafka": "cluster-1"},
@@ -158,29 +173,25 @@ def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap | Plan = PLAN)
             ),
             (
                 RecordKind.PLAN,
-                record_bodies.make_plan_body(Rendered.make(plan), approval, "c3" * 32),
+                make_plan_body(Rendered.make(plan), approval, "c3" * 32),
             ),
-            (RecordKind.APPROVAL, record_bodies.make_approval_body(approval, "expect", "c3" * 32)),
+            (RecordKind.APPROVAL, make_approval_body(approval, "expect", "c3" * 32)),
         ]
     )
 
 
 def end(log: Journal, approval: str = APPROVAL, *, complete: bool = True) -> None:
-    body = record_bodies.make_run_end_body(
-        approval, complete=complete, counts={"applied": 2, "failed": 1}
-    )
+    body = make_run_end_body(approval, complete=complete, counts={"applied": 2, "failed": 1})
     log.write(RecordKind.RUN_END, body)
 
 
 def intend(log: Journal, subject: Subject, target: FrozenMap | None = MADE) -> Record:
-    return log.write(
-        RecordKind.INTENT, record_bodies.make_intent_body(subject, "verify", None, target)
-    )
+    return log.write(RecordKind.INTENT, make_intent_body(subject, "verify", None, target))
 
 
 def conclude(log: Journal, subject: Subject, outcome: str = "applied", **more: object) -> Record:
     made = replace(subject, incarnation=more.pop("incarnation", subject.incarnation))  # type: ignore[arg-type]
-    body = record_bodies.make_outcome_body(made, outcome, **more)  # type: ignore[arg-type]
+    body = make_outcome_body(made, outcome, **more)  # type: ignore[arg-type]
     return log.write(RecordKind.OUTCOME, body)
 
 
@@ -193,42 +204,38 @@ def tell(sink: Sink) -> None:
         Verdict(ORDERS.step, Evidence.REMOTE),
         Verdict(USER.step, Evidence.LOCAL, DENIED),
     ]
-    first.write(RecordKind.VALIDATE, record_bodies.make_validate_body(APPROVAL, verdicts))
+    first.write(RecordKind.VALIDATE, make_validate_body(APPROVAL, verdicts))
     first.write_all(
         [
-            (RecordKind.INTENT, record_bodies.make_intent_body(ORDERS, "verify", None, MADE)),
-            (RecordKind.INTENT, record_bodies.make_intent_body(USER, "never", "2", NEW_USER)),
-            (RecordKind.INTENT, record_bodies.make_intent_body(MOVE, "never", None, MADE)),
+            (RecordKind.INTENT, make_intent_body(ORDERS, "verify", None, MADE)),
+            (RecordKind.INTENT, make_intent_body(USER, "never", "2", NEW_USER)),
+            (RecordKind.INTENT, make_intent_body(MOVE, "never", None, MADE)),
         ]
     )
     conclude(first, ORDERS, incarnation="id-orders", duration_ms=41)
     conclude(first, USER, "failed", fault=DENIED, duration_ms=7)
     conclude(first, MOVE, "started", ticket="big-0", duration_ms=12)
-    obligation = first.write(
-        RecordKind.OBLIGATION, record_bodies.make_obligation_body(MOVE, "big-0", "move")
-    )
+    obligation = first.write(RecordKind.OBLIGATION, make_obligation_body(MOVE, "big-0", "move"))
     intend(first, OLD, None)
     second = journal(sink, "run-2", clock)
-    found = record_bodies.make_outcome_body(OLD, "applied")
-    second.write(RecordKind.RECOVER, record_bodies.make_recover_body(found, "run-1"))
+    found = make_outcome_body(OLD, "applied")
+    second.write(RecordKind.RECOVER, make_recover_body(found, "run-1"))
     ended = Outcome("big-0", OutcomeStatus.APPLIED)
-    second.write(RecordKind.DISCHARGED, record_bodies.make_discharge_body(obligation, ended))
+    second.write(RecordKind.DISCHARGED, make_discharge_body(obligation, ended))
     begin(second)
     second.write(
         RecordKind.VERIFY,
-        record_bodies.make_verify_body(
-            APPROVAL, 2, [record_bodies.Unseen("kafka_topic.orders", "3")]
-        ),
+        make_verify_body(APPROVAL, 2, [Unseen("kafka_topic.orders", "3")]),
     )
     end(second)
     third = journal(sink, "run-3", clock)
     touched = {ORDERS.identity: None}
     third.write(
         RecordKind.STATE,
-        record_bodies.make_state_edit_body(7, "6-" + "f6" * 32, "state rm", touched),
+        make_state_edit_body(7, "6-" + "f6" * 32, "state rm", touched),
     )
     torn = [Torn("torn-22", 17, "07" * 32)]
-    third.write(RecordKind.RECOVER, record_bodies.make_torn_body(torn))
+    third.write(RecordKind.RECOVER, make_torn_body(torn))
 
 
 def records_of(sink: Sink) -> list[Record]:

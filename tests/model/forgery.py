@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from kafkaform.core.head import Head
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.codec import encode
-from kafkaform.state.edit import drop_row, put_row, set_scope
-from kafkaform.state.model import Row, State
+from kafkaform.state.model import Row, State, drop_row, put_row, set_scope
 
 from ..kit.simulated.engine import KAFKA, House, identity
 from .wishes import FOREIGN, address

@@ -14,7 +14,7 @@ from kafkaform.core.nouns import from_data
 from kafkaform.core.resource import Declared, Desired
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.state.codec import decode, encode
-from kafkaform.state.edit import drop_row
+from kafkaform.state.model import drop_row
 from kafkaform_kafka.memory import Killed
 
 from ..kit.simulated import engine

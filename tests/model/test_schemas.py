@@ -18,9 +18,8 @@ from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_schema_registry.api import calls
 from kafkaform_schema_registry.formats.avro import normalize_avro
 from kafkaform_schema_registry.kinds import schema, subject_config
-from kafkaform_schema_registry.memory.client import RegistryMishap
+from kafkaform_schema_registry.memory.client import RegistryMishap, connect_simulated
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
-from kafkaform_schema_registry.memory.simulation import connect_simulated
 
 from ..kit.schema_registry.schemas import field, record
 from ..kit.simulated.engine import PLACE, Clock, House

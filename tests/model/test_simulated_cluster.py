@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kafkaform.core.change import Action, OutcomeStatus, Step
 from kafkaform.core.resource import Depth, Observed
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider.workbench import Bench
+from kafkaform.provider.testing.workbench import Bench
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import (
     Killed,

@@ -11,8 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kafkaform.audit.journal import Journal
-from kafkaform.audit.record_bodies import Subject, make_outcome_body
+from kafkaform.audit.journal import Journal, Subject, make_outcome_body
 from kafkaform.core.change import Action, Change
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Desired

@@ -14,8 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kafkaform.audit.event import Record
-from kafkaform.audit.index import SUCCEEDED, TERMINAL, get_run
-from kafkaform.audit.provenance import MAKING
+from kafkaform.audit.index import MAKING, SUCCEEDED, TERMINAL, get_run
 from kafkaform.core.change import Action
 from kafkaform.core.errors import StorageError
 from kafkaform.core.resource import Desired, Lifecycle

@@ -18,7 +18,7 @@ import pyspark
 from kafkaform.fleet.spark import java, session
 from kafkaform.fleet.spark.java import make_start_options
 from kafkaform.fleet.spark.session import SparkSetup
-from kafkaform.sandbox.places import get_cache_folder
+from kafkaform.sandbox.folders import get_cache_folder
 from kafkaform.workflow.fleet.runs import add_jars
 
 BIN = Path(pyspark.__file__).parent / "bin"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.audit.line import digest_line, match_last_members
+from kafkaform.audit.event import digest_line, match_last_members
 from kafkaform.core.folder import Folder
 from kafkaform.core.landing import META, ROWS
 from kafkaform.fleet.build.datasets import DATASETS

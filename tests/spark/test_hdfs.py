@@ -29,7 +29,7 @@ from kafkaform.fleet.build.driver import BuildOptions
 from kafkaform.fleet.tables.reader import Gold, read_current
 from kafkaform.inventory import hdfs
 from kafkaform.inventory.hdfs import Hdfs
-from kafkaform.inventory.place import open_place, open_remote
+from kafkaform.inventory.landing import open_place, open_remote
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.workflow.fleet.runs import _lock_root

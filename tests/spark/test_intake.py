@@ -12,8 +12,7 @@ import pytest
 
 from kafkaform.audit.event import KINDS as LOG_KINDS
 from kafkaform.audit.event import MEMBERS as LOG_MEMBERS
-from kafkaform.audit.event import decode
-from kafkaform.audit.line import digest_line, match_last_members
+from kafkaform.audit.event import decode, digest_line, match_last_members
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.folder import Folder
 from kafkaform.core.landing import FORMAT, STATE, LandedRow, Meta

@@ -14,7 +14,7 @@ import pytest
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.progress import ignore_event
-from kafkaform.sandbox import download, jars
+from kafkaform.sandbox import jars
 
 from ..kit.fleet.hadoop_store import JARS, Wide, serving
 from ..kit.fleet.lake import publish
@@ -103,7 +103,7 @@ def hadoop(tmp_path: Path, bucket: Wide) -> Path:
     """A folder with `spark-defaults.conf` that leads Spark to the store."""
     pinned = tuple(jars.parse_jar(line) for line in JARS.read_text().splitlines() if line[0] != "#")
     try:
-        found = jars.ensure_jars(pinned, ignore_event, download.open_repository)
+        found = jars.ensure_jars(pinned, ignore_event, jars.open_repository)
     except ConnectError as error:
         pytest.skip(f"Hadoop's jars for S3 are not here: {error}")
     given = DEFAULTS.format(jars=",".join(map(str, found)), endpoint=os.environ["AWS_ENDPOINT_URL"])

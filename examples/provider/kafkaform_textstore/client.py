@@ -13,8 +13,14 @@ from kafkaform.core.errors import OtherSystem
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.secret import Secret
 from kafkaform.provider.http.client import HttpClient, Proof
-from kafkaform.provider.http.exchange import Call, CallFailed, HttpAnswer
-from kafkaform.provider.http.faults import ErrorTable, make_fault, make_transport_fault
+from kafkaform.provider.http.exchange import (
+    Call,
+    CallFailed,
+    ErrorTable,
+    HttpAnswer,
+    make_fault,
+    make_transport_fault,
+)
 from kafkaform.provider.http.settings import BearerToken, HttpSettings
 
 Reply = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textstore_systems import FileSystem, LinkSystem
 
-from kafkaform.provider.conformance import CHECKS, Check, select_checks
+from kafkaform.provider.testing.conformance import CHECKS, Check, select_checks
 from kafkaform_textstore.server import Server
 
 SYSTEMS = (FileSystem, LinkSystem)

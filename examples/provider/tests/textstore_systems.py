@@ -11,7 +11,7 @@ from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider.contract import Provider, ResourceType, Secrets, Session
-from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
+from kafkaform.provider.testing.workbench import INSTANCE, About, Edit, Question
 from kafkaform_textstore import file, link
 from kafkaform_textstore.provider import DATA, PROVIDER
 from kafkaform_textstore.server import Server, Store, User

@@ -2,6 +2,13 @@
 
 After a failed write or fsync nothing more is appended: the kernel may have dropped the pages that
 it could not write, and a second fsync would report success for them.
+
+The log ends after the last record that is certain to be written whole. A power loss can leave any
+part of the last append, in any order: a line without its end, but also zeros or garbage before
+lines that look sound. None of it was durable, so nothing was sent because of it. It is left out
+like a torn line, and kept aside before anything is appended. Records of earlier appends are judged
+by the chain alone, so that a changed one is reported as such. All records of one append have the
+same time.
 """
 
 from __future__ import annotations
@@ -13,7 +20,7 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -21,15 +28,90 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from ...core.errors import KafkaformError
-from ...core.storage import make_storage_error
-from ..line import Line, LongLine
+from ...core.storage import (
+    PRIVATE_FILE,
+    make_private_folder,
+    make_storage_error,
+    prove_room,
+    sync_folder,
+    write_new,
+)
+from ..event import Line, LongLine, digest_line, match_last_members
 from ..sink import Torn, make_overtaken_error
-from .ending import find_end, find_line_end
+
+Span = tuple[int, int]
+"""The offsets at which a line begins and ends, without its newline."""
+
+
+def find_end(file: BinaryIO, last: int, line: Callable[[int, int], Line]) -> int:
+    """The offset after the newline of the last sound line.
+
+    last: the offset after the newline of the last line; line: reads the line in a span.
+    """
+    before, spans = _find_last_append(file, last, line)
+    for span in spans:
+        content = line(*span)
+        if not _is_whole(content):
+            return span[0]
+        if not _is_successor(before, content):
+            # Both records are whole and do not follow each other. No power loss does that, so the
+            # readers of the chain have to see it.
+            return last
+        before = content
+    return last
+
+
+def find_line_end(file: BinaryIO, before: int) -> int:
+    """The offset after the last newline before this offset; 0 if there is none."""
+    while before > 0:
+        start = max(0, before - CHUNK)
+        file.seek(start)
+        newline = file.read(before - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        before = start
+    return 0
+
+
+def _find_last_append(
+    file: BinaryIO, end: int, line: Callable[[int, int], Line]
+) -> tuple[Line | None, list[Span]]:
+    """The lines of the last append, and the line before them, if there is one."""
+    spans: list[Span] = []
+    time: bytes | None = None
+    while end:
+        span = (find_line_end(file, end - 1), end - 1)
+        content = line(*span)
+        written = _get_time(content)
+        if None not in (time, written) and written != time:
+            return content, spans[::-1]
+        time = time or written
+        spans.append(span)
+        end = span[0]
+    return None, spans[::-1]
+
+
+def _get_time(line: Line) -> bytes | None:
+    """The time of the record, None if the line is no record."""
+    members = match_last_members(line)
+    return members["rest"].rpartition(b'"time":')[2] if members else None
+
+
+def _is_whole(line: Line) -> bool:
+    members = match_last_members(line)
+    return members is not None and digest_line(line, members) == members["hash"]
+
+
+def _is_successor(before: Line | None, line: Line) -> bool:
+    """True if this record names the one before it."""
+    members = match_last_members(line)
+    previous = match_last_members(before) if before is not None else None
+    return members is None or previous is None or previous["hash"] == members["prev"]
+
 
 CHUNK = 1 << 16
 LONG = 1 << 20
 """Bytes from which on a line is not kept in memory."""
-PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 SMALLEST_ROOM = 1 << 20
 _NUMBERS = tuple(f".{number}" for number in range(1, 100))
 
@@ -168,20 +250,21 @@ class LocalSink(Struct):
         with self._open_alone(create=claim.file is None) as descriptor:
             # Compared under the lock of the log itself: two runs whose state lock failed them must
             # not both append after the same line, or the chain forks.
-            found = os.fstat(descriptor)
-            if claim.file not in (None, _get_id(found)) or found.st_size != claim.offset:
+            status = os.fstat(descriptor)
+            if claim.file not in (None, _get_id(status)) or status.st_size != claim.offset:
                 raise make_overtaken_error(self.location)
             _write(descriptor, data)
-        self._claimed = _Claim(_get_id(found), claim.offset + len(data))
+        self._claimed = _Claim(_get_id(status), claim.offset + len(data))
         if not self._named:
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
             self._named = True
 
     def set_aside(self, seq: int) -> tuple[Torn, ...]:
         with self._explain_errors("cannot mend the end of the audit log"):
             torn = self._read_torn()
             if torn:
-                _make_private_folder(self._folder)
+                make_private_folder(self._folder)
+                sync_folder(self._folder.parent)
                 with self._open_alone() as descriptor:
                     if self._read_torn() != torn:
                         # It was no crash: another run is writing right now.
@@ -199,11 +282,11 @@ class LocalSink(Struct):
                 # A run that was killed between write and fsync leaves records that can be read and
                 # are not durable. The state may be anchored at them next, so they are made durable.
                 _write_all(self._open_for_writing(create=False), b"")
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
             beside = self.path.parent.glob(f".{self.path.name}.*.tmp")
             for leftover in (*beside, *self._folder.glob(".torn-*.tmp")):
                 leftover.unlink()
-            _prove_room(self.path, max(size, SMALLEST_ROOM))
+            prove_room(self.path, max(size, SMALLEST_ROOM))
 
     # ── what a crash left ───────────────────────────────────────────────────────────────
 
@@ -227,16 +310,17 @@ class LocalSink(Struct):
             return  # an earlier run kept the piece and was killed before it cut the log
         name = f"torn-{seq}.{len(pieces)}" if pieces else f"torn-{seq}"
         fresh = self._folder / f".{name}.{secrets.token_hex(6)}.tmp"
-        _write_new(fresh, torn)
+        write_new(fresh, torn)
         fresh.replace(self._folder / name)
-        _sync_folder(self._folder)
+        sync_folder(self._folder)
 
     # ── what two runs left ──────────────────────────────────────────────────────────────
 
     def keep_whole(self, name: str) -> Torn:
         """Keep a copy of the log as it is, under this name or the next free one."""
         with self._explain_errors("cannot keep a copy of the audit log"):
-            _make_private_folder(self._folder)
+            make_private_folder(self._folder)
+            sync_folder(self._folder.parent)
             fresh = self._folder / f".torn-{name}.{secrets.token_hex(6)}.tmp"
             with self.path.open("rb") as file:
                 _write_pieces(fresh, iter(lambda: file.read(LONG), b""))
@@ -245,7 +329,7 @@ class LocalSink(Struct):
                 if path.exists() and _describe_torn(path).sha256 != copy.sha256:
                     continue  # a copy of an earlier mend
                 fresh.replace(path)
-                _sync_folder(self._folder)
+                sync_folder(self._folder)
                 return _describe_torn(path)
             raise OSError(errno.EEXIST, f"there are too many copies called {name}")
 
@@ -255,7 +339,7 @@ class LocalSink(Struct):
         with self._explain_errors("cannot write the audit log"), self._open_alone():
             _write_pieces(fresh, (line + b"\n" for line in lines))
             fresh.replace(self.path)
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         self._claimed = None
 
     # ── files ───────────────────────────────────────────────────────────────────────────
@@ -306,10 +390,6 @@ def _require_regular(descriptor: int) -> int:
     raise OSError(errno.EINVAL, "it is not a regular file")
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    _write_all(_open_new(path), data)
-
-
 def _write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a new file piece by piece, and make its bytes durable."""
     with os.fdopen(_open_new(path), "wb") as file:
@@ -334,51 +414,22 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _write(descriptor: int, data: bytes) -> None:
     """Write and make durable."""
-    rest = memoryview(data)
-    while rest:
+    remaining = memoryview(data)
+    while remaining:
         # A write to a file can be short where the disk gets full or a signal arrives.
-        rest = rest[os.write(descriptor, rest) :]
+        remaining = remaining[os.write(descriptor, remaining) :]
     os.fsync(descriptor)
 
 
 def _cut_end(descriptor: int, length: int) -> None:
     """Cut so many bytes off the end, and make that durable."""
-    found = os.fstat(descriptor)
+    status = os.fstat(descriptor)
     # What is no record may be the text of another file that has this name, too. It is not ours.
-    if found.st_nlink > 1:
+    if status.st_nlink > 1:
         raise OSError(errno.EMLINK, "the file has another name (a hard link)")
-    os.ftruncate(descriptor, found.st_size - length)
+    os.ftruncate(descriptor, status.st_size - length)
     os.fsync(descriptor)
 
 
-def _get_id(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _make_private_folder(path: Path) -> None:
-    path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-    if path.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    _sync_folder(path.parent)
-
-
-def _prove_room(path: Path, size: int) -> None:
-    """Prove that `size` bytes can be written beside `path`. Raises OSError."""
-    probe = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    descriptor = os.open(probe, flags, PRIVATE_FILE)
-    try:
-        # Not `truncate`, which makes a sparse file that takes no room at all.
-        os.posix_fallocate(descriptor, 0, size)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-        probe.unlink()
+def _get_id(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ...core.errors import KafkaformError, StorageError
 from ...core.objects import ObjectExists, Objects
-from ..line import Line, LongLine
+from ..event import Line, LongLine
 from ..sink import Torn, make_overtaken_error
 
 FOLDER = "log"
@@ -58,8 +58,8 @@ class ObjectSink(Struct):
         for first, data in self._fetch_segments():
             if first < number:
                 raise self._make_damage_error(first, "it overlaps the object before it")
-            for missing, found in self._read_unlisted(number, first):
-                number = yield from self._split_lines(missing, found)
+            for missing, segments in self._read_unlisted(number, first):
+                number = yield from self._split_lines(missing, segments)
             number = yield from self._split_lines(first, data)
         for first, data in self._read_unlisted(number):
             yield from self._split_lines(first, data)
@@ -88,8 +88,8 @@ class ObjectSink(Struct):
     def _make_line(self, first: int, data: bytes, start: int, end: int) -> Line:
         if end - start < LONG:
             return data[start:end]
-        again = partial(self._read_part, first, start, end)
-        return LongLine(end - start, data[max(start, end - ENOUGH) : end], again)
+        read_part = partial(self._read_part, first, start, end)
+        return LongLine(end - start, data[max(start, end - ENOUGH) : end], read_part)
 
     def _read_part(self, first: int, start: int, end: int) -> Iterator[bytes]:
         data = self._read_segment(first)
@@ -113,8 +113,8 @@ class ObjectSink(Struct):
 
     def _list_segments(self) -> Mapping[int, int]:
         """Number of the first line -> bytes, for each object that a listing shows, in order."""
-        found = ((_SEGMENT.fullmatch(e.key), e.size) for e in self.objects.names(FOLDER))
-        return dict(sorted((int(match[1]), size) for match, size in found if match))
+        entries = ((_SEGMENT.fullmatch(e.key), e.size) for e in self.objects.names(FOLDER))
+        return dict(sorted((int(match[1]), size) for match, size in entries if match))
 
     def _fetch_segments(self) -> Iterator[tuple[int, bytes]]:
         """The objects that the listing shows, in order; some are fetched ahead."""
@@ -126,8 +126,8 @@ class ObjectSink(Struct):
                 while todo and _has_room(ahead, todo[0][1]):
                     first, size = todo.popleft()
                     ahead.append((first, size, pool.submit(self._read_segment, first)))
-                first, _, wanted = ahead.popleft()
-                data = wanted.result()
+                first, _, future = ahead.popleft()
+                data = future.result()
                 if data is None:
                     raise self._make_damage_error(first, "it is listed, but it cannot be read")
                 yield first, data
@@ -137,20 +137,20 @@ class ObjectSink(Struct):
     def _read_segment(self, first: int) -> bytes | None:
         """The lines of an object, None if it does not exist. Raises StorageError."""
         # Each append writes at least one whole line, so an empty object is damage, not an end.
-        found = self.objects.read(_render_key(first))
-        if found is None:
+        stored = self.objects.read(_render_key(first))
+        if stored is None:
             return None
-        if not found.data:
+        if not stored.data:
             raise self._make_damage_error(first, "it is empty", EMPTY)
-        if not found.data.endswith(b"\n"):
+        if not stored.data.endswith(b"\n"):
             raise self._make_damage_error(first, "it does not end with a whole line")
-        return found.data
+        return stored.data
 
-    def _make_damage_error(self, first: int, what: str, more: str = "") -> StorageError:
+    def _make_damage_error(self, first: int, damage: str, hint: str = "") -> StorageError:
         return StorageError(
-            f"the audit log is damaged: {self.objects.location}/{_render_key(first)}: {what}",
+            f"the audit log is damaged: {self.objects.location}/{_render_key(first)}: {damage}",
             "Restore this object from a backup or from an earlier version in the bucket. kafkaform "
-            f"never changes or removes an object of the log.{more}",
+            f"never changes or removes an object of the log.{hint}",
         )
 
     # ── writing ─────────────────────────────────────────────────────────────────────────
@@ -197,8 +197,8 @@ class ObjectSink(Struct):
 
 def _has_room(ahead: Sequence[tuple[int, int, object]], size: int) -> bool:
     """True if an object of this size can be fetched while those are kept in memory."""
-    held = sum(size for _, size, _ in ahead)
-    return not ahead or (len(ahead) < AT_ONCE and held + size <= HELD)
+    queued = sum(size for _, size, _ in ahead)
+    return not ahead or (len(ahead) < AT_ONCE and queued + size <= HELD)
 
 
 def _render_key(first: int) -> str:

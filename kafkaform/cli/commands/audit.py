@@ -8,8 +8,7 @@ import typer
 
 from ...audit.chain import check_bodies, read_records
 from ...audit.chain import verify_log as verify_chain
-from ...audit.event import Record, encode
-from ...audit.summary import summarize_record
+from ...audit.event import Record, encode, summarize_record
 from ...core.clock import SystemClock
 from ...core.errors import StorageError, UsageError
 from ...core.head import Head, parse_head

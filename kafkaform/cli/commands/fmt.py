@@ -186,15 +186,15 @@ def _make_fault(summary: str, advice: str, severity: Severity = Severity.ERROR) 
 
 def _save_text(path: Path, data: bytes) -> None:
     """Replace the text of a file atomically, and keep its permissions."""
-    from ...state.backends import files  # noqa: PLC0415  # only a text that changes needs it
+    from ...core import storage  # noqa: PLC0415  # only a text that changes needs it
 
     real = Path(os.path.realpath(path))
-    temporary = files.make_temporary_name(real)
+    temporary = storage.make_temporary_name(real)
     try:
         # A rename needs no permission for the file itself, so a read-only file would be replaced.
         with real.open("r+b"):
             pass
-        files.write_new(temporary, data)
+        storage.write_new(temporary, data)
         temporary.chmod(real.stat().st_mode)
         temporary.replace(real)
     except OSError as error:

@@ -16,8 +16,7 @@ from ...core.value import FrozenMap
 from ...core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ...render.text import inline, mask_value, render_count, render_json, render_value
 from ...state.codec import encode
-from ...state.edit import drop_address, move_address
-from ...state.model import Row, State
+from ...state.model import Row, State, drop_address, move_address
 from ...workflow.plan_files import read_words_of
 from ...workflow.state_transfer import edit_state, forget_instance
 from ...workflow.state_transfer import pull_state as pull_store

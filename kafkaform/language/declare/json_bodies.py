@@ -16,8 +16,18 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.faults import SyntaxFault, make_fault
-from ...syntax.json import Json, JsonArray, JsonAtom, JsonMember, JsonObject, JsonSource, parse_json
-from ...syntax.jsonvalues import StringMode, find_repeated, make_expression
+from ...syntax.json import (
+    Json,
+    JsonArray,
+    JsonAtom,
+    JsonMember,
+    JsonObject,
+    JsonSource,
+    StringMode,
+    find_repeated,
+    make_expression,
+    parse_json,
+)
 from ...syntax.limits import DIAGNOSTICS
 from ...syntax.nodes import Attribute, Block, Body, File, Label, Lit, Node, Object, Tuple
 from ...syntax.source import Source

@@ -1,14 +1,17 @@
-"""Calls to a system that speaks HTTP: several at once with a limit, each write sent once.
+"""Calls to a system that speaks HTTP: several at once with a limit, each with its login, each write
+sent once.
 
 A call ends with an answer, whatever its status, or with NotSent or AnswerLost (`exchange`).
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from threading import BoundedSemaphore
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -17,15 +20,55 @@ from msgspec import Struct
 
 from ...core.errors import ConnectError, OtherSystem
 from ...core.resource import Fault
-from .auth import open_login
-from .certificate_forms import CertificateFault
-from .exchange import NO_QUERY, AnswerLost, Call, CallFailed, HttpAnswer, NotSent
-from .faults import make_transport_fault, read_message, read_retry_after
-from .settings import HttpSettings
-from .tls import tls_context
+from ...core.secret import Secret
+from .exchange import (
+    NO_QUERY,
+    AnswerLost,
+    Call,
+    CallFailed,
+    HttpAnswer,
+    NotSent,
+    make_transport_fault,
+    read_message,
+    read_retry_after,
+)
+from .settings import Auth, BasicLogin, BearerToken, HttpSettings
+from .tls import CertificateFault, tls_context
+from .tokens import TokenSource, fetch_token
 
 if TYPE_CHECKING:
     from .connection import ServerConnection
+
+
+MakeHeader = Callable[[], Secret | None]
+"""The value of the header for a call that leaves now, None for no login. Raises NotSent."""
+
+
+def open_login(auth: Auth | None) -> MakeHeader:
+    """What makes the header. A token of OAuth is fetched with the first call, and again before it
+    ends."""
+    if auth is None:
+        return lambda: None
+    if isinstance(auth, BasicLogin):
+        # RFC 7617 §2.1: UTF-8, which every server must expect that says so, and most expect anyway.
+        credentials = f"{auth.username}:{auth.password.reveal()}".encode()
+        basic = Secret("Basic " + b64encode(credentials).decode())
+        return lambda: basic
+    if isinstance(auth, BearerToken):
+        bearer = Secret("Bearer " + auth.token.reveal())
+        return lambda: bearer
+    # Calls are made in threads of their own. Secrets are masked by context (`core.redaction`), and
+    # a new token must be known in the context of the run.
+    source = TokenSource(partial(copy_context().run, fetch_token, auth))
+    return partial(_make_token_header, source)
+
+
+def _make_token_header(source: TokenSource) -> Secret:
+    try:
+        return Secret("Bearer " + source.get_token().text.reveal())
+    except ConnectError as error:
+        raise NotSent(error.message, error.advice) from None
+
 
 PROOF_SECONDS = 1.0
 """How old the proof of a connection can be when a write leaves, if nothing else came between."""
@@ -125,24 +168,24 @@ class HttpClient:
             return [self._answer_or_fault(call) for call in calls]
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # as above
 
-        left, found = iter(enumerate(calls)), dict[int, HttpAnswer | Fault]()
+        queue, answers = iter(enumerate(calls)), dict[int, HttpAnswer | Fault]()
 
         def work() -> None:
             # One iterator for all threads: each call is taken by one of them.
-            for number, call in left:
-                found[number] = self._answer_or_fault(call)
+            for number, call in queue:
+                answers[number] = self._answer_or_fault(call)
 
-        many = min(len(calls), self._settings.concurrency)
-        with ThreadPoolExecutor(many) as pool:
+        threads = min(len(calls), self._settings.concurrency)
+        with ThreadPoolExecutor(threads) as pool:
             try:
                 # Each thread knows the secrets of this run, and masks them.
-                working = [pool.submit(copy_context().run, work) for _ in range(many)]
-                for one in working:
-                    one.result()
+                working = [pool.submit(copy_context().run, work) for _ in range(threads)]
+                for worker in working:
+                    worker.result()
             finally:
                 # After a fault or Ctrl-C nobody takes another one.
-                deque(left, maxlen=0)
-        return [found[number] for number in range(len(calls))]
+                deque(queue, maxlen=0)
+        return [answers[number] for number in range(len(calls))]
 
     def prove(self) -> None:
         """Ask for the proof on every idle connection that still stands. Raises OtherSystem."""
@@ -269,8 +312,8 @@ class HttpClient:
 def _wait_as_asked(answer: HttpAnswer, deadline: float) -> bool:
     """Wait as long as a server asks for that has too much to do (429, 503); False without waiting
     for every other answer, and if the time of the call is over before."""
-    asked = read_retry_after(answer) if answer.status in (429, 503) else None
-    if asked is None or monotonic() + (seconds := max(asked, LEAST_PAUSE)) >= deadline:
+    retry_after = read_retry_after(answer) if answer.status in (429, 503) else None
+    if retry_after is None or monotonic() + (seconds := max(retry_after, LEAST_PAUSE)) >= deadline:
         return False
     sleep(seconds)
     return True

@@ -1,4 +1,5 @@
-"""A call and what became of it: an answer, nothing sent, or an answer that was lost.
+"""A call and what became of it: an answer, nothing sent, or an answer that was lost; and the fault
+that follows from it.
 
 NotSent and AnswerLost are the line that decides about safety: after the first, the server has not
 seen the call; after the second, it may have executed it.
@@ -6,12 +7,19 @@ seen the call; after the second, it may have executed it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
+
+from ...core.redaction import mask_secrets
+from ...core.resource import Fault, FaultClass
 
 NO_QUERY: Mapping[str, str] = {}
 
@@ -60,12 +68,12 @@ class CallFailed(Exception):
     """A call without an answer that can be used. cause: a sentence without its final stop, without
     secrets."""
 
-    def __init__(self, cause: str, advice: str = "", where: str = "") -> None:
-        """where: the server and the call."""
+    def __init__(self, cause: str, advice: str = "", location: str = "") -> None:
+        """location: the server and the call."""
         super().__init__(cause)
         self.cause = cause
         self.advice = advice
-        self.where = where
+        self.where = location
 
 
 class NotSent(CallFailed):
@@ -81,13 +89,150 @@ class AnswerLost(CallFailed):
     timed_out = False
 
 
-def join_path(*parts: str) -> str:
+def join_path(*segments: str) -> str:
     """The path with these segments, each percent-encoded whole: no name reaches another path."""
-    return "".join([f"/{_quote_segment(part)}" for part in parts])
+    return "".join([f"/{_quote_segment(segment)}" for segment in segments])
 
 
 # Most segments occur in every call of a kind.
 @lru_cache(maxsize=4096)
-def _quote_segment(part: str) -> str:
+def _quote_segment(segment: str) -> str:
     # A server or proxy that takes "." and ".." away as steps must not see them as such.
-    return {".": "%2E", "..": "%2E%2E"}.get(part) or quote(part, safe="")
+    return {".": "%2E", "..": "%2E%2E"}.get(segment) or quote(segment, safe="")
+
+
+ErrorTable = Mapping[tuple[int, int | None], tuple[FaultClass, str]]
+"""(status of HTTP, `error_code` of the body) -> what it says about the effect, and what to do.
+None as a code stands for every other code of that status."""
+
+MAX_MESSAGE = 1000
+"""Characters of what a server says."""
+
+NOT_SENT, ANSWER_LOST = "NOT_SENT", "ANSWER_LOST"
+"""Codes of faults without an answer."""
+
+_STATUSES: Mapping[int, tuple[FaultClass, str]] = {
+    401: (FaultClass.PERMISSION, "check the login in the provider block"),
+    403: (FaultClass.PERMISSION, "give the user of the provider block the right to do this"),
+    407: (FaultClass.PERMISSION, "check the login of the proxy"),
+    429: (FaultClass.NOT_APPLIED, "run the same command again later"),
+}
+_TOO_MANY, _UNAVAILABLE = 429, 503
+_FOR_NOW = (_TOO_MANY, _UNAVAILABLE)
+"""Statuses of a server that has too much to do."""
+_REDIRECTED = (
+    FaultClass.DEFINITE,
+    "write the address that answers itself into url: redirections are not followed, because the "
+    "login must not go to another host",
+)
+_REFUSED = (FaultClass.DEFINITE, "correct the configuration")
+_UNNAMED = {
+    404: "check url: there is another service, or the path in front of the API is missing",
+    409: "wait until the servers have agreed on their work, then run the same command again",
+    429: _STATUSES[429][1],
+    503: "the server is starting or has too much to do: run the same command again later",
+}
+"""Status of a system that does not say who it is -> what to do."""
+_BROKEN = "look at the server's log, then run the same command again"
+
+
+def make_transport_fault(failure: CallFailed) -> Fault:
+    """The fault of a call without an answer."""
+    if not isinstance(failure, NotSent):
+        advice = failure.advice or _BROKEN
+        return Fault(ANSWER_LOST, failure.cause, FaultClass.AMBIGUOUS, failure.where, advice)
+    kind, advice = FaultClass.NOT_APPLIED, failure.advice or "run the same command again"
+    pause, quota = None, False
+    if failure.answer is not None:
+        status = failure.answer.status
+        quota = status == _TOO_MANY
+        if status in _FOR_NOW:
+            pause = read_retry_after(failure.answer) or 0.0
+        if status in (401, 403, 407):
+            kind, advice = _STATUSES[status]
+        elif status in _UNNAMED:
+            advice = _UNNAMED[status]
+        elif 300 <= status < 400:
+            advice = _REDIRECTED[1]
+        else:
+            advice = _BROKEN if status >= 500 else "check url and what runs there"
+    return Fault(NOT_SENT, failure.cause, kind, failure.where, advice, pause, quota)
+
+
+def make_fault(answer: HttpAnswer, table: ErrorTable, call: Call) -> Fault:
+    """The fault of an answer that is not a success.
+
+    A row of the table counts first. Without one, a login or right that is missing is PERMISSION,
+    429 is NOT_APPLIED, another refusal (3xx, 4xx) is DEFINITE, and 5xx is AMBIGUOUS for a write:
+    a proxy's 502 can come after the effect. A server that refused the call only for now may name
+    the time to wait or not.
+    """
+    code = read_error_code(answer)
+    row = table.get((answer.status, code)) or table.get((answer.status, None))
+    kind, advice = row or _judge_status(answer.status, reads=call.reads)
+    return Fault(
+        f"HTTP_{answer.status}" if code is None else str(code),
+        read_message(answer),
+        kind,
+        f"{call}",
+        advice,
+        _choose_pause(answer, kind, call, listed=row is not None),
+        quota=answer.status == _TOO_MANY,
+    )
+
+
+def _choose_pause(
+    answer: HttpAnswer, kind: FaultClass, call: Call, *, listed: bool
+) -> float | None:
+    """Seconds after which the server takes the same call; None if it does not ask to wait."""
+    retry_after = read_retry_after(answer)
+    if answer.status in _FOR_NOW:
+        # A read that meets 503 changes nothing: whoever needs it fails at once and says so.
+        return retry_after if call.reads and answer.status == _UNAVAILABLE else retry_after or 0.0
+    # A row that says that nothing happened describes a server that is not ready yet, such as one
+    # that has no leader.
+    if kind is FaultClass.NOT_APPLIED and (listed or retry_after is not None):
+        return retry_after or 0.0
+    return None
+
+
+def _judge_status(status: int, *, reads: bool) -> tuple[FaultClass, str]:
+    if status in _STATUSES:
+        return _STATUSES[status]
+    if 300 <= status < 400:
+        return _REDIRECTED
+    if 400 <= status < 500:
+        return _REFUSED
+    return (FaultClass.NOT_APPLIED if reads else FaultClass.AMBIGUOUS), _BROKEN
+
+
+def read_error_code(answer: HttpAnswer) -> int | None:
+    """`error_code` of the body, None without one."""
+    code = answer.body.get("error_code") if isinstance(answer.body, dict) else None
+    return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+
+def read_message(answer: HttpAnswer) -> str:
+    """What the server says in `message`, or the meaning of the status; never a secret."""
+    text = answer.body.get("message") if isinstance(answer.body, dict) else None
+    if isinstance(text, str) and text.strip():
+        # Masked before it is cut: half of a secret is not found any more.
+        message = " ".join(mask_secrets(text).split())
+        return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
+    phrases = {status.value: status.phrase for status in HTTPStatus}
+    return f"HTTP {answer.status} {phrases.get(answer.status, '')}".strip()
+
+
+def read_retry_after(answer: HttpAnswer) -> float | None:
+    """Seconds that Retry-After asks to wait (RFC 9110 §10.2.3), as a number or as a date; None
+    without it."""
+    text = answer.headers.get("retry-after", "").strip()
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        return float(text)
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())

@@ -76,9 +76,9 @@ def explain_failure(error: BaseException, *, tls: bool, certified: bool) -> Fail
         cause = f"its certificate is refused: {error.verify_message}"
         return Failure(cause, advise_certificate(error.verify_message))
     if isinstance(error, ssl.SSLError):
-        known = _explain_alert(_read_reason(error), certified=certified)
-        if known is not None:
-            return known
+        failure = _explain_alert(_read_reason(error), certified=certified)
+        if failure is not None:
+            return failure
     if isinstance(error, TimeoutError):
         return Failure("nothing came in time", _LOOK)
     if isinstance(error, NotConnected):
@@ -107,20 +107,20 @@ def _explain_alert(reason: str, *, certified: bool) -> Failure | None:
     if alert == "CERTIFICATE_EXPIRED":
         return Failure("our client certificate has expired", "renew client_cert")
     if alert is not None:
-        shown = alert.lower().replace("_", " ")
-        return Failure(f"the server refuses our client certificate: {shown}", _OTHER_LOGIN)
-    return next((known for name, known in _REASONS.items() if name in reason), None)
+        alert_text = alert.lower().replace("_", " ")
+        return Failure(f"the server refuses our client certificate: {alert_text}", _OTHER_LOGIN)
+    return next((failure for name, failure in _REASONS.items() if name in reason), None)
 
 
 def advise_certificate(
-    refused: str, place: str = "url", server: str = "server", elsewhere: str = ""
+    refused: str, argument: str = "url", server: str = "server", elsewhere: str = ""
 ) -> str:
     """What to do about a certificate that OpenSSL does not accept. refused: OpenSSL's reason;
-    place: the argument with the address; elsewhere: where the name stands, too."""
+    argument: the one with the address; elsewhere: the other places of the name."""
     if "mismatch" in refused or "not valid for" in refused:
         return (
-            f"write the name from the certificate into {place}{elsewhere}, or have a certificate "
-            "issued for this name"
+            f"write the name from the certificate into {argument}{elsewhere}, or have a "
+            "certificate issued for this name"
         )
     if "expired" in refused or "not yet valid" in refused:
         return f"have the {server}'s certificate renewed, and check the clock of this computer"

@@ -1,11 +1,22 @@
-"""Where a system is, how to log in there, and how long to wait."""
+"""Where a system is, how to log in there, and how long to wait: the attributes that all provider
+blocks of systems that speak HTTP have, their faults, and the settings that follow from them."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...core.diagnostics import Diagnostic, Severity
+from ...core.errors import ConfigurationError
+from ...core.schema import ANY, NUMBER, STRING, AttributeSchema, list_of
 from ...core.secret import Secret
-from .tokens import TokenEndpoint
+from ...core.value import FrozenMap, SecretRef
+from ..durations import parse_seconds
+from .tls import CERTIFICATES, is_pem
+from .tokens import BEARER, TokenEndpoint
 
 TIMEOUT = 30.0
 CONCURRENCY = 8
@@ -51,3 +62,293 @@ class HttpSettings(Struct, frozen=True):
     auth: Auth | None = None
     max_bytes: int = MAX_BYTES
     """The largest answer that is read."""
+
+
+def is_safe_url(url: str) -> bool:
+    """True for https and for http to this computer, both without a login in the URL."""
+    # A login in a URL is shown by proxies, logs and error texts.
+    from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
+
+    try:
+        address = urlsplit(url)
+        host, _ = address.hostname, address.port
+    except ValueError:
+        return False
+    if not host or address.username is not None or address.password is not None:
+        return False
+    return address.scheme == "https" or (address.scheme == "http" and _is_here(host))
+
+
+def _is_here(host: str) -> bool:
+    """True for a literal loopback address or `localhost`."""
+    # Other names are not resolved: whoever answers for a name could say 127.0.0.1 now and another
+    # address when the secret is sent.
+    from ipaddress import ip_address  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+MAX_CONCURRENCY = 64
+
+ATTRIBUTES = (
+    AttributeSchema(
+        "url",
+        STRING,
+        "Where the system is, such as https://HOST:PORT. Several addresses of the same system are "
+        "separated by commas; the next one is asked if one cannot be reached.",
+        required=True,
+    ),
+    AttributeSchema("username", STRING, "User to log in as, with HTTP Basic."),
+    AttributeSchema("password", STRING, "Password of that user.", secret=True),
+    AttributeSchema("token", STRING, "Bearer token to log in with.", secret=True),
+    AttributeSchema(
+        "oauth_token_url",
+        STRING,
+        "Token endpoint (OAuth 2.0 client credentials), https. Its tokens are renewed before they "
+        "expire.",
+    ),
+    AttributeSchema("oauth_client_id", STRING, "Client id at the token endpoint."),
+    AttributeSchema("oauth_client_secret", STRING, "Secret of that client.", secret=True),
+    AttributeSchema("oauth_scopes", list_of(STRING), "Scopes to ask the token endpoint for."),
+    *CERTIFICATES,
+    AttributeSchema("client_key_passphrase", STRING, "Passphrase of client_key.", secret=True),
+    AttributeSchema(
+        "operation_timeout",
+        ANY,
+        "How long one request can take: seconds, or text such as 30s or 2m.",
+        default=30,
+        aliases=("timeout",),
+        policy=True,
+    ),
+    AttributeSchema(
+        "concurrency",
+        NUMBER,
+        "How many requests are sent at the same time.",
+        whole=True,
+        default=CONCURRENCY,
+        policy=True,
+    ),
+)
+"""The attributes of a connection, for `make_schema`."""
+
+_Fault = tuple[str, str, str]
+"""The attribute to blame, what is wrong, what to do."""
+
+
+def list_urls(config_values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The addresses of a block, without blanks and final slashes."""
+    urls = str(config_values.get("url") or "").split(",")
+    return tuple(filter(None, (url.strip().rstrip("/") for url in urls)))
+
+
+def find_faults(config_values: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
+    """The faults of these attributes that a schema cannot express, each with the attribute to
+    blame. config_values: the values of a block, with secrets or references to them. No secret is
+    repeated."""
+    return tuple(
+        (name, Diagnostic(Severity.ERROR, summary, advice=advice))
+        for name, summary, advice in (
+            *_check_urls(config_values),
+            *_check_login(config_values),
+            *_check_tls(config_values),
+            *_check_limits(config_values),
+        )
+    )
+
+
+def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret]) -> HttpSettings:
+    """The settings that a block means. secrets: str(SecretRef) -> the secret. Raises
+    ConfigurationError with all faults."""
+    references = {n: value for n, value in config.items() if isinstance(value, SecretRef)}
+    config_values: dict[str, Any] = {
+        **config,
+        **{n: secrets.get(str(r)) for n, r in references.items()},
+    }
+    faults = [
+        Diagnostic(
+            Severity.ERROR,
+            f"{name} refers to {reference}, which has no value",
+            advice="set it and run the command again",
+        )
+        for name, reference in references.items()
+        if str(reference) not in secrets
+    ]
+    faults = faults or [fault for _, fault in find_faults(config_values)]
+    if faults:
+        raise _make_refusal(instance, faults)
+    key = config_values.get("client_key") or None
+    ca = config_values.get("ca_cert") or None
+    return HttpSettings(
+        list_urls(config_values),
+        timeout=parse_seconds(config_values.get("operation_timeout")) or TIMEOUT,
+        concurrency=config_values.get("concurrency") or CONCURRENCY,
+        ca=ca,
+        certificate=config_values.get("client_cert") or None,
+        # PEM text of a key is always a secret, also in an attribute that is not one.
+        key=Secret(key) if isinstance(key, str) and is_pem(key) else key,
+        passphrase=_to_secret(config_values.get("client_key_passphrase")),
+        auth=_read_auth(config_values, ca),
+    )
+
+
+def _read_auth(config_values: Mapping[str, Any], ca: str | None) -> Auth | None:
+    if config_values.get("username"):
+        return BasicLogin(
+            config_values["username"], _to_secret(config_values.get("password")) or Secret("")
+        )
+    token = _to_secret(config_values.get("token"))
+    if token is not None:
+        return BearerToken(token)
+    if config_values.get("oauth_token_url"):
+        return TokenEndpoint(
+            config_values["oauth_token_url"],
+            config_values["oauth_client_id"],
+            _to_secret(config_values["oauth_client_secret"]) or Secret(""),
+            tuple(config_values.get("oauth_scopes") or ()),
+            ca,
+        )
+    return None
+
+
+def _to_secret(value: str | Secret | None) -> Secret | None:
+    return (Secret(value) if isinstance(value, str) else value) or None
+
+
+def _check_urls(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
+    urls = list_urls(config_values)
+    if not urls and config_values.get("url") is not None:
+        yield "url", "url is empty", "write an address such as https://HOST:PORT"
+    for url in urls:
+        cause = _find_url_fault(url, bool(_list_logins(config_values)))
+        if cause:
+            yield "url", *cause
+
+
+def _find_url_fault(url: str, login: bool) -> tuple[str, str] | None:
+    from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
+
+    try:
+        address = urlsplit(url)
+        host, _ = address.hostname, address.port
+    except ValueError:
+        host = None
+    if not host or not url.isascii() or any(c <= " " for c in url):
+        return f"{_strip_login(url)!r} in url is not an address", "write https://HOST:PORT"
+    if address.username is not None or address.password is not None:
+        return "url contains a login", "remove it, and set username and password"
+    if address.scheme not in ("http", "https") or address.query or address.fragment:
+        return f"{url!r} in url is not an address", "write https://HOST:PORT, without ? and #"
+    if login and not is_safe_url(url):
+        return (
+            f"{url} would get the login in the clear",
+            "write https://; http is only for a system on this computer",
+        )
+    return None
+
+
+def _strip_login(url: str) -> str:
+    """The URL as far as it can be shown."""
+    scheme, slashes, location = url.partition("//")
+    return f"{scheme}{slashes}{location.rpartition('@')[2]}"
+
+
+_LOGINS = {
+    "username": ("username", "password"),
+    "token": ("token",),
+    "oauth_token_url": (
+        "oauth_token_url",
+        "oauth_client_id",
+        "oauth_client_secret",
+        "oauth_scopes",
+    ),
+}
+"""Attribute that chooses a login -> the attributes that belong to it."""
+
+
+def _list_logins(config_values: Mapping[str, Any]) -> Sequence[str]:
+    """The logins of which a block has an attribute."""
+    return [
+        name
+        for name, arguments in _LOGINS.items()
+        if any(config_values.get(argument) for argument in arguments)
+    ]
+
+
+def _check_login(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
+    logins = _list_logins(config_values)
+    if len(logins) > 1:
+        yield (
+            logins[1],
+            f"the block has several logins: {' and '.join(logins)}",
+            "keep one of them",
+        )
+        return
+    for name in logins:
+        for argument in _LOGINS[name]:
+            if argument != "oauth_scopes" and not config_values.get(argument):
+                advice = f"set {argument}, or remove {', '.join(_LOGINS[name])}"
+                yield (
+                    name,
+                    f"{name} needs {argument}" if argument != name else f"{argument} is missing",
+                    advice,
+                )
+    user, token, url = (
+        config_values.get(name) for name in ("username", "token", "oauth_token_url")
+    )
+    if isinstance(user, str) and (":" in user or any(c < " " for c in user)):
+        yield (
+            "username",
+            "username contains a colon or a control character",
+            "HTTP Basic cannot carry it (RFC 7617); remove it",
+        )
+    if isinstance(token, Secret) and not BEARER.fullmatch(token.reveal()):
+        yield (
+            "token",
+            "token contains characters that a bearer token cannot have",
+            "give the token alone, without the word Bearer, spaces or line breaks (RFC 6750)",
+        )
+    if url and not is_safe_url(str(url)):
+        yield (
+            "oauth_token_url",
+            "oauth_token_url must begin with https:// and contain no login",
+            "the client secret is sent there; http is only for an endpoint on this computer",
+        )
+
+
+def _check_tls(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
+    if bool(config_values.get("client_key")) != bool(config_values.get("client_cert")):
+        name = "client_cert" if config_values.get("client_cert") else "client_key"
+        yield name, "client_cert and client_key belong together", "give both, or neither"
+    plain = [url for url in list_urls(config_values) if not url.startswith("https:")]
+    if plain and config_values.get("client_cert"):
+        yield (
+            "client_cert",
+            f"client_cert has no effect with {plain[0]}",
+            "write https://, or remove it",
+        )
+
+
+def _check_limits(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
+    timeout, concurrency = config_values.get("operation_timeout"), config_values.get("concurrency")
+    if timeout is not None and parse_seconds(timeout) is None:
+        yield (
+            "operation_timeout",
+            f"operation_timeout {str(timeout)[:40]!r} is not a duration over 0 and up to an hour",
+            'write seconds, or text such as "30s"',
+        )
+    if concurrency is not None and not 1 <= concurrency <= MAX_CONCURRENCY:
+        yield (
+            "concurrency",
+            f"concurrency {concurrency} is not between 1 and {MAX_CONCURRENCY}",
+            f"write a number from 1 to {MAX_CONCURRENCY}",
+        )
+
+
+def _make_refusal(instance: str, faults: Sequence[Diagnostic]) -> ConfigurationError:
+    items = tuple(
+        replace(fault, summary=f'provider "{instance}": {fault.summary}') for fault in faults
+    )
+    return ConfigurationError(items[0].summary, items[0].advice, items)

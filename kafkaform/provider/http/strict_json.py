@@ -107,10 +107,10 @@ def _check_text(text: str) -> None:
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise NotJson("an object has the same key twice")
-    return found
+    return members
 
 
 def _parse_decimal(text: str) -> Decimal:

@@ -21,9 +21,8 @@ from msgspec import Struct
 
 from ...core.errors import ConnectError
 from ...core.secret import Secret
-from .certificate_forms import CertificateFault
 from .failures import advise_certificate
-from .tls import trust_also
+from .tls import CertificateFault, trust_also
 
 PATIENCE = 5.0
 """Seconds for the token endpoint to answer."""
@@ -79,8 +78,8 @@ class TokenRefused(Exception):
 
     # Only the code is repeated. The endpoint's free text can contain the secret that was sent.
     def __init__(self, status: int, code: Any) -> None:
-        known = isinstance(code, str) and re.fullmatch(r"[\w.-]{1,60}", code, re.ASCII)
-        super().__init__(f"HTTP {status}" + (f", {code}" if known else ""))
+        has_code = isinstance(code, str) and re.fullmatch(r"[\w.-]{1,60}", code, re.ASCII)
+        super().__init__(f"HTTP {status}" + (f", {code}" if has_code else ""))
         self.status = status
 
 
@@ -110,7 +109,7 @@ class TokenSource:
 def fetch_token(endpoint: TokenEndpoint) -> LoginToken:
     """A token from the endpoint, for the client's id and secret. Raises ConnectError without the
     secret."""
-    place, names = _describe_endpoint(endpoint.url), endpoint.names
+    endpoint_name, names = _describe_endpoint(endpoint.url), endpoint.names
     check = f"check {names.url}, ca_cert if its authority is your own, and the network"
     try:
         answer = _request_grant(endpoint)
@@ -120,17 +119,19 @@ def fetch_token(endpoint: TokenEndpoint) -> LoginToken:
             f"{names.scopes}"
         )
         advice = login if error.status in (400, 401, 403) else check
-        raise make_error(f"{place} refused to give a token: {error}", advice) from None
+        raise make_error(f"{endpoint_name} refused to give a token: {error}", advice) from None
     except CertificateFault as fault:
         raise make_error(fault.summary, fault.advice) from None
     except (OSError, HTTPException, ValueError) as error:
         cause = getattr(error, "reason", None) or error
         if isinstance(cause, ssl.SSLCertVerificationError):
             check = advise_certificate(cause.verify_message, names.url, "endpoint")
-        raise make_error(f"{place} cannot be reached: {_describe_cause(cause)}", check) from None
+        raise make_error(
+            f"{endpoint_name} cannot be reached: {_describe_cause(cause)}", check
+        ) from None
     text = answer.get("access_token")
     if not isinstance(text, str) or BEARER.fullmatch(text) is None:
-        raise make_error(f"{place} answers without an access_token", check)
+        raise make_error(f"{endpoint_name} answers without an access_token", check)
     return make_token(text, parse_claims(text) or {}, answer.get("expires_in"))
 
 
@@ -143,8 +144,8 @@ def _request_grant(endpoint: TokenEndpoint) -> Mapping[str, Any]:
     if endpoint.scopes:
         form["scope"] = " ".join(endpoint.scopes)
     user, secret = endpoint.client_id, endpoint.client_secret.reveal()
-    pair = f"{quote_plus(user)}:{quote_plus(secret)}".encode()
-    basic = {"Authorization": "Basic " + base64.b64encode(pair).decode()}
+    credentials = f"{quote_plus(user)}:{quote_plus(secret)}".encode()
+    basic = {"Authorization": "Basic " + base64.b64encode(credentials).decode()}
     try:
         return _post_form(endpoint, form, basic)
     except TokenRefused as error:
@@ -192,7 +193,7 @@ def parse_claims(text: str) -> Mapping[str, Any] | None:
     # The signature is not checked here: that is the task of the server, which has the keys.
     if len(text) > LARGEST or _JWT.fullmatch(text) is None:
         return None
-    header, body = (_decode_part(part) for part in text.split(".")[:2])
+    header, body = (_decode_part(segment) for segment in text.split(".")[:2])
     return body if header is not None and "alg" in header else None
 
 
@@ -215,11 +216,11 @@ def make_token(text: str, claims: Mapping[str, Any], lifetime: Any) -> LoginToke
     """The token with the time when it expires. lifetime: `expires_in` of the endpoint (seconds), or
     whatever stands there."""
     # The earlier of both times: an endpoint can hand out a token that it kept for a while.
-    now = time.time()
+    moment = time.time()
     ends = [claims["exp"]] if _is_number(claims.get("exp")) else []
-    ends += [now + lifetime] if _is_number(lifetime) else []
+    ends += [moment + lifetime] if _is_number(lifetime) else []
     return LoginToken(
-        Secret(text), float(min(ends, default=now + _KEEP_UNKNOWN)), str(claims.get("sub", ""))
+        Secret(text), float(min(ends, default=moment + _KEEP_UNKNOWN)), str(claims.get("sub", ""))
     )
 
 
@@ -230,8 +231,8 @@ def _is_number(value: Any) -> bool:
 
 def _describe_endpoint(url: str) -> str:
     """The endpoint without its query, which can contain a key."""
-    parts = urlsplit(url)
-    return f"the token endpoint {parts.scheme}://{parts.netloc}{parts.path}"
+    address = urlsplit(url)
+    return f"the token endpoint {address.scheme}://{address.netloc}{address.path}"
 
 
 def _describe_cause(cause: Any) -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ...core.errors import UsageError
 from ...core.progress import Reporter
-from .. import places
+from ...core.storage import make_private_folder
+from .. import folders
 from ..configuration import ADMIN, CONNECT, INTERNAL, escape_value
 from ..jars import Jar, Source, ensure_jars, list_distribution, parse_jar, split_list
 from ..record import HOST, Sandbox, Server
@@ -77,8 +78,8 @@ def _make_cluster_settings(sandbox: Sandbox) -> Mapping[str, str]:
     """Of the cluster of workers, and of the topics in which it keeps its state."""
     factor = str(len(sandbox.brokers))
     topics = {
-        f"{part}.storage.{key}": value
-        for part, topic in _TOPICS.items()
+        f"{topic_name}.storage.{key}": value
+        for topic_name, topic in _TOPICS.items()
         for key, value in (("topic", topic), ("replication.factor", factor))
     }
     return {
@@ -136,7 +137,7 @@ def _find_class_path(sandbox: Sandbox, report: Reporter, source: Source) -> tupl
 
 def _write_files(sandbox: Sandbox, server: Server) -> None:
     folder = sandbox.folder
-    secrets = places.make_private_folder(sandbox.connect_secrets)
+    secrets = make_private_folder(sandbox.connect_secrets, parents=True)
     passwords = {ADMIN: sandbox.admin_password, CONNECT: sandbox.connect_password}
     texts = {
         folder / _PROPERTIES: render_properties(sandbox, server),
@@ -146,7 +147,7 @@ def _write_files(sandbox: Sandbox, server: Server) -> None:
         secrets / "users.properties": "".join(f"{u}={p}\n" for u, p in passwords.items()),
     }
     for file, text in texts.items():
-        places.write_private(file, text)
+        folders.write_private(file, text)
 
 
 def _make_options(_: Sandbox, __: Server) -> Sequence[str]:

@@ -1,4 +1,5 @@
-"""The contract of a program that runs beside the brokers."""
+"""The contract of a program that runs with the brokers; a module because both programs import it
+and `start` imports both."""
 
 from __future__ import annotations
 

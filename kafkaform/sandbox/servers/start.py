@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from ...core.errors import ConnectError, Interrupted, UsageError
 from ...core.progress import Message, Progress, Reporter, ignore_event
-from .. import condition, configuration, java, lock, ports, record
-from ..download import open_repository
-from ..logs import make_log_error, read_tail
+from .. import configuration, folders, record, start, status, versions
+from ..jars import open_repository
 from ..process import GRACE, defer_signals, end_processes, is_alive, launch_process
 from ..record import HOST, Sandbox, Server, ServerKind
 from ..start import PortTaken, Runtime
+from ..status import make_log_error, read_tail
 from ..versions import choose_version
 from . import connect, schema_registry
 from .program import Program
@@ -52,7 +52,7 @@ def start_servers(
     time), Locked, KafkaformError (Java, files), Interrupted.
     """
     try:
-        with lock.hold_lock(name):
+        with folders.hold_lock(name):
             return _start_servers(name, kinds, ready_within, report)
     except KeyboardInterrupt:
         raise Interrupted(
@@ -65,7 +65,7 @@ def _start_servers(
 ) -> Sandbox:
     sandbox = record.load_sandbox(name)
     if sandbox is None:
-        raise condition.make_unknown_error(name)
+        raise status.make_unknown_error(name)
     missing = tuple(kind for kind in ServerKind if _is_missing(sandbox, kind, kinds))
     if not missing:
         return sandbox
@@ -87,7 +87,7 @@ def _is_missing(sandbox: Sandbox, kind: ServerKind, kinds: Collection[ServerKind
 
 def _check_brokers(sandbox: Sandbox, missing: Collection[ServerKind]) -> None:
     """Raise UsageError if these servers could not work with the brokers."""
-    if not condition.are_brokers_running(sandbox):
+    if not status.are_brokers_running(sandbox):
         raise UsageError(
             f"the brokers of sandbox {sandbox.name} do not run",
             "`kafkaform sandbox up` starts them",
@@ -101,9 +101,9 @@ def _check_brokers(sandbox: Sandbox, missing: Collection[ServerKind]) -> None:
 
 
 def _find_runtime(sandbox: Sandbox, kind: ServerKind, report: Reporter) -> Runtime:
-    used = java.find_java(sandbox.kafka_version)
-    found = PROGRAMS[kind].find_class_path(sandbox, report, open_repository)
-    return Runtime(used, found, None)
+    used = versions.find_java(sandbox.kafka_version)
+    class_path = PROGRAMS[kind].find_class_path(sandbox, report, open_repository)
+    return Runtime(used, class_path, None)
 
 
 def _start_missing(
@@ -128,9 +128,9 @@ def _start_missing(
 def _launch(sandbox: Sandbox, kind: ServerKind, runtime: Runtime) -> tuple[Sandbox, Server]:
     """Start a server. Returns the sandbox, and the server with its process."""
     program, old = PROGRAMS[kind], sandbox.find_server(kind)
-    kept = old is not None and ports.are_free((old.port,))
+    port_free = old is not None and start.are_free((old.port,))
     # With the port of before, clients find the server again.
-    port = old.port if old is not None and kept else ports.find_free_ports(1)[0]
+    port = old.port if old is not None and port_free else start.find_free_ports(1)[0]
     server = Server(kind, port)
     program.write_files(sandbox, server)
     command = configuration.make_java_command(
@@ -150,9 +150,9 @@ def _launch(sandbox: Sandbox, kind: ServerKind, runtime: Runtime) -> tuple[Sandb
 
 
 def _keep_server(sandbox: Sandbox, server: Server) -> Sandbox:
-    others = (each for each in sandbox.servers if each.kind is not server.kind)
+    remaining = (entry for entry in sandbox.servers if entry.kind is not server.kind)
     order = tuple(ServerKind)
-    servers = sorted((*others, server), key=lambda each: order.index(each.kind))
+    servers = sorted((*remaining, server), key=lambda entry: order.index(entry.kind))
     return replace(sandbox, servers=tuple(servers))
 
 
@@ -173,8 +173,8 @@ def _await_ready(
             return
         time.sleep(_POLL)
     title = " and ".join(PROGRAMS[server.kind].title for server in silent)
-    what = f"{title} did not answer within {seconds:g} seconds"
-    raise _make_not_ready_error(sandbox, what, silent)
+    fault = f"{title} did not answer within {seconds:g} seconds"
+    raise _make_not_ready_error(sandbox, fault, silent)
 
 
 def is_answering(sandbox: Sandbox, server: Server) -> bool:
@@ -201,14 +201,14 @@ def _end_silent(sandbox: Sandbox, started: Sequence[Server]) -> None:
 
 def _make_ended_error(sandbox: Sandbox, server: Server) -> ConnectError:
     written = read_tail(sandbox.get_log_file(server), _LOG_TAIL)
-    taken = any(words in line for line in written for words in _NO_PORT)
-    kind = PortTaken if taken else ConnectError
-    what = f"{PROGRAMS[server.kind].title} ended while it was starting"
-    return _make_not_ready_error(sandbox, what, (server,), kind)
+    port_taken = any(words in line for line in written for words in _NO_PORT)
+    kind = PortTaken if port_taken else ConnectError
+    fault = f"{PROGRAMS[server.kind].title} ended while it was starting"
+    return _make_not_ready_error(sandbox, fault, (server,), kind)
 
 
 def _make_not_ready_error(
-    sandbox: Sandbox, what: str, servers: Sequence[Server], kind: type[ConnectError] = ConnectError
+    sandbox: Sandbox, fault: str, servers: Sequence[Server], kind: type[ConnectError] = ConnectError
 ) -> ConnectError:
     lines = [
         line
@@ -218,7 +218,7 @@ def _make_not_ready_error(
     ]
     return make_log_error(
         kind,
-        f"sandbox {sandbox.name}: {what}",
+        f"sandbox {sandbox.name}: {fault}",
         lines[-_LOG_LINES:],
         f"its brokers run; `kafkaform sandbox logs --name {sandbox.name}` shows more; on a slow "
         "computer give it more time with --timeout; `up` tries again",

@@ -84,26 +84,26 @@ def encode_note(note: Note) -> bytes:
 def decode_note(data: bytes, seconds: float) -> Note:
     """What a lock object says. An unreadable one counts as taken by somebody, for `seconds`."""
     try:
-        found = from_data(_Written, parse_json(data))
+        document = from_data(_Written, parse_json(data))
     except Misfit:
         return Note(UNKNOWN_HOLDER, seconds)
-    if found.lease_seconds <= 0 or found.ended not in ("", RELEASED, BROKEN):
+    if document.lease_seconds <= 0 or document.ended not in ("", RELEASED, BROKEN):
         return Note(UNKNOWN_HOLDER, seconds)
-    return Note(found.holder, found.lease_seconds, found.ended)
+    return Note(document.holder, document.lease_seconds, document.ended)
 
 
 def read_store_clock(objects: Objects) -> float:
     """The store's own clock: the time that it gives to an object written now."""
     key = f"probe/{secrets.token_hex(8)}"
     objects.create(key, key.encode("ascii"))
-    found = objects.read(key)
+    stored = objects.read(key)
     objects.delete(key)
-    if found is None:
+    if stored is None:
         raise StorageError(
             f"{objects.location}: an object that was just written cannot be read",
             "Use a store that shows a write immediately.",
         )
-    return found.modified
+    return stored.modified
 
 
 # ── taking it ───────────────────────────────────────────────────────────────────────────
@@ -116,28 +116,28 @@ class Watch(Struct):
     """The store."""
     clock: Clock
     """Our clock."""
-    asked: bool = False
+    store_read: bool = False
     """The age of the lease was asked for already."""
     version: str = ""
     """The version of the lock object that was seen last."""
     end: float = 0.0
     """When that lease has ended at the latest, on our clock."""
 
-    def measure_rest(self, found: StoredObject, note: Note) -> float:
+    def measure_rest(self, stored: StoredObject, note: Note) -> float:
         """Seconds until the lease has certainly ended; 0 or less if it has."""
-        if found.version != self.version:
-            self.version = found.version
+        if stored.version != self.version:
+            self.version = stored.version
             self.end = self.clock.monotonic() + note.seconds
-            if not self.asked:
+            if not self.store_read:
                 # Once only: a lease that changes while we watch is alive, and its age says nothing.
-                self.asked = True
-                self.end = min(self.end, self._compute_end_by_store(found, note))
+                self.store_read = True
+                self.end = min(self.end, self._compute_end_by_store(stored, note))
         return self.end - self.clock.monotonic()
 
-    def _compute_end_by_store(self, found: StoredObject, note: Note) -> float:
-        now = read_store_clock(self.objects)
-        left = found.modified + note.seconds * (1 + SKEW) + 1 - now
-        return self.clock.monotonic() + left
+    def _compute_end_by_store(self, stored: StoredObject, note: Note) -> float:
+        store_time = read_store_clock(self.objects)
+        remaining = stored.modified + note.seconds * (1 + SKEW) + 1 - store_time
+        return self.clock.monotonic() + remaining
 
 
 def take_lock(
@@ -152,26 +152,29 @@ def take_lock(
     messages. Raises Locked, StorageError."""
     deadline, watch = clock.monotonic() + timeout, Watch(objects, clock)
     while True:
-        found = objects.read(KEY)
-        note = decode_note(found.data, seconds) if found else None
-        left = watch.measure_rest(found, note) if found and note and note.ended != RELEASED else 0.0
-        if note is None or note.ended or left <= 0:
+        stored = objects.read(KEY)
+        note = decode_note(stored.data, seconds) if stored else None
+        remaining = (
+            watch.measure_rest(stored, note) if stored and note and note.ended != RELEASED else 0.0
+        )
+        if note is None or note.ended or remaining <= 0:
             taken_over = watch.end if note and note.ended != RELEASED else None
             with contextlib.suppress(ObjectExists, ObjectChanged):
-                return _write_lock(objects, info, seconds, clock, found, taken_over)
+                return _write_lock(objects, info, seconds, clock, stored, taken_over)
         elif clock.monotonic() >= deadline:
             raise Locked(
-                f"{objects.location} is locked by {note.holder}", _advise_wait(note, left, by_hand)
+                f"{objects.location} is locked by {note.holder}",
+                _advise_wait(note, remaining, by_hand),
             )
-        rest = max(0.0, deadline - clock.monotonic())
-        clock.sleep(max(0.01, min(POLL_SECONDS, seconds * POLL, rest, max(left, 0.0))))
+        time_left = max(0.0, deadline - clock.monotonic())
+        clock.sleep(max(0.01, min(POLL_SECONDS, seconds * POLL, time_left, max(remaining, 0.0))))
 
 
-def _advise_wait(note: Note, left: float, by_hand: str) -> str:
+def _advise_wait(note: Note, remaining: float, by_hand: str) -> str:
     at_once = f", or immediately after `{by_hand} {note.holder.run}`" if by_hand else ""
     return (
         "Wait until that run has ended, or wait longer for it with --lock-timeout. If its process "
-        f"is gone, the lock is free in {left:.0f} s{at_once}."
+        f"is gone, the lock is free in {remaining:.0f} s{at_once}."
     )
 
 
@@ -180,13 +183,13 @@ def _write_lock(
     info: LockInfo,
     seconds: float,
     clock: Clock,
-    found: StoredObject | None,
+    stored: StoredObject | None,
     taken_over: float | None,
 ) -> Tenure:
     # Our lease counts from before the write; others count from when they see it, which is later.
     started, data = clock.monotonic(), encode_note(Note(info, seconds))
     version = (
-        objects.create(KEY, data) if found is None else objects.replace(KEY, data, found.version)
+        objects.create(KEY, data) if stored is None else objects.replace(KEY, data, stored.version)
     )
     return Tenure(objects, info, clock, seconds, version, started + seconds, taken_over)
 
@@ -274,16 +277,16 @@ class Tenure:
             self._objects.replace(KEY, encode_note(note), self._version)
 
 
-def _make_lost_error(location: str, found: StoredObject | None, seconds: float) -> Locked:
+def _make_lost_error(location: str, stored: StoredObject | None, seconds: float) -> Locked:
     advice = "Run the command again: it first finds out what became of this run's requests."
-    if found is None:
+    if stored is None:
         return Locked(f"{location}: the lock of this run was deleted", advice)
-    note = decode_note(found.data, seconds)
-    what = {
+    note = decode_note(stored.data, seconds)
+    cause = {
         BROKEN: "the lock of this run was released by hand",
         RELEASED: f"the lock of this run was taken over and given back by {note.holder}",
     }.get(note.ended, f"the lock of this run was taken over by {note.holder}")
-    return Locked(f"{location}: {what}", advice)
+    return Locked(f"{location}: {cause}", advice)
 
 
 # ── from outside ────────────────────────────────────────────────────────────────────────
@@ -291,8 +294,8 @@ def _make_lost_error(location: str, found: StoredObject | None, seconds: float) 
 
 def find_holder(objects: Objects) -> LockInfo | None:
     """The run that has the lock, None if nobody has it."""
-    found = objects.read(KEY)
-    note = decode_note(found.data, 0) if found else None
+    stored = objects.read(KEY)
+    note = decode_note(stored.data, 0) if stored else None
     return None if note is None or note.ended else note.holder
 
 
@@ -301,14 +304,14 @@ def break_lock(objects: Objects, run: str) -> LockInfo:
 
     The next run takes it at once, but waits before it recovers.
     """
-    found = objects.read(KEY)
-    note = decode_note(found.data, 0) if found else None
-    if found is None or note is None or note.ended:
+    stored = objects.read(KEY)
+    note = decode_note(stored.data, 0) if stored else None
+    if stored is None or note is None or note.ended:
         raise Locked(f"{objects.location}: nobody holds the lock")
     if note.holder.run != run:
         raise Locked(f"{objects.location} is locked by {note.holder}, not by run {run}")
     try:
-        objects.replace(KEY, encode_note(replace(note, ended=BROKEN)), found.version)
+        objects.replace(KEY, encode_note(replace(note, ended=BROKEN)), stored.version)
     except ObjectChanged:
         raise Locked(
             f"{objects.location}: run {run} is alive: it has just renewed its lock",

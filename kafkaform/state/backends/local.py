@@ -20,6 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from ...core import storage
 from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
 from ...core.nouns import Misfit, from_data, parse_json
@@ -27,7 +28,6 @@ from ...core.storage import make_storage_error
 from ..backend import Loaded, LockInfo
 from ..codec import decode, encode
 from ..model import State
-from . import files
 
 KEPT_VERSIONS = 10
 ROOM = 3
@@ -98,17 +98,17 @@ class LocalBackend(Struct):
         """Take the lock for the time of the context. Raises Locked after `timeout` seconds,
         StorageError."""
         with _explain_errors("cannot lock the state", self._lock_path):
-            files.make_private_folder(self._folder)
-            descriptor, made = self._acquire(clock, clock.monotonic() + timeout)
+            storage.make_private_folder(self._folder)
+            descriptor, created = self._acquire(clock, clock.monotonic() + timeout)
         # A missing lock file may have been removed while a run had it locked. So whoever has to
         # make it waits like after a lease that was taken over (architecture §5).
-        taken_over = clock.monotonic() if made else None
+        taken_over = clock.monotonic() if created else None
         lease = FileLease(self.path, self._lock_path, descriptor, taken_over)
         try:
             with _explain_errors("cannot lock the state", self._lock_path):
                 _write_owner(descriptor, info)
                 for path in (self.path, self._folder / "backups" / self.path.name):
-                    for leftover in files.list_leftovers(path):
+                    for leftover in storage.list_leftovers(path):
                         leftover.unlink()
             self._lease = lease
             yield lease
@@ -122,9 +122,9 @@ class LocalBackend(Struct):
         """The locked file, and whether it had to be made."""
         deadline = max(deadline, clock.monotonic() + SHORTEST_WAIT_SECONDS)
         while True:
-            taken = self._try_lock()
-            if taken is not None:
-                return taken
+            attempt = self._try_lock()
+            if attempt is not None:
+                return attempt
             if clock.monotonic() >= deadline:
                 holder = self.holder() or UNKNOWN_HOLDER
                 raise Locked(
@@ -136,7 +136,7 @@ class LocalBackend(Struct):
 
     def _try_lock(self) -> tuple[int, bool] | None:
         try:
-            descriptor, made = self._open_lock()
+            descriptor, created = self._open_lock()
         except FileExistsError:  # somebody made it a moment ago
             return None
         try:
@@ -146,7 +146,7 @@ class LocalBackend(Struct):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # If somebody removed the file between open and flock, our lock keeps nobody out.
             if os.path.samestat(os.fstat(descriptor), self._lock_path.lstat()):
-                return descriptor, made
+                return descriptor, created
         except (BlockingIOError, FileNotFoundError):
             pass
         except OSError:
@@ -161,7 +161,7 @@ class LocalBackend(Struct):
             return os.open(self._lock_path, flags), False
         except FileNotFoundError:
             new = flags | os.O_CREAT | os.O_EXCL
-            return os.open(self._lock_path, new, files.PRIVATE_FILE), True
+            return os.open(self._lock_path, new, storage.PRIVATE_FILE), True
 
     def holder(self) -> LockInfo | None:
         """The run that has the lock now. Raises StorageError if the lock file cannot be read."""
@@ -214,16 +214,18 @@ class LocalBackend(Struct):
 
     def check_writable(self, size: int = 0) -> None:
         current = self._read()
-        needed = max(ROOM * max(size, len(current or b"")), SMALLEST_ROOM)
+        room = max(ROOM * max(size, len(current or b"")), SMALLEST_ROOM)
         with _explain_errors("the state could not be saved, so nothing is sent", self.path):
-            backups = files.make_private_folder(files.make_private_folder(self._folder) / "backups")
-            files.prove_room(self.path, needed)
+            backups = storage.make_private_folder(
+                storage.make_private_folder(self._folder) / "backups"
+            )
+            storage.prove_room(self.path, room)
         # A save that cannot keep the earlier version fails after its requests were sent.
         with _explain_errors("the state could not be saved, so nothing is sent", backups):
             os.scandir(backups).close()
-            files.prove_room(backups / self.path.name, 1)
+            storage.prove_room(backups / self.path.name, 1)
         with _explain_errors("the state could not be saved, so nothing is sent", self.path):
-            files.sync_folder(self.path.parent)  # as a save does after its rename
+            storage.sync_folder(self.path.parent)  # as a save does after its rename
 
     def rescue(self, state: State) -> str:
         return save_somewhere(state)
@@ -231,19 +233,19 @@ class LocalBackend(Struct):
     def _read(self) -> bytes | None:
         with _explain_errors("cannot read the state", self.path):
             try:
-                return files.read(self.path)
+                return storage.read(self.path)
             except FileNotFoundError:
                 return None
 
     def _advise_repair(self) -> str:
         """What to do about a damaged state; names the newest version that is sound."""
-        found = list(_find_sound(self._backups))
-        if not found:
+        versions = list(_find_sound(self._backups))
+        if not versions:
             return (
                 "Do not repair it by hand. No earlier version was kept. Restore a backup, or move "
                 "the file away: if the audit log exists, the next apply builds the state from it."
             )
-        newest, (_, serial) = max(found, key=lambda pair: pair[1])
+        newest, (_, serial) = max(versions, key=lambda version: version[1])
         return (
             f"Do not repair it by hand. The newest sound version that was kept is serial "
             f"{serial}: `cp {newest} {self.path}`, then run apply, which takes what came after "
@@ -252,13 +254,13 @@ class LocalBackend(Struct):
 
     @property
     def _backups(self) -> list[Path]:
-        kept = (self._folder / "backups").glob(f"{self.path.name}.*")
-        return [path for path in kept if path.suffix[1:].isdecimal()]
+        backup_files = (self._folder / "backups").glob(f"{self.path.name}.*")
+        return [path for path in backup_files if path.suffix[1:].isdecimal()]
 
     def _replace(self, data: bytes, current: bytes | None, version: str | None) -> None:
-        fresh = files.make_temporary_name(self.path)
+        fresh = storage.make_temporary_name(self.path)
         try:
-            files.write_new(fresh, data)
+            storage.write_new(fresh, data)
             if current is not None and version is not None:
                 self._keep(current, version)
             # The old state has been kept by now, and the new one is durable under another name: a
@@ -267,17 +269,18 @@ class LocalBackend(Struct):
         except BaseException:
             fresh.unlink(missing_ok=True)
             raise
-        files.sync_folder(self.path.parent)
+        storage.sync_folder(self.path.parent)
 
     def _keep(self, current: bytes, version: str) -> None:
         """Keep the version that is about to be replaced, named by its serial; ten are kept."""
-        backups = files.make_private_folder(files.make_private_folder(self._folder) / "backups")
+        storage.make_private_folder(self._folder)
+        backups = storage.make_private_folder(self._folder / "backups")
         backup = backups / f"{self.path.name}.{version.partition('-')[0]}"
         backup.unlink(missing_ok=True)
         try:
             os.link(self.path, backup, follow_symlinks=False)
         except OSError:  # file systems without hard links refuse in many ways
-            files.write_new(backup, current)
+            storage.write_new(backup, current)
         for old in sorted(self._backups, key=_parse_serial)[:-KEPT_VERSIONS]:
             old.unlink()
 
@@ -287,11 +290,11 @@ def save_emergency(state: State, folder: Path) -> Path:
     path = folder / f"kafkaform.state.{state.serial}.{secrets.token_hex(4)}.json"
     with _explain_errors("cannot save the state here either", path):
         try:
-            files.write_new(path, encode(state))
+            storage.write_new(path, encode(state))
         except OSError:
             path.unlink(missing_ok=True)
             raise
-        files.sync_folder(folder)
+        storage.sync_folder(folder)
     return path
 
 
@@ -312,7 +315,7 @@ def _find_sound(backups: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]
     """The backups that can be used, each with its age."""
     for path in backups:
         with contextlib.suppress(OSError, StorageError):
-            yield path, compute_age(decode(files.read(path), str(path)))
+            yield path, compute_age(decode(storage.read(path), str(path)))
 
 
 def compute_age(state: State) -> tuple[int, int]:
@@ -326,9 +329,9 @@ def _parse_serial(backup: Path) -> int:
 
 
 def _refuse_other(location: str, current: bytes | None, version: str | None) -> None:
-    found = None if current is None else hashlib.sha256(current).hexdigest()
+    digest = None if current is None else hashlib.sha256(current).hexdigest()
     expected = None if version is None else version.partition("-")[2]
-    if found != expected:
+    if digest != expected:
         raise Locked(
             f"{location}: somebody else has changed the state since it was loaded",
             "Run the command again; it starts from the current state.",

@@ -70,13 +70,13 @@ class ObjectBackend(Struct):
     # ── load and save ───────────────────────────────────────────────────────────────────
 
     def load(self) -> Loaded:
-        found = self.objects.read(STATE)
-        if found is None:
+        stored = self.objects.read(STATE)
+        if stored is None:
             self._current = None
             return Loaded(None, None)
-        state = decode(found.data, self.location, self._advise_repair)
-        self._current = (found.version, found.data)
-        return Loaded(state, _make_version(state.serial, found.data, found.version))
+        state = decode(stored.data, self.location, self._advise_repair)
+        self._current = (stored.version, stored.data)
+        return Loaded(state, _make_version(state.serial, stored.data, stored.version))
 
     def save(self, state: State, version: str | None) -> str:
         data = encode(state)
@@ -94,10 +94,10 @@ class ObjectBackend(Struct):
         serial, digest, stored = version.split(" ", 2)
         current = self._current
         if current is None or current[0] != stored:
-            found = self.objects.read(STATE)
-            if found is None or found.version != stored:
-                raise ObjectChanged(found)
-            current = (stored, found.data)
+            current_object = self.objects.read(STATE)
+            if current_object is None or current_object.version != stored:
+                raise ObjectChanged(current_object)
+            current = (stored, current_object.data)
         if hashlib.sha256(current[1]).hexdigest() != digest:
             raise ObjectChanged(None)
         if current[1] == data:
@@ -132,19 +132,19 @@ class ObjectBackend(Struct):
 
     def _advise_repair(self) -> str:
         """What to do about a damaged state; names the newest version that is sound."""
-        kept = []
+        versions = []
         for entry in self.objects.names(HISTORY):
             with contextlib.suppress(StorageError):
-                found = self.objects.read(entry.key)
-                if found is not None:
-                    kept.append((compute_age(decode(found.data, entry.key)), entry.key))
-        if not kept:
+                stored = self.objects.read(entry.key)
+                if stored is not None:
+                    versions.append((compute_age(decode(stored.data, entry.key)), entry.key))
+        if not versions:
             return (
                 f"Do not repair it by hand. {self.earlier} contains no sound version. Restore an "
                 f"earlier version of the object from your bucket, or delete {STATE}: the next "
                 "apply builds the state from the audit log."
             )
-        (_, serial), key = max(kept)
+        (_, serial), key = max(versions)
         return (
             f"Do not repair it by hand. The newest sound version that was kept is serial {serial}: "
             f"copy {self.objects.location}/{key} over {self.location} with the tools of your store,"
@@ -199,13 +199,13 @@ class ObjectBackend(Struct):
             raise self._make_unfit_error(
                 "it replaces an object that has another version (it ignores If-Match)"
             )
-        found = self.objects.read(key)
-        if found is None or found.data != latest:
+        stored = self.objects.read(key)
+        if stored is None or stored.data != latest:
             raise self._make_unfit_error("a read shows an older version than the one just written")
 
-    def _make_unfit_error(self, what: str) -> StorageError:
+    def _make_unfit_error(self, fault: str) -> StorageError:
         return StorageError(
-            f"{self.objects.location}: {what}",
+            f"{self.objects.location}: {fault}",
             "Two runs could overwrite each other here. Use a store with conditional writes, such "
             "as Amazon S3, Google Cloud Storage, Azure Blob Storage or a recent MinIO.",
         )

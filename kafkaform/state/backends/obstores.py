@@ -95,45 +95,45 @@ def open_objects(url: str, options: Mapping[str, str], clock: Clock | None = Non
     What the address leaves out (`s3://`) comes from the options, which it can also contain as a
     query. Raises UsageError.
     """
-    parts = urlsplit(url)
-    name = SCHEMES.get(parts.scheme)
+    address = urlsplit(url)
+    name = SCHEMES.get(address.scheme)
     if name is None:
         raise UsageError(
-            f"{parts.scheme}:// is not a store for state",
+            f"{address.scheme}:// is not a store for state",
             f"Known are {', '.join(f'{kind.start}://' for kind in KINDS.values())}.",
         )
-    kind, given = KINDS[name], dict(parse_qsl(parts.query)) | dict(options)
-    _refuse_unknown(name, kind, given)
-    bucket = _choose_once(kind.bucket, parts.netloc, given)
-    folder = _choose_once(kind.folder, parts.path.strip("/"), given).strip("/")
+    kind, settings = KINDS[name], dict(parse_qsl(address.query)) | dict(options)
+    _refuse_unknown(name, kind, settings)
+    bucket = _choose_once(kind.bucket, address.netloc, settings)
+    folder = _choose_once(kind.folder, address.path.strip("/"), settings).strip("/")
     if not bucket:
         raise UsageError(f"{url}: the {kind.bucket.partition('_')[0]} is not named")
     location = f"{kind.start}://{bucket}/{folder}".rstrip("/")
     prefix = f"{folder}/" if folder else ""
-    timeout = _parse_timeout(given)
+    timeout = _parse_timeout(settings)
     return Obstore(
-        location, prefix, _make_opener(kind, bucket, given), timeout, clock or SystemClock()
+        location, prefix, _make_opener(kind, bucket, settings), timeout, clock or SystemClock()
     )
 
 
-def _choose_once(name: str, in_address: str, given: Mapping[str, str]) -> str:
-    option = given.get(name, "")
+def _choose_once(name: str, in_address: str, settings: Mapping[str, str]) -> str:
+    option = settings.get(name, "")
     if option and in_address and option != in_address:
         raise UsageError(f"the address names {in_address!r}, the option {name} {option!r}")
     return option or in_address
 
 
-def _refuse_unknown(name: str, kind: StoreKind, given: Mapping[str, str]) -> None:
-    known = sorted({kind.bucket, kind.folder, *kind.settings, *COMMON})
-    for option in given.keys() - set(known):
+def _refuse_unknown(name: str, kind: StoreKind, settings: Mapping[str, str]) -> None:
+    names = sorted({kind.bucket, kind.folder, *kind.settings, *COMMON})
+    for option in settings.keys() - set(names):
         raise UsageError(
             f"{option!r} is not an option of the {name} backend",
-            f"Known are {', '.join(known)}. Credentials are taken from the environment only.",
+            f"Known are {', '.join(names)}. Credentials are taken from the environment only.",
         )
 
 
-def _parse_timeout(given: Mapping[str, str]) -> float:
-    text = given.get("timeout", str(TIMEOUT_SECONDS))
+def _parse_timeout(settings: Mapping[str, str]) -> float:
+    text = settings.get("timeout", str(TIMEOUT_SECONDS))
     try:
         seconds = float(text.removesuffix("s"))
     except ValueError:
@@ -153,13 +153,13 @@ def _parse_flag(name: str, text: str) -> bool:
 
 
 def _make_opener(
-    kind: StoreKind, bucket: str, given: Mapping[str, str]
+    kind: StoreKind, bucket: str, settings: Mapping[str, str]
 ) -> Callable[[float], ObjectStore]:
     if not kind.store:
         return lambda _: _get_memory_store(bucket)
-    config = _make_config(kind, given)
+    config = _make_config(kind, settings)
     endpoint = config.get("endpoint") or next(filter(None, map(os.environ.get, kind.endpoints)), "")
-    plain = _parse_flag("allow_http", given.get("allow_http", "false")) or _is_loopback(
+    plain = _parse_flag("allow_http", settings.get("allow_http", "false")) or _is_loopback(
         str(endpoint)
     )
     if str(endpoint).startswith("http://") and not plain:
@@ -170,20 +170,20 @@ def _make_opener(
     return cache(partial(_open_store, kind.store, bucket, config, plain))
 
 
-def _make_config(kind: StoreKind, given: Mapping[str, str]) -> dict[str, Any]:
+def _make_config(kind: StoreKind, settings: Mapping[str, str]) -> dict[str, Any]:
     config: dict[str, Any] = {
-        theirs: given[ours] for ours, theirs in kind.settings.items() if ours in given
+        key: settings[setting] for setting, key in kind.settings.items() if setting in settings
     }
     if kind.store == "S3Store":
         # Whatever the environment says: without conditional writes two runs overwrite each other,
         # and not every compatible store knows bulk deletes.
         config |= {"conditional_put": "etag", "disable_bulk_delete": True}
-        if "use_path_style" in given:
-            path = _parse_flag("use_path_style", given["use_path_style"])
+        if "use_path_style" in settings:
+            path = _parse_flag("use_path_style", settings["use_path_style"])
             config["virtual_hosted_style_request"] = not path
-        if "encrypt" in given or "kms_key_id" in given:
-            encrypt = _parse_flag("encrypt", given.get("encrypt", "true"))
-            kms = "aws:kms" if "kms_key_id" in given else "AES256"
+        if "encrypt" in settings or "kms_key_id" in settings:
+            encrypt = _parse_flag("encrypt", settings.get("encrypt", "true"))
+            kms = "aws:kms" if "kms_key_id" in settings else "AES256"
             config["server_side_encryption"] = kms if encrypt else None
     return {name: value for name, value in config.items() if value is not None}
 
@@ -191,7 +191,7 @@ def _make_config(kind: StoreKind, given: Mapping[str, str]) -> dict[str, Any]:
 def _open_store(
     store: str, bucket: str, config: Mapping[str, Any], plain: bool, seconds: float
 ) -> ObjectStore:
-    made: ObjectStore = getattr(obstore.store, store)(
+    store_client: ObjectStore = getattr(obstore.store, store)(
         bucket,
         **config,
         client_options={
@@ -202,7 +202,7 @@ def _open_store(
         },
         retry_config={"max_retries": 0, "retry_timeout": timedelta(seconds=1)},
     )
-    return made
+    return store_client
 
 
 LONGEST_SECONDS = 3600.0

@@ -24,6 +24,7 @@ from ...core.diagnostics import has_errors
 from ...core.errors import Blocked, ConfigurationError, StorageError, UsageError
 from ...core.resource import Desired, Identity, InstanceWorld, Reading
 from ...core.secret import NoSecret, Secret
+from ...core.storage import make_private_folder
 from ...core.value import SecretRef
 from ...language.desired import load_tree
 from ...plan.amend import amend, plan_changes
@@ -35,7 +36,6 @@ from ...provider.commands import Alteration, Draft
 from ...provider.contract import Secrets
 from ...provider.registry import Registry
 from ...render.text import inline
-from ...state.backends.files import make_private_folder
 from ...state.backends.local import LocalBackend
 from ...version import VERSION
 from ..configuration.data_answers import DataAnswers

@@ -9,8 +9,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from ...audit.chain import read_glances
-from ...audit.last_writes import LastWrite, find_last_writes
 from ...audit.sink import Sink
+from ...audit.writes import LastWrite, find_last_writes
 from ...core.change import Change, Path, PathChange
 from ...core.resource import Identity
 from ...plan.model import Plan

@@ -28,11 +28,10 @@ from ...fleet.spark import doctor
 from ...fleet.spark.session import LOCAL, LandedBytes, SparkSetup, build_session, is_submitted
 from ...fleet.tables.manifest import ALL_CLUSTERS, FOLDER
 from ...fleet.tables.reader import Gold, quote_text, read_current
-from ...inventory.place import open_remote
+from ...inventory.landing import open_remote
 from ...render.text import inline, render_count
-from ...sandbox import places
-from ...sandbox.download import open_repository
-from ...sandbox.jars import Jar, ensure_jars
+from ...sandbox import folders
+from ...sandbox.jars import Jar, ensure_jars, open_repository
 from ...state.backend import Backend, Lease
 from ...state.backends.local import LocalBackend
 from ...state.backends.objects import ObjectBackend
@@ -111,7 +110,7 @@ class SparkOptions(Struct, frozen=True):
 
     @property
     def setup(self) -> SparkSetup:
-        return SparkSetup(self.master, places.get_cache_folder(), self.jars, self.ivy)
+        return SparkSetup(self.master, folders.get_cache_folder(), self.jars, self.ivy)
 
 
 class BuildRequest(Struct, frozen=True):

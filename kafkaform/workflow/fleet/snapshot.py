@@ -27,12 +27,23 @@ from ...core.resource import CoverageKind, Sweep
 from ...core.value import COMMAND, find_references
 from ...fleet.landed.register import Register
 from ...fleet.landed.register import read_register as read_register
-from ...inventory.landing import land_register, land_rows, make_snapshot_name
-from ...inventory.live import Captured, ClusterReader, capture_cluster, make_meta
-from ...inventory.objects import list_declared_rows, list_recorded_rows
-from ...inventory.parallel import map_parallel
-from ...inventory.place import LandingPlace, open_place
-from ...inventory.segments import land_log
+from ...inventory.landing import (
+    LandingPlace,
+    land_log,
+    land_register,
+    land_rows,
+    make_snapshot_name,
+    open_place,
+)
+from ...inventory.live import (
+    Captured,
+    ClusterReader,
+    capture_cluster,
+    list_declared_rows,
+    list_recorded_rows,
+    make_meta,
+    map_parallel,
+)
 from ...provider.contract import Provider, Session
 from .register_file import PROVIDER, ClusterEntry, Fleet
 from .states import StateReading, describe_error, list_wanted, read_state

@@ -10,18 +10,17 @@ from msgspec.structs import replace
 
 from ...audit.event import render_time
 from ...audit.sink import Sink
+from ...core import storage
 from ...core.clock import Clock
 from ...core.diagnostics import Diagnostics, Severity, has_errors
 from ...core.errors import KafkaformError, UsageError
 from ...core.head import Head
 from ...core.resource import Declared, Desired, ProviderConfig
 from ...core.value import FrozenMap
-from ...inventory.live import Captured, compute_destination
-from ...inventory.objects import WantedObject
+from ...inventory.live import Captured, WantedObject, compute_destination
 from ...language.desired import VarFile
 from ...plan.diff import compare, is_ignored, lay_over
 from ...provider.contract import ResourceType
-from ...state.backends import files
 from ...state.model import State
 from ..configuration.evaluation import Configuration, Inputs, read_configuration
 from ..stores import Store, open_folder_store
@@ -94,7 +93,9 @@ def _read_state(entry: StateEntry) -> StateReading:
     reading, configuration = StateReading(entry), None
     if entry.folder is not None:
         try:
-            var_files = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
+            var_files = [
+                VarFile(name, storage.read(entry.folder / name)) for name in entry.var_files
+            ]
             configuration = read_configuration(entry.folder, Inputs((*var_files, *entry.variables)))
         except (KafkaformError, OSError) as error:
             reading = replace(reading, desired_error=describe_error(error))

@@ -21,7 +21,7 @@ from ...core.errors import StorageError
 from ...core.folder import Folder
 from ...core.objects import ObjectChanged, ObjectExists
 from ...language.declare.module_sources import UnreadableModule
-from ...sandbox.places import get_cache_folder
+from ...sandbox.folders import get_cache_folder
 from ...syntax.limits import FILE_BYTES
 from .lock_file import LOCK_FILE, Lock
 

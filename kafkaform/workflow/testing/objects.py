@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ...audit.sinks.memory import MemorySink
+from ...audit.sink import MemorySink
 from ...core.diagnostics import Diagnostics, has_errors
 from ...core.errors import Blocked, ConfigurationError, Ended, Interrupted, KafkaformError
 from ...language.tests.suites import make_given_tree
 from ...plan.model import Options, Plan
-from ...state.backends.memory import MemoryBackend
+from ...state.backend import MemoryBackend
 from ...syntax.nodes import Attribute, Block
 from ..events import PlanChosen, RunEvent
 from ..operations import apply_changes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...audit.sinks.memory import MemorySink
+from ...audit.sink import MemorySink
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.redaction import KnownSecrets
 from ...core.resource import Desired
@@ -14,7 +14,7 @@ from ...language.declare.folder import Tree
 from ...language.tests.assertions import FaultKeys
 from ...language.tests.suites import Suite
 from ...plan.model import Plan
-from ...state.backends.memory import MemoryBackend
+from ...state.backend import MemoryBackend
 from ...syntax.nodes import File
 from ..configuration.data_answers import DataAnswers
 from ..configuration.evaluation import Configuration

@@ -1,4 +1,5 @@
-"""The Kafka Connect provider over simulated workers."""
+"""The Kafka Connect provider over simulated workers, and what a `simulate "kafka_connect"` block
+can set."""
 
 from __future__ import annotations
 
@@ -7,22 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from kafkaform.core.change import Change
+from kafkaform.core.clock import Clock
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import OtherSystem
 from kafkaform.core.resource import Depth, Fault, FaultClass
 from kafkaform.core.rule import RuleBook
-from kafkaform.core.schema import ObjectSchema
+from kafkaform.core.schema import STRING, AttributeSchema, ObjectSchema, make_schema, set_of
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets
 from kafkaform.provider.http.exchange import Call, HttpAnswer
+from kafkaform.provider.simulation import Simulation
 
-from ..cluster_proof import WorkersProof
-from ..connection import WorkerAddress, connect
+from ..connection import WorkerAddress, WorkersProof, connect
 from ..provider import PROVIDER
 from ..rest import SERVER
 from ..session import ConnectSession
-from .workers import SimulatedWorkers
+from .workers import NEWEST, PLUGINS, SimulatedPlugin, SimulatedWorkers, find_plugin
 
 URL = "http://connect-1:8083"
 TIMEOUT = 30.0
@@ -64,11 +66,11 @@ class MemoryClient:
         if self._closed:
             return Fault("NOT_SENT", "the session is closed", FaultClass.NOT_APPLIED)
         self.prove()
-        what = self._mishap(call)
-        if what == "refused":
+        mishap = self._mishap(call)
+        if mishap == "refused":
             return Fault("NOT_SENT", "no connection", FaultClass.NOT_APPLIED, URL, "try again")
         answer = self._workers.handle(call, self._user)
-        if what == "lost":
+        if mishap == "lost":
             return Fault("ANSWER_LOST", "cut", FaultClass.AMBIGUOUS, f"{URL}, {call}", "look")
         return answer
 
@@ -110,3 +112,37 @@ class ConnectMemoryProvider(Struct, frozen=True):
 
     def load_rules(self) -> RuleBook:
         return PROVIDER.load_rules()
+
+
+SETTINGS = make_schema(
+    "The simulated Connect cluster of a test file.",
+    AttributeSchema(
+        "plugins",
+        set_of(STRING),
+        "The classes of the connectors that are installed. Default: every one that is asked for.",
+    ),
+    AttributeSchema(
+        "version",
+        STRING,
+        "The version of Kafka that the workers run; older ones lack some states.",
+        default=NEWEST,
+    ),
+)
+
+
+def make_provider(settings: FrozenMap, scope: str, clock: Clock) -> ConnectMemoryProvider:
+    """The provider of a new Connect cluster. scope: its id."""
+    named = settings.get("plugins") or ()
+    plugins = tuple(_make_plugin(str(class_)) for class_ in sorted(named))
+    version = str(settings.get("version") or NEWEST)
+    workers = SimulatedWorkers(clock, scope, version=version, plugins=plugins)
+    return ConnectMemoryProvider(workers, scope=scope)
+
+
+def _make_plugin(class_: str) -> SimulatedPlugin:
+    """A plugin with the configs of every connector; those of Kafka's own have theirs, too."""
+    kind = "sink" if "Sink" in class_ else "source"
+    return find_plugin(class_, PLUGINS) or SimulatedPlugin(class_, kind)
+
+
+SIMULATION = Simulation(SETTINGS, make_provider)

@@ -2,11 +2,14 @@
 
 They answer as the workers of Kafka 4.3 do (or as older ones do that lack something), with one
 difference: what a user may do can be limited, as an extension or a proxy in front of workers does.
+
+The texts of errors are those of Kafka's ConfigDef and SinkConnectorConfig.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -15,9 +18,133 @@ from msgspec import Struct
 from kafkaform.core.clock import Clock
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
-from ..answers import parse_release
 from ..connector import CLASS, NAME
-from .plugins import PLUGINS, Key, SimulatedPlugin, find_errors, find_plugin, list_keys
+from ..definitions import list_aliases
+from ..rest import parse_release
+
+_INTEGER = re.compile(r"[+-]?\d+")
+
+
+class Key(Struct, frozen=True):
+    """The definition of one config."""
+
+    name: str
+    type: str = "STRING"
+    default: str | None = None
+    required: bool = False
+    least: int | None = None
+    """The smallest value of a number."""
+    choices: tuple[str, ...] = ()
+
+
+class SimulatedPlugin(Struct, frozen=True):
+    """A connector's plugin."""
+
+    class_: str
+    type: str
+    keys: tuple[Key, ...] = ()
+    """Its own configs, beyond those of every connector."""
+    version: str = "4.3.1"
+
+
+COMMON = (
+    Key(NAME, required=True),
+    Key(CLASS, required=True),
+    Key("tasks.max", "INT", "1", least=1),
+    Key("key.converter", "CLASS"),
+    Key("value.converter", "CLASS"),
+    Key("header.converter", "CLASS"),
+    Key("transforms", "LIST", ""),
+    Key("predicates", "LIST", ""),
+    Key("errors.retry.timeout", "LONG", "0"),
+    Key("errors.tolerance", default="none", choices=("none", "all")),
+)
+"""Configs of every connector (ConnectorConfig), as far as the simulation has them."""
+SINK = (Key("topics", "LIST", ""), Key("topics.regex", default=""))
+
+FILE = "org.apache.kafka.connect.file"
+PLUGINS = (
+    SimulatedPlugin(
+        f"{FILE}.FileStreamSourceConnector",
+        "source",
+        (Key("file"), Key("topic", required=True), Key("batch.size", "INT", "2000")),
+    ),
+    SimulatedPlugin(f"{FILE}.FileStreamSinkConnector", "sink", (Key("file"),)),
+)
+"""The connectors of Kafka's `connect-file`."""
+
+GUARDED = SimulatedPlugin(
+    "kafkaform.simulated.GuardedSinkConnector",
+    "sink",
+    (Key("pin", "PASSWORD"), Key("host", default="localhost")),
+)
+"""Has a secret whose name does not say so."""
+
+
+def find_plugin(name: str, plugins: tuple[SimulatedPlugin, ...]) -> SimulatedPlugin | None:
+    """The plugin that workers find by this name."""
+    return next((plugin for plugin in plugins if name in list_aliases(plugin.class_)), None)
+
+
+def list_keys(plugin: SimulatedPlugin) -> tuple[Key, ...]:
+    """All configs that a plugin knows; its own come first."""
+    return (*plugin.keys, *COMMON, *(SINK if plugin.type == "sink" else ()))
+
+
+def find_errors(plugin: SimulatedPlugin, config: Mapping[str, str]) -> dict[str, list[str]]:
+    """Config -> what is wrong with it."""
+    errors: dict[str, list[str]] = {}
+    for key in list_keys(plugin):
+        for message in _check_value(key, config.get(key.name)):
+            errors.setdefault(key.name, []).append(message)
+    if plugin.type == "sink":
+        for message in _check_topics(config):
+            for name in ("topics", "topics.regex"):
+                errors.setdefault(name, []).append(message)
+    return errors
+
+
+def _check_value(key: Key, value: str | None) -> Iterator[str]:
+    if value is None:
+        if key.required:
+            yield (f'Missing required configuration "{key.name}" which has no default value.')
+        return
+    check = _CHECKS.get(key.type)
+    if check is not None:
+        yield from check(key, value)
+    if key.choices and value not in key.choices:
+        allowed = ", ".join(key.choices)
+        yield (
+            f"Invalid value {value} for configuration {key.name}: String must be one of "
+            f"(case insensitive): {allowed.upper()}"
+        )
+
+
+def _check_number(key: Key, value: str) -> Iterator[str]:
+    if not _INTEGER.fullmatch(value.strip()):
+        yield (
+            f"Invalid value {value} for configuration {key.name}: Not a number of type {key.type}"
+        )
+    elif key.least is not None and int(value) < key.least:
+        yield (
+            f"Invalid value {value} for configuration {key.name}: Value must be at least "
+            f"{key.least}"
+        )
+
+
+_CHECKS: Mapping[str, Callable[[Key, str], Iterator[str]]] = {
+    "INT": _check_number,
+    "LONG": _check_number,
+}
+
+
+def _check_topics(config: Mapping[str, str]) -> Iterator[str]:
+    topics, regex = bool(config.get("topics", "").strip()), bool(config.get("topics.regex"))
+    if topics and regex:
+        yield ("topics and topics.regex are mutually exclusive options, but both are set.")
+    elif not topics and not regex:
+        yield "Must configure one of topics or topics.regex"
+
 
 WORKER = "connect-1:8083"
 NEWEST = "4.3.1"
@@ -35,7 +162,7 @@ class SimulatedConnector(Struct):
     """The stack trace of what fails at its next start; empty if nothing does."""
     connector: bool = False
     """The connector itself fails, and not its tasks."""
-    begun: bool = False
+    reported: bool = False
     """A worker has started it at least once."""
 
 
@@ -75,24 +202,24 @@ class SimulatedWorkers:
     def handle(self, call: Call, user: str = "") -> HttpAnswer:
         """The answer to a call."""
         path, _, query = call.target.partition("?")
-        parts = [unquote(part) for part in path.split("/") if part]
+        segments = [unquote(segment) for segment in path.split("/") if segment]
         try:
-            return self._route(call, parts, query, user)
+            return self._route(call, segments, query, user)
         except HttpRefusal as refusal:
             return refusal.answer
 
-    def _route(self, call: Call, parts: list[str], query: str, user: str) -> HttpAnswer:
-        if not parts:
+    def _route(self, call: Call, segments: list[str], query: str, user: str) -> HttpAnswer:
+        if not segments:
             body = {"version": self.version, "commit": "0", "kafka_cluster_id": self.cluster_id}
             return HttpAnswer(200, body)
-        name = parts[1] if len(parts) > 1 else ""
-        shape = "/".join("*" if index == 1 else part for index, part in enumerate(parts))
+        name = segments[1] if len(segments) > 1 else ""
+        shape = "/".join("*" if index == 1 else segment for index, segment in enumerate(segments))
         handlers = {m: handler for m, pattern, handler in _ROUTES if pattern == shape}
         if not handlers:
             raise HttpRefusal(404, "HTTP 404 Not Found")
         if call.method not in handlers:
             raise HttpRefusal(405, "HTTP 405 Method Not Allowed")
-        if parts[0] == "connectors" and not self.allowed(user, name):
+        if segments[0] == "connectors" and not self.allowed(user, name):
             raise HttpRefusal(403, "the user may not do this")
         return handlers[call.method](self, name, call.body, query)
 
@@ -102,12 +229,12 @@ class SimulatedWorkers:
         if "expand" not in query:
             return HttpAnswer(200, sorted(self.connectors))
         # One that no worker has started yet has no status, and is left out as if it were deleted.
-        found = {
+        plugin = {
             name: {"info": self._describe(name), "status": self._compute_status(name)}
             for name in sorted(self.connectors)
             if self._has_status(name)
         }
-        return HttpAnswer(200, found)
+        return HttpAnswer(200, plugin)
 
     def get_connector(self, name: str, _: Any, __: str) -> HttpAnswer:
         if self.rebalances > 0:
@@ -122,33 +249,40 @@ class SimulatedWorkers:
         return HttpAnswer(200, self._compute_status(name))
 
     def _describe(self, name: str) -> dict[str, Any]:
-        one = self.connectors[name]
-        tasks = [{"connector": name, "task": t["id"]} for t in self._list_tasks(one)]
-        kind = self._get_plugin(one.config[CLASS], one.config).type
-        return {"name": name, "config": dict(one.config), "tasks": tasks, "type": kind}
+        connector = self.connectors[name]
+        tasks = [{"connector": name, "task": t["id"]} for t in self._list_tasks(connector)]
+        kind = self._get_plugin(connector.config[CLASS], connector.config).type
+        return {"name": name, "config": dict(connector.config), "tasks": tasks, "type": kind}
 
     def _has_status(self, name: str) -> bool:
-        one = self.connectors[name]
-        return one.begun or self._has_started(one)
+        connector = self.connectors[name]
+        return connector.reported or self._has_started(connector)
 
-    def _has_started(self, one: SimulatedConnector) -> bool:
-        return self.clock.monotonic() >= one.since + self.startup_seconds
+    def _has_started(self, connector: SimulatedConnector) -> bool:
+        return self.clock.monotonic() >= connector.since + self.startup_seconds
 
     def _compute_status(self, name: str) -> dict[str, Any]:
-        one = self.connectors[name]
-        state = one.state if self._has_started(one) else "UNASSIGNED"
-        one.begun = one.begun or self._has_started(one)
+        connector = self.connectors[name]
+        state = connector.state if self._has_started(connector) else "UNASSIGNED"
+        connector.reported = connector.reported or self._has_started(connector)
         status: dict[str, Any] = {"state": state, "worker_id": WORKER}
-        if one.trace and one.connector and state != "STOPPED":
-            status |= {"state": "FAILED", "trace": one.trace}
-        return {"name": name, "connector": status, "tasks": self._list_tasks(one)}
+        if connector.trace and connector.connector and state != "STOPPED":
+            status |= {"state": "FAILED", "trace": connector.trace}
+        return {"name": name, "connector": status, "tasks": self._list_tasks(connector)}
 
-    def _list_tasks(self, one: SimulatedConnector) -> list[dict[str, Any]]:
-        if one.state == "STOPPED" or not self._has_started(one) or (one.trace and one.connector):
+    def _list_tasks(self, connector: SimulatedConnector) -> list[dict[str, Any]]:
+        if (
+            connector.state == "STOPPED"
+            or not self._has_started(connector)
+            or (connector.trace and connector.connector)
+        ):
             return []
-        count = int(one.config.get("tasks.max", "1"))
-        tasks = [{"id": i, "state": one.state, "worker_id": WORKER} for i in range(count)]
-        return [{**t, "state": "FAILED", "trace": one.trace} if one.trace else t for t in tasks]
+        count = int(connector.config.get("tasks.max", "1"))
+        tasks = [{"id": i, "state": connector.state, "worker_id": WORKER} for i in range(count)]
+        return [
+            {**t, "state": "FAILED", "trace": connector.trace} if connector.trace else t
+            for t in tasks
+        ]
 
     # ── changing ────────────────────────────────────────────────────────────────────────
 
@@ -162,8 +296,8 @@ class SimulatedWorkers:
         if name in self.connectors:
             raise HttpRefusal(409, f"Connector {name} already exists")
         state = body.get("initial_state") or "RUNNING"
-        now = self.clock.monotonic()
-        self.connectors[name] = SimulatedConnector(config, state, now)
+        moment = self.clock.monotonic()
+        self.connectors[name] = SimulatedConnector(config, state, moment)
         return HttpAnswer(201, self._describe(name))
 
     def patch_config(self, name: str, body: Any, _: str) -> HttpAnswer:
@@ -181,9 +315,9 @@ class SimulatedWorkers:
 
     def _configure(self, name: str, config: dict[str, str]) -> HttpAnswer:
         self._refuse_invalid(config)
-        one = self.connectors[name]
-        one.config = config
-        one.since = self.clock.monotonic()
+        connector = self.connectors[name]
+        connector.config = config
+        connector.since = self.clock.monotonic()
         return HttpAnswer(200, self._describe(name))
 
     def pause(self, name: str, _: Any, __: str) -> HttpAnswer:
@@ -198,17 +332,17 @@ class SimulatedWorkers:
         return self._change_state(name, "STOPPED")
 
     def _change_state(self, name: str, state: str) -> HttpAnswer:
-        one = self._find(name)
-        if one.state != state:
-            one.state, one.since = state, self.clock.monotonic()
+        connector = self._find(name)
+        if connector.state != state:
+            connector.state, connector.since = state, self.clock.monotonic()
         if state == "STOPPED":
-            one.trace = ""  # nothing of it is left that could have failed
+            connector.trace = ""  # nothing of it is left that could have failed
         return HttpAnswer(204 if state == "STOPPED" else 202)
 
     def restart(self, name: str, _: Any, __: str) -> HttpAnswer:
         self._refuse_rebalance()
-        one = self._find(name)
-        one.trace, one.since = "", self.clock.monotonic()
+        connector = self._find(name)
+        connector.trace, connector.since = "", self.clock.monotonic()
         return HttpAnswer(202, self._compute_status(name))
 
     def delete(self, name: str, _: Any, __: str) -> HttpAnswer:
@@ -234,11 +368,11 @@ class SimulatedWorkers:
     def _refuse_invalid(self, config: Mapping[str, str]) -> None:
         errors = find_errors(self._get_plugin(config[CLASS], config), config)
         if errors:
-            said = [message for messages in errors.values() for message in messages]
+            texts = [message for messages in errors.values() for message in messages]
             raise HttpRefusal(
                 400,
                 "Connector configuration is invalid and contains the following "
-                f"{len(said)} error(s):\n" + "\n".join(said),
+                f"{len(texts)} error(s):\n" + "\n".join(texts),
             )
 
     def _is_before(self, release: tuple[int, int]) -> bool:
@@ -247,16 +381,17 @@ class SimulatedWorkers:
     # ── plugins ─────────────────────────────────────────────────────────────────────────
 
     def list_plugins(self, _: str, __: Any, ___: str) -> HttpAnswer:
-        found = [
-            {"class": one.class_, "type": one.type, "version": one.version} for one in self.plugins
+        plugin = [
+            {"class": connector.class_, "type": connector.type, "version": connector.version}
+            for connector in self.plugins
         ]
-        return HttpAnswer(200, found)
+        return HttpAnswer(200, plugin)
 
     def get_definition(self, name: str, _: Any, __: str) -> HttpAnswer:
-        found = find_plugin(name, self.plugins)
-        if found is None:
+        plugin = find_plugin(name, self.plugins)
+        if plugin is None:
             raise HttpRefusal(404, f"Unknown plugin {name}.")
-        keys = {key.name: key for key in reversed(list_keys(found))}
+        keys = {key.name: key for key in reversed(list_keys(plugin))}
         return HttpAnswer(200, [_describe_key(key) for key in keys.values()])
 
     def validate(self, name: str, body: Any, _: str) -> HttpAnswer:
@@ -293,15 +428,15 @@ class SimulatedWorkers:
             )
 
     def _get_plugin(self, name: str, config: Mapping[str, str]) -> SimulatedPlugin:
-        found = find_plugin(name, self.plugins)
-        if found is None and self.plugins:
+        plugin = find_plugin(name, self.plugins)
+        if plugin is None and self.plugins:
             raise HttpRefusal(
                 500,
                 "Failed to find any class that implements Connector and which name matches "
                 f"{name}, available connectors are: {', '.join(p.class_ for p in self.plugins)}",
             )
         is_sink = "topics" in config or "topics.regex" in config
-        return found or SimulatedPlugin(name, "sink" if is_sink else "source")
+        return plugin or SimulatedPlugin(name, "sink" if is_sink else "source")
 
 
 def _describe_key(key: Key) -> dict[str, Any]:

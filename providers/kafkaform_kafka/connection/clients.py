@@ -12,10 +12,8 @@ from typing import Any
 
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
-from kafkaform.provider.http import certificate_forms
-from kafkaform.provider.http.certificate_forms import CertificateFault
-from kafkaform.provider.http.pem import is_pem
-from kafkaform.provider.http.tls import tls_context
+from kafkaform.provider.http import tls
+from kafkaform.provider.http.tls import CertificateFault, is_pem, tls_context
 
 from .settings import KafkaSettings
 from .stores import KEYSTORE, TRUSTSTORE
@@ -112,8 +110,8 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
 
 def _make_certificate_error(settings: KafkaSettings, fault: CertificateFault) -> ConfigurationError:
     advice = fault.advice
-    if fault.form in certificate_forms.STORES:
-        store = KEYSTORE if fault.attribute != certificate_forms.CA else TRUSTSTORE
+    if fault.form in tls.STORES:
+        store = KEYSTORE if fault.attribute != tls.CA else TRUSTSTORE
         advice = f"name it in {store} instead of {fault.attribute}; or {advice}"
     return ConfigurationError(
         f'provider "{settings.instance}" cannot be used: {fault.summary}', advice

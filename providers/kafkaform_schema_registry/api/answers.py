@@ -59,52 +59,56 @@ def read_version_names(body: Any) -> tuple[str, ...]:
 
 def read_schema_version(body: Any, subject: str) -> SchemaVersion:
     """One version, which has to be of this subject."""
-    found = _read_object(body)
-    if found.get("subject", subject) != subject:
+    document = _read_object(body)
+    if document.get("subject", subject) != subject:
         raise BadAnswer("it is about another subject")
-    kind = "AVRO" if found.get("schemaType") is None else found["schemaType"]
-    references = [] if found.get("references") is None else found["references"]
+    kind = "AVRO" if document.get("schemaType") is None else document["schemaType"]
+    references = [] if document.get("references") is None else document["references"]
     if not isinstance(kind, str) or not _WORD.fullmatch(kind):
         raise BadAnswer("schemaType is no name of a format")
     if not isinstance(references, list) or len(references) > MAX_REFERENCES:
         raise BadAnswer("references is no list, or too long")
     return SchemaVersion(
-        _read_number(found, "version"),
-        _read_number(found, "id"),
+        _read_number(document, "version"),
+        _read_number(document, "id"),
         kind,
-        _read_text(found, "schema"),
+        _read_text(document, "schema"),
         tuple(map(_read_reference, references)),
     )
 
 
 def read_word(body: Any, *names: str) -> str:
     """A level or a mode, under the first of these names that the answer has."""
-    found = _read_object(body)
-    word = next((found[name] for name in names if found.get(name) is not None), None)
+    document = _read_object(body)
+    word = next((document[name] for name in names if document.get(name) is not None), None)
     if not isinstance(word, str) or not _WORD.fullmatch(word):
         raise BadAnswer(f"{names[0]} is no word in capitals")
     return word
 
 
-def read_extras(body: Any, *known: str) -> tuple[str, ...]:
+def read_extras(body: Any, *expected: str) -> tuple[str, ...]:
     """Names of further settings that have a value."""
-    found = _read_object(body)
-    return tuple(sorted(name for name, value in found.items() if value and name not in known))
+    document = _read_object(body)
+    return tuple(sorted(name for name, value in document.items() if value and name not in expected))
 
 
 def read_verdict(body: Any) -> tuple[bool, tuple[str, ...]]:
     """Whether a schema is compatible, and the registry's reasons why not."""
-    found = _read_object(body)
-    verdict = found.get("is_compatible")
+    document = _read_object(body)
+    verdict = document.get("is_compatible")
     if not isinstance(verdict, bool):
         raise BadAnswer("is_compatible is no bool")
-    said = found.get("messages") or []
+    messages = document.get("messages") or []
     # Apicurio gives one text instead of a list.
-    texts = [*said, found.get("reason")] if isinstance(said, list) else [found.get("reason")]
+    texts = (
+        [*messages, document.get("reason")]
+        if isinstance(messages, list)
+        else [document.get("reason")]
+    )
     reasons = [_cut(text) for text in texts if isinstance(text, str) and text.strip()]
-    more = len(reasons) - MAX_REASONS
+    omitted = len(reasons) - MAX_REASONS
     cut = reasons[:MAX_REASONS]
-    return verdict, (*cut, f"and {more} more") if more > 0 else tuple(cut)
+    return verdict, (*cut, f"and {omitted} more") if omitted > 0 else tuple(cut)
 
 
 def read_registry_id(body: Any) -> str | None:
@@ -116,18 +120,18 @@ def read_registry_id(body: Any) -> str | None:
     clusters = scope.get("clusters") if isinstance(scope, dict) else None
     if not isinstance(clusters, dict):
         return None
-    parts = clusters.get("kafka-cluster"), clusters.get("schema-registry-cluster")
-    if not all(isinstance(part, str) and part for part in parts):
+    ids = clusters.get("kafka-cluster"), clusters.get("schema-registry-cluster")
+    if not all(isinstance(cluster_id, str) and cluster_id for cluster_id in ids):
         return None
-    return "/".join(str(part) for part in parts)
+    return "/".join(str(cluster_id) for cluster_id in ids)
 
 
 def _read_reference(item: Any) -> FrozenMap:
-    found = _read_object(item)
+    document = _read_object(item)
     return FrozenMap(
-        name=_read_text(found, "name"),
-        subject=_read_text(found, "subject"),
-        version=_read_number(found, "version"),
+        name=_read_text(document, "name"),
+        subject=_read_text(document, "subject"),
+        version=_read_number(document, "version"),
     )
 
 
@@ -137,19 +141,19 @@ def _read_object(body: Any) -> Mapping[str, Any]:
     return body
 
 
-def _read_text(found: Mapping[str, Any], name: str) -> str:
-    if not isinstance(found.get(name), str):
+def _read_text(document: Mapping[str, Any], name: str) -> str:
+    if not isinstance(document.get(name), str):
         raise BadAnswer(f"{name} is no text")
-    return str(found[name])
+    return str(document[name])
 
 
-def _read_number(found: Mapping[str, Any], name: str) -> int:
-    value = found.get(name)
+def _read_number(document: Mapping[str, Any], name: str) -> int:
+    value = document.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_INT:
         raise BadAnswer(f"{name} is no number from 0 to {MAX_INT:,}")
     return value
 
 
 def _cut(text: str) -> str:
-    said = " ".join(mask_secrets(text).split())
-    return said if len(said) <= MAX_REASON else said[: MAX_REASON - 1] + "…"
+    reason = " ".join(mask_secrets(text).split())
+    return reason if len(reason) <= MAX_REASON else reason[: MAX_REASON - 1] + "…"

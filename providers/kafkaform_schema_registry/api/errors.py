@@ -10,8 +10,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform.provider.http.faults import ErrorTable, make_fault, read_error_code
+from kafkaform.provider.http.exchange import (
+    Call,
+    ErrorTable,
+    HttpAnswer,
+    make_fault,
+    read_error_code,
+)
 
 from .answers import BadAnswer
 

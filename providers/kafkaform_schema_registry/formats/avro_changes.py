@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .avro import NAMED
-from .avro_types import AvroType
+from .avro import NAMED, AvroType
 from .edits import EditKind, SchemaEdit
 from .json_text import write_json
 
@@ -65,22 +64,22 @@ def _compare_unions(
 def _compare_named(
     before: AvroType, after: AvroType, path: str, met: frozenset[str]
 ) -> Iterator[SchemaEdit]:
-    what = f"field {path}" if path else after.describe()
+    subject = f"field {path}" if path else after.describe()
     if before.name != after.name:
-        text = f"{what}: the name changes from {before.name} to {after.name}"
+        text = f"{subject}: the name changes from {before.name} to {after.name}"
         yield SchemaEdit(EditKind.NAME_CHANGED, path, text, before.name, after.name)
     if after.kind in ("record", "error"):
         yield from _compare_fields(before, after, path, met)
     if after.kind == "enum":
         old, new = before.node["symbols"], after.node["symbols"]
         for symbol in (symbol for symbol in new if symbol not in old):
-            text = f"{what}: symbol {symbol} is added"
+            text = f"{subject}: symbol {symbol} is added"
             yield SchemaEdit(EditKind.SYMBOL_ADDED, path, text, after=f"symbol {symbol}")
         for symbol in (symbol for symbol in old if symbol not in new):
-            text = f"{what}: symbol {symbol} is removed"
+            text = f"{subject}: symbol {symbol} is removed"
             yield SchemaEdit(EditKind.SYMBOL_REMOVED, path, text, f"symbol {symbol}")
     own_keys = {"type", "name", "namespace", "fields", "symbols"}
-    yield from _compare_attributes(before.node, after.node, path, what, own_keys)
+    yield from _compare_attributes(before.node, after.node, path, subject, own_keys)
 
 
 def _compare_fields(
@@ -89,27 +88,29 @@ def _compare_fields(
     old = {field["name"]: field for field in before.list_fields()}
     new = {field["name"]: field for field in after.list_fields()}
     for name, field in new.items():
-        place = f"{path}.{name}" if path else name
+        field_path = f"{path}.{name}" if path else name
         if name in old:
             inner = before.go_into(old[name]["type"]), after.go_into(field["type"])
-            yield from _compare(*inner, place, met)
-            what, own_keys = f"field {place}", {"name", "type"}
-            yield from _compare_attributes(old[name], field, place, what, own_keys)
+            yield from _compare(*inner, field_path, met)
+            subject, own_keys = f"field {field_path}", {"name", "type"}
+            yield from _compare_attributes(old[name], field, field_path, subject, own_keys)
             continue
         description = _show_field(after, field)
         kind = EditKind.FIELD_ADDED if "default" in field else EditKind.FIELD_DEMANDED
-        yield SchemaEdit(kind, place, f"field {place} is added: {description}", after=description)
+        yield SchemaEdit(
+            kind, field_path, f"field {field_path} is added: {description}", after=description
+        )
     for name, field in old.items():
         if name not in new:
-            place = f"{path}.{name}" if path else name
+            field_path = f"{path}.{name}" if path else name
             description = _show_field(before, field)
-            text = f"field {place} is removed: {description}"
-            yield SchemaEdit(EditKind.FIELD_REMOVED, place, text, description)
+            text = f"field {field_path} is removed: {description}"
+            yield SchemaEdit(EditKind.FIELD_REMOVED, field_path, text, description)
     orders = [name for name in old if name in new], [name for name in new if name in old]
     if orders[0] != orders[1]:
-        what = f"field {path}" if path else after.describe()
+        subject = f"field {path}" if path else after.describe()
         sides = (_cut(", ".join(names)) for names in orders)
-        yield SchemaEdit(EditKind.REMARK, path, f"{what}: fields change their order", *sides)
+        yield SchemaEdit(EditKind.REMARK, path, f"{subject}: fields change their order", *sides)
 
 
 def _show_field(outer: AvroType, field: Mapping[str, Any]) -> str:
@@ -119,18 +120,18 @@ def _show_field(outer: AvroType, field: Mapping[str, Any]) -> str:
 
 
 def _compare_attributes(
-    before: Mapping[str, Any], after: Mapping[str, Any], path: str, what: str, own_keys: set[str]
+    before: Mapping[str, Any], after: Mapping[str, Any], path: str, subject: str, own_keys: set[str]
 ) -> Iterator[SchemaEdit]:
     for key in sorted({*before, *after} - own_keys):
         old, new = (f"{key} {_show(node[key])}" if key in node else "" for node in (before, after))
         if old == new:
             continue
         if not old:
-            text = f"{what}: {new} is added"
+            text = f"{subject}: {new} is added"
         elif not new:
-            text = f"{what}: {old} is removed"
+            text = f"{subject}: {old} is removed"
         else:
-            text = f"{what}: {key} changes from {_show(before[key])} to {_show(after[key])}"
+            text = f"{subject}: {key} changes from {_show(before[key])} to {_show(after[key])}"
         yield SchemaEdit(EditKind.REMARK, path, text, old, new)
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from .avro import NAMED
-from .avro_types import AvroType
+from .avro import NAMED, AvroType
 
 PROMOTIONS = frozenset(
     {
@@ -46,16 +45,16 @@ def find_unreadable(reader: AvroType, writer: AvroType) -> tuple[Unreadable, ...
 
 
 def _check(
-    reader: AvroType, writer: AvroType, path: str, seen: frozenset[Pair]
+    reader: AvroType, writer: AvroType, path: str, visited: frozenset[Pair]
 ) -> Iterator[Unreadable]:
-    """seen: pairs of named types that are being checked already, which ends recursive types."""
+    """visited: pairs of named types that are being checked already, which ends recursive types."""
     if writer.kind == "union":
         for branch in writer.list_branches():
-            yield from _check(reader, branch, path, seen)
+            yield from _check(reader, branch, path, visited)
         return
     if reader.kind == "union":
         branches = reader.list_branches()
-        if not any(_reads(branch, writer, path, seen) for branch in branches):
+        if not any(_reads(branch, writer, path, visited) for branch in branches):
             yield Unreadable(
                 path, f"is written as {writer.describe()}, read as {reader.describe()}"
             )
@@ -70,48 +69,48 @@ def _check(
                 path, f"is written as {writer.describe()}, read as {reader.describe()}"
             )
     elif kind in NAMED:
-        pair = reader.name, writer.name
-        if pair not in seen:
-            yield from _check_named(reader, writer, path, seen | {pair})
+        names = reader.name, writer.name
+        if names not in visited:
+            yield from _check_named(reader, writer, path, visited | {names})
     elif kind in ("array", "map"):
-        yield from _check(reader.get_content(), writer.get_content(), path, seen)
+        yield from _check(reader.get_content(), writer.get_content(), path, visited)
 
 
-def _reads(reader: AvroType, writer: AvroType, path: str, seen: frozenset[Pair]) -> bool:
-    return next(_check(reader, writer, path, seen), None) is None
+def _reads(reader: AvroType, writer: AvroType, path: str, visited: frozenset[Pair]) -> bool:
+    return next(_check(reader, writer, path, visited), None) is None
 
 
 def _check_named(
-    reader: AvroType, writer: AvroType, path: str, seen: frozenset[Pair]
+    reader: AvroType, writer: AvroType, path: str, visited: frozenset[Pair]
 ) -> Iterator[Unreadable]:
-    ours, theirs = reader.resolve(), writer.resolve()
-    if not _has_name(ours, theirs):
+    reader_type, writer_type = reader.resolve(), writer.resolve()
+    if not _has_name(reader_type, writer_type):
         yield _make_mismatch(reader, writer, path)
     elif reader.kind == "enum":
-        missing = [s for s in theirs.node["symbols"] if s not in ours.node["symbols"]]
-        if missing and "default" not in ours.node:
-            shown = ", ".join(missing[:5])
-            yield Unreadable(path, f"can be {shown}, which the reader does not know")
+        missing = [s for s in writer_type.node["symbols"] if s not in reader_type.node["symbols"]]
+        if missing and "default" not in reader_type.node:
+            symbols = ", ".join(missing[:5])
+            yield Unreadable(path, f"can be {symbols}, which the reader does not know")
     elif reader.kind == "fixed":
-        if ours.node.get("size") != theirs.node.get("size"):
+        if reader_type.node.get("size") != writer_type.node.get("size"):
             yield Unreadable(path, "has another size")
     else:
-        yield from _check_fields(ours, theirs, path, seen)
+        yield from _check_fields(reader_type, writer_type, path, visited)
 
 
 def _check_fields(
-    reader: AvroType, writer: AvroType, path: str, seen: frozenset[Pair]
+    reader: AvroType, writer: AvroType, path: str, visited: frozenset[Pair]
 ) -> Iterator[Unreadable]:
     written = {field["name"]: field for field in writer.list_fields()}
     for field in reader.list_fields():
         names = (field["name"], *field.get("aliases", ()))
-        found = next((written[name] for name in names if name in written), None)
-        place = f"{path}.{field['name']}" if path else field["name"]
-        if found is not None:
-            inner = reader.go_into(field["type"]), writer.go_into(found["type"])
-            yield from _check(*inner, place, seen)
+        source = next((written[name] for name in names if name in written), None)
+        field_path = f"{path}.{field['name']}" if path else field["name"]
+        if source is not None:
+            inner = reader.go_into(field["type"]), writer.go_into(source["type"])
+            yield from _check(*inner, field_path, visited)
         elif "default" not in field:
-            yield Unreadable(place, "is not written, and the reader has no default for it")
+            yield Unreadable(field_path, "is not written, and the reader has no default for it")
 
 
 def _has_name(reader: AvroType, writer: AvroType) -> bool:

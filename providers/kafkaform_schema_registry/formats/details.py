@@ -9,12 +9,11 @@ from kafkaform.core.text.quantity import render_amount, render_count
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.strict_json import parse_json
 
-from .avro import parse_avro
-from .avro_types import open_schema
+from .avro import open_schema, parse_avro
 from .edits import write_edit
 from .json_changes import describe_json_type
 from .normal_form import FORMATS
-from .protobuf_file import open_protobuf
+from .protobuf import open_protobuf
 
 MAX_LINES = 40
 """Differences of one schema that are shown; findings name the important ones in any case."""
@@ -74,14 +73,14 @@ def _describe_json(text: str) -> str:
 def _describe_protobuf(text: str) -> str:
     file = open_protobuf(text)
     prefix = f"{file.package}." if file.package else ""
-    parts = [
+    messages = [
         f"message {prefix}{path}: {render_count(len(message.fields), 'field')}"
         for path, message in file.messages.items()
         if "." not in path
     ]
-    more = len(parts) - 3
-    summary = "; ".join(parts[:3]) or "no message"
-    return f"{summary}; and {render_count(more, 'more message')}" if more > 0 else summary
+    omitted = len(messages) - 3
+    summary = "; ".join(messages[:3]) or "no message"
+    return f"{summary}; and {render_count(omitted, 'more message')}" if omitted > 0 else summary
 
 
 _TITLES: Mapping[str, Callable[[str], str]] = {

@@ -66,19 +66,19 @@ def read_document(text: str) -> Any | SchemaFault:
     return SchemaFault(reason)
 
 
-def find_offset(text: str, place: Place) -> int:
+def find_offset(text: str, steps: Place) -> int:
     """Where the value at this place of a JSON document begins; where the last part of the place
     begins that there is."""
     position = _skip_blanks(text, 0)
-    for part in place:
-        inner = _enter(text, position, part)
+    for step in steps:
+        inner = _enter(text, position, step)
         if inner is None:
             break
         position = inner
     return position
 
 
-def _enter(text: str, position: int, part: str | int) -> int | None:
+def _enter(text: str, position: int, step: str | int) -> int | None:
     """Where a value inside of the list or object begins that begins here."""
     opening, index = text[position], 0
     if opening not in "{[":
@@ -89,7 +89,7 @@ def _enter(text: str, position: int, part: str | int) -> int | None:
         if opening == "{":
             key, position = _DECODER.raw_decode(text, position)
             position = _skip_blanks(text, _skip_blanks(text, position) + 1)
-        if key == part:
+        if key == step:
             return position
         _, position = _DECODER.raw_decode(text, position)
         position = _skip_blanks(text, position)

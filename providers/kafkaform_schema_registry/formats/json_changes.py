@@ -45,7 +45,7 @@ def describe_json_type(node: Any) -> str:
 def _compare(before: Any, after: Any, path: str) -> Iterator[SchemaEdit]:
     if before == after and write_sorted(before) == write_sorted(after):
         return
-    what = f"property {path}" if path else "the schema"
+    subject = f"property {path}" if path else "the schema"
     if not (isinstance(before, dict) and isinstance(after, dict)):
         yield _make_type_edit(before, after, path)
         return
@@ -53,22 +53,22 @@ def _compare(before: Any, after: Any, path: str) -> Iterator[SchemaEdit]:
     if old != new or before.get("$ref") != after.get("$ref"):
         yield _make_type_edit(before, after, path)
     yield from _compare_properties(before, after, path)
-    yield from _compare_symbols(before, after, path, what)
+    yield from _compare_symbols(before, after, path, subject)
     if _are_schemas(before.get("items"), after.get("items")):
         yield from _compare(before["items"], after["items"], f"{path}[]")
     elif before.get("items") != after.get("items") and old == new:
         yield _make_type_edit(before, after, path)
     for key in _DEFINITIONS:
         yield from _compare_definitions(before.get(key) or {}, after.get(key) or {}, path, key)
-    yield from _compare_keywords(before, after, path, what)
+    yield from _compare_keywords(before, after, path, subject)
 
 
 def _make_type_edit(before: Any, after: Any, path: str) -> SchemaEdit:
     old, new = describe_json_type(before), describe_json_type(after)
     if old == new:
         old, new = _show(before), _show(after)
-    what = f"property {path}" if path else "the schema"
-    text = f"{what}: the type changes from {old} to {new}"
+    subject = f"property {path}" if path else "the schema"
+    text = f"{subject}: the type changes from {old} to {new}"
     return SchemaEdit(EditKind.TYPE_CHANGED, path, text, old, new)
 
 
@@ -82,40 +82,40 @@ def _compare_properties(
     old, new = (_get_object(node, "properties") for node in (before, after))
     required, required_before = (_get_required(node) for node in (after, before))
     for name, node in new.items():
-        place = f"{path}.{name}" if path else name
+        property_path = f"{path}.{name}" if path else name
         if name not in old:
             kind = describe_json_type(node)
             must = name in required
             has = "required" if must else "optional"
             yield SchemaEdit(
                 EditKind.FIELD_DEMANDED if must else EditKind.FIELD_ADDED,
-                place,
-                f"property {place} is added: {kind}, {has}",
+                property_path,
+                f"property {property_path} is added: {kind}, {has}",
                 after=f"{kind}, {has}",
             )
             continue
         if (name in required) != (name in required_before):
-            yield _make_demand_edit(place, name in required)
-        yield from _compare(old[name], node, place)
+            yield _make_demand_edit(property_path, name in required)
+        yield from _compare(old[name], node, property_path)
     for name, node in old.items():
         if name not in new:
-            place = f"{path}.{name}" if path else name
+            property_path = f"{path}.{name}" if path else name
             kind = describe_json_type(node)
-            text = f"property {place} is removed: {kind}"
-            yield SchemaEdit(EditKind.FIELD_REMOVED, place, text, kind)
+            text = f"property {property_path} is removed: {kind}"
+            yield SchemaEdit(EditKind.FIELD_REMOVED, property_path, text, kind)
     for name in sorted(required ^ required_before):
         if name not in old and name not in new:
             yield _make_demand_edit(f"{path}.{name}" if path else name, name in required)
 
 
-def _make_demand_edit(place: str, must: bool) -> SchemaEdit:
+def _make_demand_edit(property_path: str, must: bool) -> SchemaEdit:
     sides = ("optional", "required") if must else ("required", "optional")
     kind = EditKind.FIELD_DEMANDED if must else EditKind.REMARK
-    return SchemaEdit(kind, place, f"property {place} becomes {sides[1]}", *sides)
+    return SchemaEdit(kind, property_path, f"property {property_path} becomes {sides[1]}", *sides)
 
 
 def _compare_symbols(
-    before: Mapping[str, Any], after: Mapping[str, Any], path: str, what: str
+    before: Mapping[str, Any], after: Mapping[str, Any], path: str, subject: str
 ) -> Iterator[SchemaEdit]:
     old, new = before.get("enum"), after.get("enum")
     if not (isinstance(old, list) and isinstance(new, list)):
@@ -123,19 +123,19 @@ def _compare_symbols(
             yield SchemaEdit(
                 EditKind.VALUES_LIMITED,
                 path,
-                f"{what}: only {_show(new)} are allowed from now on",
+                f"{subject}: only {_show(new)} are allowed from now on",
                 "any",
                 _show(new),
             )
         elif old is not None and new is None:
-            text = f"{what}: every value is allowed, and not only {_show(old)}"
+            text = f"{subject}: every value is allowed, and not only {_show(old)}"
             yield SchemaEdit(EditKind.SYMBOL_ADDED, path, text, _show(old), "any")
         return
     for item in (item for item in new if item not in old):
-        text = f"{what}: the value {_show(item)} is added"
+        text = f"{subject}: the value {_show(item)} is added"
         yield SchemaEdit(EditKind.SYMBOL_ADDED, path, text, after=f"value {_show(item)}")
     for item in (item for item in old if item not in new):
-        text = f"{what}: the value {_show(item)} is removed"
+        text = f"{subject}: the value {_show(item)} is removed"
         yield SchemaEdit(EditKind.SYMBOL_REMOVED, path, text, f"value {_show(item)}")
 
 
@@ -150,7 +150,7 @@ def _compare_definitions(
 
 
 def _compare_keywords(
-    before: Mapping[str, Any], after: Mapping[str, Any], path: str, what: str
+    before: Mapping[str, Any], after: Mapping[str, Any], path: str, subject: str
 ) -> Iterator[SchemaEdit]:
     for key in sorted({*before, *after} - _WALKED):
         old, new = before.get(key), after.get(key)
@@ -158,11 +158,11 @@ def _compare_keywords(
             continue
         sides = _show(old) if key in before else "", _show(new) if key in after else ""
         if not sides[0]:
-            text = f"{what}: {key} {sides[1]} is added"
+            text = f"{subject}: {key} {sides[1]} is added"
         elif not sides[1]:
-            text = f"{what}: {key} {sides[0]} is removed"
+            text = f"{subject}: {key} {sides[0]} is removed"
         else:
-            text = f"{what}: {key} changes from {sides[0]} to {sides[1]}"
+            text = f"{subject}: {key} changes from {sides[0]} to {sides[1]}"
         # Without it, everything is allowed.
         limits = key not in _REMARKS and key in after and new is not True
         kind = EditKind.VALUES_LIMITED if limits else EditKind.REMARK

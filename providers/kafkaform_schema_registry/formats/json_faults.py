@@ -99,54 +99,58 @@ def find_json_faults(document: Any, *, elsewhere: bool) -> Iterator[PlacedFault]
     yield from _check_schema(document, document, (), elsewhere=elsewhere)
 
 
-def _check_schema(node: Any, root: Any, place: Place, *, elsewhere: bool) -> Iterator[PlacedFault]:
+def _check_schema(node: Any, root: Any, steps: Place, *, elsewhere: bool) -> Iterator[PlacedFault]:
     if isinstance(node, bool):
         return
     if not isinstance(node, dict):
         yield PlacedFault(
-            f"a schema is an object or a bool, and not {write_json(node)[:40]}", place
+            f"a schema is an object or a bool, and not {write_json(node)[:40]}", steps
         )
         return
     for key, value in node.items():
-        here = (*place, key)
+        inner_steps = (*steps, key)
         if key in _VALUES and not _VALUES[key][0](value):
-            yield PlacedFault(f"{key} is not {_VALUES[key][1]}: {write_json(value)[:40]}", here)
+            yield PlacedFault(
+                f"{key} is not {_VALUES[key][1]}: {write_json(value)[:40]}", inner_steps
+            )
         elif key == "type":
-            yield from _check_kind(value, here)
+            yield from _check_kind(value, inner_steps)
         elif key == "$ref":
             if not elsewhere and value.startswith("#/") and not _has_target(root, value):
-                yield PlacedFault(f"$ref leads to {value}, which is not in the schema", here)
+                yield PlacedFault(f"$ref leads to {value}, which is not in the schema", inner_steps)
         elif key in MAP_KEYWORDS:
             if not isinstance(value, dict):
-                yield PlacedFault(f"{key} is not an object with a schema for each name", here)
+                yield PlacedFault(
+                    f"{key} is not an object with a schema for each name", inner_steps
+                )
                 continue
             for name, inner in value.items():
-                yield from _check_schema(inner, root, (*here, name), elsewhere=elsewhere)
+                yield from _check_schema(inner, root, (*inner_steps, name), elsewhere=elsewhere)
         elif key in LIST_KEYWORDS or (key == "items" and isinstance(value, list)):
             if not isinstance(value, list) or (not value and key != "items"):
-                yield PlacedFault(f"{key} is not a list of schemas", here)
+                yield PlacedFault(f"{key} is not a list of schemas", inner_steps)
                 continue
             for index, inner in enumerate(value):
-                yield from _check_schema(inner, root, (*here, index), elsewhere=elsewhere)
+                yield from _check_schema(inner, root, (*inner_steps, index), elsewhere=elsewhere)
         elif key in SCHEMA_KEYWORDS:
-            yield from _check_schema(value, root, here, elsewhere=elsewhere)
+            yield from _check_schema(value, root, inner_steps, elsewhere=elsewhere)
 
 
-def _check_kind(value: Any, place: Place) -> Iterator[PlacedFault]:
+def _check_kind(value: Any, steps: Place) -> Iterator[PlacedFault]:
     names = value if isinstance(value, list) else [value]
     if not names:
-        yield PlacedFault("type is an empty list", place)
+        yield PlacedFault("type is an empty list", steps)
     for name in names:
         if name not in TYPES:
             near = suggest(name, TYPES) if isinstance(name, str) else ""
-            yield PlacedFault(f"there is no type {write_json(name)[:40]}", place, near)
+            yield PlacedFault(f"there is no type {write_json(name)[:40]}", steps, near)
 
 
 def _has_target(root: Any, pointer: str) -> bool:
     """Whether a JSON pointer of this document leads somewhere (RFC 6901)."""
     node = root
-    for part in pointer[2:].split("/"):
-        name = part.replace("~1", "/").replace("~0", "~").replace("%25", "%")
+    for segment in pointer[2:].split("/"):
+        name = segment.replace("~1", "/").replace("~0", "~").replace("%25", "%")
         if isinstance(node, dict) and name in node:
             node = node[name]
         elif isinstance(node, list) and name.isdigit() and int(name) < len(node):

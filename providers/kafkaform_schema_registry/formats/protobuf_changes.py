@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .edits import EditKind, SchemaEdit
-from .protobuf_file import ProtobufEnum, ProtobufField, ProtobufFile, ProtobufMessage
+from .protobuf import ProtobufEnum, ProtobufField, ProtobufFile, ProtobufMessage
 
 
 def list_protobuf_edits(before: ProtobufFile, after: ProtobufFile) -> tuple[SchemaEdit, ...]:
@@ -61,7 +61,7 @@ def _compare_messages(
     old = {field.number: field for field in before.fields}
     new = {field.number: field for field in after.fields}
     for number, field in new.items():
-        place = f"{path}.{field.name}"
+        field_path = f"{path}.{field.name}"
         description = f"{field.describe()} = {number}"
         if number in old:
             yield from _compare_fields(path, old[number], field)
@@ -69,16 +69,16 @@ def _compare_messages(
             is_required = field.label == "required"
             kind = EditKind.FIELD_DEMANDED if is_required else EditKind.FIELD_ADDED
             yield SchemaEdit(
-                kind, place, f"field {place} is added: {description}", after=description
+                kind, field_path, f"field {field_path} is added: {description}", after=description
             )
     for number, field in old.items():
         if number not in new:
-            place = f"{path}.{field.name}"
+            field_path = f"{path}.{field.name}"
             description = f"{field.describe()} = {number}"
-            text = f"field {place} is removed: {description}"
+            text = f"field {field_path} is removed: {description}"
             if not any(first <= number <= last for first, last in after.reserved):
                 text += f", and the number {number} is not reserved"
-            yield SchemaEdit(EditKind.FIELD_REMOVED, place, text, description)
+            yield SchemaEdit(EditKind.FIELD_REMOVED, field_path, text, description)
     if (before.reserved, before.reserved_names) != (after.reserved, after.reserved_names):
         sides = _show_reserved(before), _show_reserved(after)
         text = f"message {path}: reserved changes from {sides[0]} to {sides[1]}"
@@ -86,14 +86,14 @@ def _compare_messages(
 
 
 def _compare_fields(path: str, before: ProtobufField, after: ProtobufField) -> Iterator[SchemaEdit]:
-    place = f"{path}.{after.name}"
+    field_path = f"{path}.{after.name}"
     if before.name != after.name:
         text = f"field {path}.{before.name} = {before.number} is called {after.name} from now on"
-        yield SchemaEdit(EditKind.FIELD_RENAMED, place, text, before.name, after.name)
+        yield SchemaEdit(EditKind.FIELD_RENAMED, field_path, text, before.name, after.name)
     if before.describe() != after.describe():
         sides = before.describe(), after.describe()
-        text = f"field {place}: the type changes from {sides[0]} to {sides[1]}"
-        yield SchemaEdit(EditKind.TYPE_CHANGED, place, text, *sides)
+        text = f"field {field_path}: the type changes from {sides[0]} to {sides[1]}"
+        yield SchemaEdit(EditKind.TYPE_CHANGED, field_path, text, *sides)
 
 
 def _show_reserved(message: ProtobufMessage) -> str:

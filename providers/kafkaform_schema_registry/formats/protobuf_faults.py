@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from kafkaform.core.diagnostics import suggest
 
 from .faults import SchemaFault, locate_fault
-from .protobuf import NotProtobuf
-from .protobuf_file import (
+from .protobuf import (
     MAX_NUMBER,
+    NotProtobuf,
     ProtobufEnum,
     ProtobufFile,
     ProtobufMessage,
@@ -60,20 +60,20 @@ def _check_message(path: str, message: ProtobufMessage) -> Iterator[Fault]:
     names: dict[str, int] = {}
     numbers: dict[int, str] = {}
     for field in message.fields:
-        what = f"{path}.{field.name}"
+        field_path = f"{path}.{field.name}"
         if field.name in names:
-            yield f"the field {what} is there twice", field.offset, ""
+            yield f"the field {field_path} is there twice", field.offset, ""
         if field.number in numbers:
-            other = numbers[field.number]
-            text = f"the fields {other} and {field.name} of {path} both have the number"
+            namesake = numbers[field.number]
+            text = f"the fields {namesake} and {field.name} of {path} both have the number"
             yield f"{text} {field.number}", field.offset, "Give one of them another number."
         if not 1 <= field.number <= MAX_NUMBER or _contains(FORBIDDEN, field.number):
-            text = f"{what} has the number {field.number:,}: possible are 1 to {MAX_NUMBER:,}"
+            text = f"{field_path} has the number {field.number:,}: possible are 1 to {MAX_NUMBER:,}"
             yield f"{text} without {FORBIDDEN[0]:,} to {FORBIDDEN[1]:,}", field.offset, ""
         if any(_contains(limits, field.number) for limits in message.reserved):
-            yield f"{what} has the number {field.number}, which is reserved", field.offset, ""
+            yield f"{field_path} has the number {field.number}, which is reserved", field.offset, ""
         if field.name in message.reserved_names:
-            yield f"{what} has a name that is reserved", field.offset, ""
+            yield f"{field_path} has a name that is reserved", field.offset, ""
         names[field.name] = field.number
         numbers.setdefault(field.number, field.name)
 

@@ -29,41 +29,48 @@ MAX_BYTES = 1024 * 1024
 def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
     """The schema in its normal form, references by name. What is no schema keeps its text."""
     kind, text = str(attributes.get("format")), attributes.get("schema")
-    made: dict[str, Value] = {}
+    changed: dict[str, Value] = {}
     if isinstance(text, str):
         elsewhere = bool(attributes.get("references"))
         if (normal := inspect_schema(kind, text, elsewhere=elsewhere).normal) != text:
-            made["schema"] = normal
+            changed["schema"] = normal
     if "references" in attributes:
-        given = attributes["references"]
-        if (ordered := sort_references(given or ())) != given:
-            made["references"] = ordered
-    return attributes.with_items(made) if made else attributes
+        references = attributes["references"]
+        if (ordered := sort_references(references or ())) != references:
+            changed["references"] = ordered
+    return attributes.with_items(changed) if changed else attributes
 
 
 def sort_references(references: tuple[FrozenMap, ...]) -> tuple[FrozenMap, ...]:
     """In the order of their names, which is the order in which they are compared."""
-    return tuple(sorted(references, key=lambda one: (str(one["name"]), str(one["subject"]))))
+    return tuple(
+        sorted(
+            references, key=lambda reference: (str(reference["name"]), str(reference["subject"]))
+        )
+    )
 
 
 def _target(declared: FrozenMap, _: Observed | None, facts: Facts, __: bool) -> FrozenMap:
-    given = declared.get("references") or ()
-    wanted = FrozenMap(
+    references = declared.get("references") or ()
+    target = FrozenMap(
         subject=names.name_subject(declared),
         format=declared["format"],
         schema=declared["schema"],
-        references=given,
+        references=references,
     )
-    return _canonical(wanted, facts)
+    return _canonical(target, facts)
 
 
 def _refuse_references(references: tuple[FrozenMap, ...]) -> Iterator[tuple[str, str]]:
-    called = [one["name"] for one in references]
-    for name in dict.fromkeys(one for one in called if called.count(one) > 1):
+    called = [reference["name"] for reference in references]
+    for name in dict.fromkeys(reference for reference in called if called.count(reference) > 1):
         yield f"two references are called {name!r}", "Keep one of them."
-    for one in references:
-        if one["version"] != int(one["version"]) or one["version"] < 1:
-            yield f"version {one['version']} of {one['subject']} is no version", "They begin at 1."
+    for reference in references:
+        if reference["version"] != int(reference["version"]) or reference["version"] < 1:
+            yield (
+                f"version {reference['version']} of {reference['subject']} is no version",
+                "They begin at 1.",
+            )
 
 
 def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
@@ -105,11 +112,11 @@ def _find_uses(attributes: FrozenMap) -> tuple[Use, ...]:
         subject_config.KIND, subject, "is checked at the level of", needed=False, ends_with=True
     )
     references = attributes.get("references") or ()
-    others = dict.fromkeys(str(one["subject"]) for one in references)
+    subjects = dict.fromkeys(str(reference["subject"]) for reference in references)
     return (
         *described,
         level,
-        *(Use(KIND, name, "refers to") for name in others if name != subject),
+        *(Use(KIND, name, "refers to") for name in subjects if name != subject),
     )
 
 

@@ -44,9 +44,9 @@ def _choose(declared: object, live: object) -> object:
 def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
-    wanted = change.after or EMPTY
+    after = change.after or EMPTY
     return tuple(
-        _make_step(change, number, name, wanted.get(name) or INHERITED)
+        _make_step(change, number, name, after.get(name) or INHERITED)
         for number, name in enumerate(_list_changed(change), 1)
     )
 
@@ -64,10 +64,12 @@ def _list_changed(change: Change) -> list[str]:
 
 def _make_step(change: Change, number: int, name: str, value: str) -> Step:
     """The first step of a creation or a deletion makes all paths true that no other one does."""
-    whole = change.action in (Action.CREATE, Action.DELETE) and number == 1
-    others = {one for one in _list_changed(change) if one != name}
+    first = change.action in (Action.CREATE, Action.DELETE) and number == 1
+    separate = {attribute for attribute in _list_changed(change) if attribute != name}
     paths = tuple(
-        path for path in list_paths(change) if path[0] == name or (whole and path[0] not in others)
+        path
+        for path in list_paths(change)
+        if path[0] == name or (first and path[0] not in separate)
     )
     removed = value == INHERITED
     payload = {"subject": change.identity.key, name: None if removed else value}

@@ -79,8 +79,8 @@ def find_topic(attributes: Mapping[str, object]) -> str | None:
     """The topic of a subject, as far as its name tells: `orders` for `orders-value` and for
     `orders-shop.Order`. None if the subject is named by its record alone."""
     subject = str(attributes.get("subject") or "")
-    stem, dash, part = subject.rpartition("-")
-    if dash and stem and part in PARTS:
+    stem, dash, suffix = subject.rpartition("-")
+    if dash and stem and suffix in PARTS:
         return stem
     try:
         record = FORMATS[str(attributes["format"])].find_name(str(attributes["schema"]))

@@ -1,4 +1,5 @@
-"""A registry in memory, which answers the calls of the API as Confluent's does, or as Apicurio."""
+"""A registry in memory, which answers the calls of the API as Confluent's does, or as Apicurio: its
+subjects with their versions and ids, and what is compatible with them."""
 
 from __future__ import annotations
 
@@ -6,13 +7,147 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kafkaform.core.canonical import dumps
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from ..api.answers import BadAnswer, read_schema_version
+from ..formats.avro import open_schema, parse_avro
+from ..formats.avro_resolution import Unreadable, find_unreadable
 from ..formats.normal_form import BY_REGISTRY_NAME, inspect_schema
-from ..kinds.levels import LEVELS, MODES
+from ..kinds.levels import LEVELS, MODES, PROMISES
 from ..products import APICURIO_LIMIT
-from .versions import SchemaDraft, Subjects, find_conflicts
+
+
+class StoredVersion(Struct, frozen=True):
+    """One version of a subject."""
+
+    number: int
+    id: int
+    kind: str
+    """The registry's name of the format."""
+    text: str
+    references: tuple[Mapping[str, Any], ...] = ()
+    deleted: bool = False
+
+    def to_answer(self, subject: str) -> dict[str, Any]:
+        """As registries send it; Avro is the format of an answer that names none."""
+        document: dict[str, Any] = {
+            "id": self.id,
+            "subject": subject,
+            "version": self.number,
+            "schema": self.text,
+            "references": [dict(stored) for stored in self.references],
+        }
+        return document if self.kind == "AVRO" else {**document, "schemaType": self.kind}
+
+
+class SchemaDraft(Struct, frozen=True):
+    """A schema that somebody sends."""
+
+    kind: str
+    text: str
+    references: tuple[Mapping[str, Any], ...]
+
+    def normalize(self) -> str:
+        kind = BY_REGISTRY_NAME[self.kind].name
+        return inspect_schema(kind, self.text, elsewhere=bool(self.references)).normal
+
+
+class Subjects:
+    """All versions of all subjects. verbatim: two texts of one schema are two schemas."""
+
+    def __init__(self, *, verbatim: bool) -> None:
+        self._verbatim = verbatim
+        self._versions: dict[str, list[StoredVersion]] = {}
+        self._ids: dict[str, int] = {}
+
+    def list_versions(self, subject: str, *, deleted: bool = False) -> list[StoredVersion]:
+        """The versions of a subject, in order. deleted: also those that are deleted softly."""
+        versions = self._versions.get(subject, [])
+        return [stored for stored in versions if deleted or not stored.deleted]
+
+    def list_names(self, *, deleted: bool = False) -> list[str]:
+        return [name for name in self._versions if self.list_versions(name, deleted=deleted)]
+
+    def find_version(self, subject: str, number: int) -> StoredVersion | None:
+        return next((v for v in self.list_versions(subject) if v.number == number), None)
+
+    def find_equal(self, subject: str, draft: SchemaDraft) -> StoredVersion | None:
+        """The version that the registry takes for this very schema."""
+        draft_key = self._make_key(draft.kind, draft.text, draft.references)
+        for stored in self.list_versions(subject):
+            if self._make_key(stored.kind, stored.text, stored.references) == draft_key:
+                return stored
+        return None
+
+    def add(self, subject: str, draft: SchemaDraft) -> StoredVersion:
+        """Register a schema that is allowed."""
+        key = self._make_key(draft.kind, draft.text, draft.references)
+        number = max((v.number for v in self._versions.get(subject, ())), default=0) + 1
+        text = draft.text if self._verbatim or draft.kind != "AVRO" else draft.normalize()
+        version = StoredVersion(
+            number,
+            self._ids.setdefault(key, len(self._ids) + 1),
+            draft.kind,
+            text,
+            draft.references,
+        )
+        self._versions.setdefault(subject, []).append(version)
+        return version
+
+    def delete(self, subject: str, numbers: Sequence[int]) -> None:
+        """Delete versions softly."""
+        self._versions[subject] = [
+            replace(stored, deleted=True) if stored.number in numbers else stored
+            for stored in self._versions[subject]
+        ]
+
+    def purge(self, subject: str) -> None:
+        """Forget all versions."""
+        del self._versions[subject]
+
+    def list_referring(
+        self, subject: str, number: int | None = None, *, deleted: bool = False
+    ) -> list[int]:
+        """Ids of the schemas that refer to a version, or to any."""
+        return [
+            stored.id
+            for name in self.list_names(deleted=deleted)
+            for stored in self.list_versions(name, deleted=deleted)
+            for ref in stored.references
+            if ref["subject"] == subject and number in (None, ref["version"])
+        ]
+
+    def _make_key(self, kind: str, text: str, references: Sequence[Mapping[str, Any]]) -> str:
+        draft = SchemaDraft(kind, text, tuple(references))
+        return dumps([kind, text if self._verbatim else draft.normalize(), list(references)])
+
+
+def find_conflicts(draft: SchemaDraft, versions: Sequence[StoredVersion], level: str) -> list[str]:
+    """Why a level forbids a schema beside these versions. Other formats than Avro are not judged:
+    only a registry knows their rules."""
+    promise = PROMISES[level]
+    looked_at = versions if level.endswith("_TRANSITIVE") else versions[-1:]
+    reasons: list[str] = []
+    for stored in looked_at if promise.backward or promise.forward else ():
+        if stored.kind != draft.kind:
+            reasons.append(f"version {stored.number} has the format {stored.kind}")
+        elif draft.kind == "AVRO":
+            new, old = (open_schema(parse_avro(text)) for text in (draft.text, stored.text))
+            unreadable = [
+                *(find_unreadable(new, old) if promise.backward else ()),
+                *(find_unreadable(old, new) if promise.forward else ()),
+            ]
+            reasons += [_describe(item, stored.number) for item in unreadable]
+    return list(dict.fromkeys(reasons))
+
+
+def _describe(fault: Unreadable, version: int) -> str:
+    subject = f"field {fault.path}" if fault.path else "the schema"
+    return f"{subject} {fault.text} (version {version})"
 
 
 class _Refused(Exception):
@@ -44,14 +179,14 @@ class SimulatedRegistry:
     def answer(self, call: Call, user: str = "admin") -> HttpAnswer:
         """What the registry says to a call of a user."""
         self.calls.append(call)
-        names = [unquote(part) for part in call.path.strip("/").split("/")]
-        serve, subject, rest = self._route(call.method, names)
+        names = [unquote(segment) for segment in call.path.strip("/").split("/")]
+        serve, subject, name = self._route(call.method, names)
         try:
             if serve is None or (self.apicurio and names[0] in ("mode", "v1")):
                 raise _Refused(404, 0, "Operation not supported.")
             if not self.users.get(user, False):
                 raise _Refused(403, 40301, f"User {user} is denied this operation")
-            return HttpAnswer(200, serve(subject, rest, call))
+            return HttpAnswer(200, serve(subject, name, call))
         except _Refused as refused:
             return refused.answer
 
@@ -63,8 +198,8 @@ class SimulatedRegistry:
         at = _SUBJECT_AT.get(names[0], 0)
         subject = names[at] if at and len(names) > at else ""
         last = names[-1]
-        for given, serve in self._routes().items():
-            if given[0] == method and _fits(given[1], shape):
+        for route, serve in self._routes().items():
+            if route[0] == method and _fits(route[1], shape):
                 version = names[3] if shape[0] == "subjects" and len(names) > 3 else last
                 return serve, subject, version
         return None, subject, last
@@ -107,8 +242,8 @@ class SimulatedRegistry:
 
     def _list_versions(self, subject: str, _: str, call: Call) -> Any:
         deleted = call.query.get("deleted") == "true"
-        found = self.subjects.list_versions(subject, deleted=deleted)
-        return [one.number for one in found] or _refuse_subject(subject)
+        versions = self.subjects.list_versions(subject, deleted=deleted)
+        return [stored.number for stored in versions] or _refuse_subject(subject)
 
     def _read_version(self, subject: str, version: str, _: Call) -> Any:
         versions = self.subjects.list_versions(subject)
@@ -116,10 +251,12 @@ class SimulatedRegistry:
             _refuse_subject(subject)
         if version == "latest":
             return versions[-1].to_answer(subject)
-        found = next((one for one in versions if str(one.number) == version), None)
-        if found is None:
+        stored = next(
+            (candidate for candidate in versions if str(candidate.number) == version), None
+        )
+        if stored is None:
             raise _Refused(404, 40402, f"Version {version} not found.")
-        return found.to_answer(subject)
+        return stored.to_answer(subject)
 
     def _list_referring(self, subject: str, version: str, call: Call) -> Any:
         body = self._read_version(subject, version, call)
@@ -127,10 +264,10 @@ class SimulatedRegistry:
 
     def _list_uses(self, id: str, _: str, __: Call) -> Any:
         uses = [
-            {"subject": name, "version": one.number}
+            {"subject": name, "version": stored.number}
             for name in self.subjects.list_names()
-            for one in self.subjects.list_versions(name)
-            if str(one.id) == id
+            for stored in self.subjects.list_versions(name)
+            if str(stored.id) == id
         ]
         if not uses:
             raise _Refused(404, 40403, f"Schema {id} not found")
@@ -139,10 +276,10 @@ class SimulatedRegistry:
     def _look_up(self, subject: str, _: str, call: Call) -> Any:
         if not self.subjects.list_versions(subject, deleted=self.apicurio):
             _refuse_subject(subject)
-        found = self.subjects.find_equal(subject, self._read_draft(call, strict=not self.apicurio))
-        if found is None:
+        stored = self.subjects.find_equal(subject, self._read_draft(call, strict=not self.apicurio))
+        if stored is None:
             raise _Refused(404, 40403, "Schema not found")
-        return found.to_answer(subject)
+        return stored.to_answer(subject)
 
     def _check(self, subject: str, last: str, call: Call) -> Any:
         versions = self.subjects.list_versions(subject)
@@ -161,9 +298,9 @@ class SimulatedRegistry:
         draft = self._read_draft(call)
         if self.modes.get(subject, self.mode) == "READONLY":
             raise _Refused(422, 42205, f"Subject {subject} is in read-only mode")
-        same = self.subjects.find_equal(subject, draft)
-        if same is not None:
-            return {"id": same.id}
+        stored = self.subjects.find_equal(subject, draft)
+        if stored is not None:
+            return {"id": stored.id}
         versions = self.subjects.list_versions(subject)
         reasons = find_conflicts(draft, versions, self.levels.get(subject, self.level))
         if reasons:
@@ -171,9 +308,9 @@ class SimulatedRegistry:
         return {"id": self.subjects.add(subject, draft).id}
 
     def _delete_subject(self, subject: str, _: str, call: Call) -> Any:
-        every = self.subjects.list_versions(subject, deleted=True)
-        live = [one for one in every if not one.deleted]
-        if not every:
+        versions = self.subjects.list_versions(subject, deleted=True)
+        live = [stored for stored in versions if not stored.deleted]
+        if not versions:
             _refuse_subject(subject)
         # With Apicurio, versions that are deleted softly refer to others still.
         if self.subjects.list_referring(subject, deleted=self.apicurio):
@@ -184,15 +321,15 @@ class SimulatedRegistry:
                 raise _Refused(status, 40405, f"Subject '{subject}' was not deleted first")
             self.subjects.purge(subject)
             self.levels.pop(subject, None)
-            return [one.number for one in every]
+            return [stored.number for stored in versions]
         if not live:
             raise _Refused(404, 40404, f"Subject '{subject}' was soft deleted.")
-        self.subjects.delete(subject, [one.number for one in live])
+        self.subjects.delete(subject, [stored.number for stored in live])
         if not self.apicurio:
             # Confluent's registry forgets them with the subject, Apicurio with its permanent end.
             self.levels.pop(subject, None)
             self.modes.pop(subject, None)
-        return [one.number for one in live]
+        return [stored.number for stored in live]
 
     def _delete_version(self, subject: str, version: str, call: Call) -> Any:
         number = self._read_version(subject, version, call)["version"]
@@ -205,19 +342,19 @@ class SimulatedRegistry:
         """The schema of a call. strict: one that is none is refused."""
         body = call.body if isinstance(call.body, dict) else {}
         try:
-            found = read_schema_version({**body, "version": 1, "id": 1}, "")
+            document = read_schema_version({**body, "version": 1, "id": 1}, "")
         except BadAnswer as error:
             raise _Refused(422, 42201, f"Invalid schema: {error}") from None
-        if found.kind not in BY_REGISTRY_NAME:
-            raise _Refused(422, 42201, f"Invalid schema type {found.kind}")
-        name, elsewhere = BY_REGISTRY_NAME[found.kind].name, bool(found.references)
-        faults = inspect_schema(name, found.schema, elsewhere=elsewhere).faults
+        if document.kind not in BY_REGISTRY_NAME:
+            raise _Refused(422, 42201, f"Invalid schema type {document.kind}")
+        name, elsewhere = BY_REGISTRY_NAME[document.kind].name, bool(document.references)
+        faults = inspect_schema(name, document.schema, elsewhere=elsewhere).faults
         if faults and strict:
             raise _Refused(422, 42201, f"Invalid schema: {faults[0].text}")
-        for one in found.references:
-            if strict and self.subjects.find_version(one["subject"], one["version"]) is None:
-                raise _Refused(422, 42201, f"Invalid schema: no reference {one['subject']}")
-        return SchemaDraft(found.kind, found.schema, found.references)
+        for stored in document.references:
+            if strict and self.subjects.find_version(stored["subject"], stored["version"]) is None:
+                raise _Refused(422, 42201, f"Invalid schema: no reference {stored['subject']}")
+        return SchemaDraft(document.kind, document.schema, document.references)
 
     # ── levels and modes ────────────────────────────────────────────────────────────────
 
@@ -262,8 +399,10 @@ class SimulatedRegistry:
         mode = (call.body or {}).get("mode")
         if mode not in MODES:
             raise _Refused(422, 42204, "Invalid mode")
-        there = self.subjects.list_names() if not subject else self.subjects.list_versions(subject)
-        if mode == "IMPORT" and there:
+        versions = (
+            self.subjects.list_names() if not subject else self.subjects.list_versions(subject)
+        )
+        if mode == "IMPORT" and versions:
             raise _Refused(422, 42205, "Cannot import since found existing subjects")
         if subject:
             self.modes[subject] = mode
@@ -278,8 +417,8 @@ class SimulatedRegistry:
 
     def _require_level(self, subject: str) -> None:
         """Apicurio has a level for each subject that exists, and for others that got one."""
-        there = self.subjects.list_versions(subject, deleted=True)
-        if subject not in self.levels and not there:
+        versions = self.subjects.list_versions(subject, deleted=True)
+        if subject not in self.levels and not versions:
             _refuse_subject(subject)
 
 
@@ -288,9 +427,9 @@ _SUBJECT_AT = {"subjects": 1, "compatibility": 2, "config": 1, "mode": 1, "schem
 
 
 def _fits(pattern: str, shape: Sequence[str]) -> bool:
-    parts = pattern.split("/")
-    return len(parts) == len(shape) and all(
-        one in ("*", other) for one, other in zip(parts, shape, strict=True)
+    segments = pattern.split("/")
+    return len(segments) == len(shape) and all(
+        stored in ("*", name) for stored, name in zip(segments, shape, strict=True)
     )
 
 

@@ -10,9 +10,8 @@ from kafkaform.core.resource import Depth, Identity
 from kafkaform.core.rule import Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..formats.avro import NotAvro, parse_avro
+from ..formats.avro import AvroType, NotAvro, open_schema, parse_avro
 from ..formats.avro_resolution import Unreadable, find_unreadable
-from ..formats.avro_types import AvroType, open_schema
 from ..formats.edits import EditKind, SchemaEdit
 from ..formats.normal_form import FORMATS
 from ..kinds import global_config, subject_config

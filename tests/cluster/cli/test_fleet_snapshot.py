@@ -27,7 +27,7 @@ from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.core.objects import StoredObject
 from kafkaform.core.progress import Event, Progress
 from kafkaform.fleet.landed.register import read_register as read_register
-from kafkaform.inventory import place as places
+from kafkaform.inventory import landing as places
 from kafkaform.workflow.configuration.evaluation import Inputs
 from kafkaform.workflow.fleet import snapshot as fleetsnapshot
 from kafkaform.workflow.fleet import states

@@ -29,7 +29,7 @@ from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.state import codec
-from kafkaform.state.edit import put_row
+from kafkaform.state.model import put_row
 from kafkaform.workflow.stores import open_store
 from kafkaform.workflow.workspace import read_log
 

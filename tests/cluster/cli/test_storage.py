@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.core import storage
 from kafkaform.core.clock import SystemClock
 from kafkaform.state.backend import LockInfo
-from kafkaform.state.backends import files
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform_kafka.session import KafkaSession
 
@@ -107,7 +107,7 @@ def test_a_disk_that_fills_up_while_sending(
 
 
 def _fill_up_while_sending(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    send, write = KafkaSession.apply, files.write_new
+    send, write = KafkaSession.apply, storage.write_new
     full: list[bool] = []
 
     def filling(self: KafkaSession, *arguments: object) -> object:
@@ -120,7 +120,7 @@ def _fill_up_while_sending(patch: pytest.MonkeyPatch, folder: Path) -> None:
         write(path, data)
 
     patch.setattr(KafkaSession, "apply", filling)
-    patch.setattr(files, "write_new", refusing)
+    patch.setattr(storage, "write_new", refusing)
 
 
 def test_a_corrupted_state(planned: Folder) -> None:

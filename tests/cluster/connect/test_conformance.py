@@ -11,15 +11,14 @@ from kafkaform.core.clock import Clock, SystemClock
 from kafkaform.core.resource import Fault, Identity, Observed, Reading
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.provider.conformance import Check, select_checks
 from kafkaform.provider.contract import Session
-from kafkaform.provider.fixture import INSTANCE
 from kafkaform.provider.http.client import HttpClient, Proof
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform.provider.http.settings import BasicLogin, HttpSettings
+from kafkaform.provider.testing.conformance import Check, select_checks
+from kafkaform.provider.testing.workbench import INSTANCE
 from kafkaform_connect import rest
-from kafkaform_connect.cluster_proof import WorkersProof
-from kafkaform_connect.connection import WorkerAddress
+from kafkaform_connect.connection import WorkerAddress, WorkersProof
 from kafkaform_connect.connection import connect as open_session
 from kafkaform_connect.provider import PROVIDER
 

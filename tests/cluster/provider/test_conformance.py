@@ -23,11 +23,10 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider import blocks, conformance, judgements, queries
-from kafkaform.provider.conformance import CHECKS, Check
 from kafkaform.provider.contract import Secrets, Session
-from kafkaform.provider.fixture import Fixture
-from kafkaform.provider.workbench import Violation
+from kafkaform.provider.testing import conformance, judgements
+from kafkaform.provider.testing.conformance import CHECKS, Check
+from kafkaform.provider.testing.workbench import Fixture, Violation
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
 from kafkaform_kafka.simulation.world import TOPIC_DEFAULTS
 
@@ -185,11 +184,11 @@ def tells_wrong_types(session: Session) -> dict[str, Callable[..., Any]]:
         (always_applied, conformance.what_is_forbidden_fails_as_such),
         (always_applied, conformance.edits_end_as_expected),
         (shuffled_outcomes, conformance.one_bad_item_leaves_the_others_alone),
-        (missing_for_hidden, queries.a_query_does_not_guess),
-        (invents_what_is_missing, queries.a_query_does_not_guess),
+        (missing_for_hidden, judgements.a_query_does_not_guess),
+        (invents_what_is_missing, judgements.a_query_does_not_guess),
         (invents_what_is_missing, conformance.after_close_nothing_happens),
-        (tells_too_little, queries.a_query_answers_as_its_schema_says),
-        (tells_wrong_types, queries.a_query_answers_as_its_schema_says),
+        (tells_too_little, judgements.a_query_answers_as_its_schema_says),
+        (tells_wrong_types, judgements.a_query_answers_as_its_schema_says),
     ],
     ids=lambda thing: thing.__name__,
 )
@@ -206,7 +205,7 @@ def test_the_suite_is_complete() -> None:
     """Every check that is written is in the table that the systems are run against."""
     written = {
         name
-        for module in (blocks, conformance, judgements, queries)
+        for module in (conformance, judgements)
         for name, thing in vars(module).items()
         if isfunction(thing) and thing.__module__ == module.__name__ and name[0] != "_"
     }

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaform.provider.conformance import CHECKS, Check, select_checks
-from kafkaform.provider.workbench import Violation
+from kafkaform.provider.testing.conformance import CHECKS, Check, select_checks
+from kafkaform.provider.testing.workbench import Violation
 
 from ...kit.kafka.kind_systems import ALWAYS, SAMPLES, KindSystem, System
 from ...kit.kafka.subjects import SUBJECTS

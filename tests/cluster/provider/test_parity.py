@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Step
 from kafkaform.core.resource import Absent, Observed
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider.fixture import Fixture
-from kafkaform.provider.workbench import Bench
+from kafkaform.provider.testing.workbench import Bench, Fixture
 
 from ...conftest import Broker
 from ...kit.kafka.logins import Login

@@ -13,7 +13,7 @@ from kafkaform.core.clock import Clock
 from kafkaform.core.resource import Depth, Hidden, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
-from kafkaform.provider.fixture import INSTANCE
+from kafkaform.provider.testing.workbench import INSTANCE
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.provider.conformance import CHECKS, Check
+from kafkaform.provider.testing.conformance import CHECKS, Check
 
 from ...kit.schema_registry.systems import SYSTEMS, Door, System
 

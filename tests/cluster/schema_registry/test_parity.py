@@ -9,8 +9,7 @@ from uuid import uuid4
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform.provider.http.faults import read_error_code
+from kafkaform.provider.http.exchange import Call, HttpAnswer, read_error_code
 from kafkaform_schema_registry.api import calls
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from kafkaform.core.clock import SystemClock
 from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform_connect.memory.plugins import GUARDED, PLUGINS
-from kafkaform_connect.memory.workers import SimulatedConnector, SimulatedWorkers
+from kafkaform_connect.memory.workers import GUARDED, PLUGINS, SimulatedConnector, SimulatedWorkers
 
 from ..commands.here import Here
 from ..http.server import Request, Served

@@ -16,8 +16,7 @@ from kafkaform.core.clock import SystemClock
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call
 from kafkaform_connect.connector import KIND
-from kafkaform_connect.memory.plugins import GUARDED, PLUGINS
-from kafkaform_connect.memory.workers import SimulatedConnector, SimulatedWorkers
+from kafkaform_connect.memory.workers import GUARDED, PLUGINS, SimulatedConnector, SimulatedWorkers
 
 from ..commands.process_folder import Folder
 from ..entry_point import note_provider

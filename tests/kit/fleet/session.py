@@ -19,7 +19,7 @@ def spark() -> Iterator[SparkSession]:
     which take as long to keep as a few of them save."""
     from kafkaform.fleet.spark.java import make_start_options
     from kafkaform.fleet.spark.session import SparkSetup, build_session
-    from kafkaform.sandbox.places import get_cache_folder
+    from kafkaform.sandbox.folders import get_cache_folder
     from kafkaform.workflow.fleet.runs import add_jars
 
     if not make_start_options(get_cache_folder()):

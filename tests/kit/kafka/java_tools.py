@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from kafkaform.sandbox import jars
-from kafkaform.sandbox.classes import find_archive, list_start_options
-from kafkaform.sandbox.java import find_java
+from kafkaform.sandbox.jars import find_archive, list_start_options
+from kafkaform.sandbox.versions import find_java
 
 CONFIGS = "kafka.admin.ConfigCommand"
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

@@ -21,7 +21,7 @@ from unittest import mock
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
-from kafkaform.sandbox import configuration, lifecycle, lock, ports, start
+from kafkaform.sandbox import configuration, folders, lifecycle, start
 
 REALM = "KAFKAFORM.TEST"
 HOST = "localhost"
@@ -104,7 +104,7 @@ class Realm:
 @contextmanager
 def running(folder: Path) -> Iterator[Realm]:
     """Start a KDC; end it afterwards."""
-    (port,) = ports.find_free_ports(1)
+    (port,) = start.find_free_ports(1)
     realm = Realm(folder)
     _write(folder, port)
     realm.run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master of the test")
@@ -178,9 +178,9 @@ def opened(name: str, realm: Realm) -> Iterator[tuple[sandbox.Sandbox, str]]:
     admin@REALM is a super user."""
     options = sandbox.SandboxOptions(name)
     keytab = realm.keytab(SERVICE)
-    with lock.hold_lock(name):
+    with folders.hold_lock(name):
         prepared = lifecycle._prepare(options, None)
-        (port,) = ports.find_free_ports(1)
+        (port,) = start.find_free_ports(1)
         _extend(prepared.folder / "broker-1.properties", port, keytab)
         config = f"-Djava.security.krb5.conf={realm.config}"
         with mock.patch.object(configuration, "_JVM", (*configuration._JVM, config)):

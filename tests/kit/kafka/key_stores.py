@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from kafkaform.sandbox.java import find_java
+from kafkaform.sandbox.versions import find_java
 
 from . import doors
 

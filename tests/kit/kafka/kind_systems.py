@@ -14,8 +14,7 @@ from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType, Secrets, Session
-from kafkaform.provider.fixture import Edit, Question
-from kafkaform.provider.workbench import Bench
+from kafkaform.provider.testing.workbench import Bench, Edit, Question
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.config.resource_type import GROUP
 from kafkaform_kafka.kinds.quota import resource_type as quotas

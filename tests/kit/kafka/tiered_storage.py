@@ -16,8 +16,7 @@ import pytest
 
 from kafkaform.core.progress import ignore_event
 from kafkaform.sandbox import Sandbox
-from kafkaform.sandbox.download import open_repository
-from kafkaform.sandbox.jars import ensure_jars, parse_jar
+from kafkaform.sandbox.jars import ensure_jars, open_repository, parse_jar
 from kafkaform.sandbox.record import Broker
 
 from .clusters import own_sandbox

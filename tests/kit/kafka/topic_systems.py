@@ -13,8 +13,8 @@ from kafkaform.core.resource import FaultClass
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider import contract
-from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
 from kafkaform.provider.registry import Registry
+from kafkaform.provider.testing.workbench import INSTANCE, About, Edit, Question
 from kafkaform_kafka import data_sources as data
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.sandbox import DEFAULT_VERSION, SandboxOptions, java
+from kafkaform.sandbox import DEFAULT_VERSION, SandboxOptions, versions
 from kafkaform.sandbox import versions as known
 from kafkaform.sandbox.versions import parse_version
 
@@ -96,6 +96,6 @@ def require_java(kafka_version: str) -> None:
     if kafka_version == DEFAULT_VERSION:
         return
     try:
-        java.find_java(kafka_version)
+        versions.find_java(kafka_version)
     except KafkaformError as error:
         pytest.skip(f"{error.message}; {error.advice}")

@@ -16,7 +16,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError, get_return_value
 
-from kafkaform.sandbox.java import find_java
+from kafkaform.sandbox.versions import find_java
 
 
 class JavaAvro:

@@ -10,7 +10,7 @@ from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.rule import Needs, Rule, Scene
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import Session
-from kafkaform.provider.judgements import NO_FACTS
+from kafkaform.provider.testing.judgements import NO_FACTS
 from kafkaform_schema_registry.provider import TYPES
 from kafkaform_schema_registry.rules.book import BOOK, list_needs
 

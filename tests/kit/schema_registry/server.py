@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl, urlsplit
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.provider.contract import Session
-from kafkaform.provider.fixture import INSTANCE
 from kafkaform.provider.http.client import HttpClient
 from kafkaform.provider.http.exchange import Call
+from kafkaform.provider.testing.workbench import INSTANCE
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 from kafkaform_schema_registry.provider import PROVIDER
 

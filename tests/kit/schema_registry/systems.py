@@ -11,14 +11,14 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Provider, ResourceType, Secrets, Session
-from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
 from kafkaform.provider.http.exchange import Call, HttpAnswer
+from kafkaform.provider.testing.workbench import INSTANCE, About, Edit, Question
 from kafkaform_schema_registry.api import calls
 from kafkaform_schema_registry.data_sources import DATA, SCHEMA, SCHEMAS
 from kafkaform_schema_registry.formats.avro import normalize_avro
 from kafkaform_schema_registry.kinds import schema, subject_config
+from kafkaform_schema_registry.memory.client import connect_simulated
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
-from kafkaform_schema_registry.memory.simulation import connect_simulated
 from kafkaform_schema_registry.provider import PROVIDER
 
 from .schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE

@@ -16,8 +16,8 @@ import pytest
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.progress import ignore_event
 from kafkaform.fleet.spark import java
-from kafkaform.sandbox import download, jars
-from kafkaform.sandbox.places import get_cache_folder
+from kafkaform.sandbox import jars
+from kafkaform.sandbox.folders import get_cache_folder
 
 LIST = Path(__file__).with_name("minidfs.txt")
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
@@ -51,7 +51,7 @@ def serving(folder: Path) -> Iterator[str]:
 def _class_path() -> Iterator[Path]:
     pinned = tuple(jars.parse_jar(line) for line in LIST.read_text().splitlines() if line[0] != "#")
     try:
-        yield from jars.ensure_jars(pinned, ignore_event, download.open_repository)
+        yield from jars.ensure_jars(pinned, ignore_event, jars.open_repository)
     except ConnectError as error:
         pytest.skip(f"the jars of HDFS are not here: {error}")
     spark = find_spec("pyspark")

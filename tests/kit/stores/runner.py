@@ -21,9 +21,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import Record, RecordKind, decode
+from kafkaform.audit.event import Record, RecordKind, decode, read_line
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.line import read_line
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError, Locked, exit_code
@@ -32,8 +31,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.state.backend import Backend, Lease, LockInfo
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
-from kafkaform.state.edit import set_head
-from kafkaform.state.model import State
+from kafkaform.state.model import State, set_head
 
 from . import s3
 

@@ -16,8 +16,7 @@ from uuid import uuid4
 import pytest
 
 from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import decode
-from kafkaform.audit.line import read_line
+from kafkaform.audit.event import decode, read_line
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects

@@ -14,14 +14,13 @@ import pytest
 from msgspec import Struct
 
 from kafkaform.audit.event import RecordKind
-from kafkaform.audit.journal import Journal
-from kafkaform.audit.record_bodies import make_state_edit_body
+from kafkaform.audit.journal import Journal, make_state_edit_body
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Desired
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.codec import decode, encode
-from kafkaform.state.edit import count_change, drop_address, set_head
+from kafkaform.state.model import count_change, drop_address, set_head
 from kafkaform.workflow.state_transfer import compare_rows
 
 from ...kit.promises import LOG, STATE, Before

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from kafkaform.audit.chain import seal_record, verify_log
-from kafkaform.audit.event import Record, decode, encode, render_time
-from kafkaform.audit.line import read_line
+from kafkaform.audit.event import Record, decode, encode, read_line, render_time
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.cli.app import run_command_line
 from kafkaform.core.errors import StorageError

@@ -13,9 +13,10 @@ import pytest
 
 from kafkaform.core.errors import KafkaformError, StorageError
 from kafkaform.core.nouns import Misfit, parse_json
+from kafkaform.core.storage import make_private_folder
 from kafkaform.fleet.landed import register
 from kafkaform.fleet.tables import manifest
-from kafkaform.sandbox import places, record
+from kafkaform.sandbox import folders, record
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import lease, local
 from kafkaform.workflow.fleet.snapshot import make_document
@@ -89,8 +90,8 @@ def test_a_sandbox_record_is_believed_or_refused(
     """What is read can be shown and ended: ports are ports, and a process is none of the system's.
     The message names the file and the member."""
     move_home(monkeypatch, tmp_path)
-    places.make_private_folder(places.get_run_folder("x"))
-    file = places.get_run_folder("x") / record.FILE
+    make_private_folder(folders.get_run_folder("x"), parents=True)
+    file = folders.get_run_folder("x") / record.FILE
     refused = 0
     for data in texts(SANDBOX):
         file.write_bytes(data)

@@ -15,7 +15,8 @@ import pytest
 from msgspec import to_builtins
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.sandbox import places, record
+from kafkaform.core.storage import make_private_folder
+from kafkaform.sandbox import folders, record
 from kafkaform.sandbox.process import Process, identify_process
 
 from ...kit.commands.here import Here
@@ -49,12 +50,12 @@ def stranger() -> Iterator[Process]:
 def file(here: Here) -> Path:
     """Where the record of the sandbox `x` is, in a home of its own."""
     move_home(here.monkeypatch, here.path)
-    return places.get_run_folder("x") / record.FILE
+    return folders.get_run_folder("x") / record.FILE
 
 
 def lay(file: Path, data: bytes) -> None:
     """The record, with a log and data beside it, as if it were the sandbox's own."""
-    places.make_private_folder(file.parent)
+    make_private_folder(file.parent, parents=True)
     (file.parent / "data").mkdir(exist_ok=True)
     (file.parent / "broker-1.log").write_text("one\ntwo\n")
     file.write_bytes(data)

@@ -25,7 +25,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import decode, encode
 from kafkaform.state import codec as states
-from kafkaform.state.edit import put_row
+from kafkaform.state.model import put_row
 
 from ...kit.commands.folder import Folder
 from ...kit.commands.here import Here

@@ -12,7 +12,7 @@ from kafkaform.core.head import Head
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.state.codec import encode
-from kafkaform.state.edit import set_head
+from kafkaform.state.model import set_head
 
 from ...kit.simulated.engine import House
 

@@ -14,7 +14,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.model import Plan
 from kafkaform.state.codec import encode
-from kafkaform.state.edit import put_row
+from kafkaform.state.model import put_row
 from kafkaform_kafka.memory import refused_items
 
 from ...kit.simulated.engine import (

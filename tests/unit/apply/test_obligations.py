@@ -13,7 +13,7 @@ from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import PlanRefused, exit_code
 from kafkaform.core.resource import Lifecycle
 from kafkaform.state.codec import encode
-from kafkaform.state.edit import drop_row
+from kafkaform.state.model import drop_row
 from kafkaform_kafka.memory import (
     Killed,
     Mishap,

@@ -21,8 +21,7 @@ from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.report import make_apply_report, render_apply_summary
 from kafkaform.render.view import make_view
 from kafkaform.state.codec import encode
-from kafkaform.state.edit import put_row
-from kafkaform.state.model import Row
+from kafkaform.state.model import Row, put_row
 from kafkaform.workflow import planning
 from kafkaform.workflow.operations import apply_changes
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply.secrets import refuse_exposed
-from kafkaform.audit.record_bodies import make_outcome_body, make_validate_body
+from kafkaform.audit.journal import make_outcome_body, make_validate_body
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Evidence, Verdict
 from kafkaform.core.errors import ConfigurationError

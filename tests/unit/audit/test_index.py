@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit import event, record_bodies
+from kafkaform.audit import event, journal
 from kafkaform.audit.chain import read_glances, verify_log
 from kafkaform.audit.event import Glance, Record, RecordKind
-from kafkaform.audit.index import LogIndex, index_log, list_instances, list_pending
+from kafkaform.audit.index import LogIndex, Origin, index_log, list_instances, list_pending
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.provenance import Origin
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.errors import StorageError
 from kafkaform.core.head import Head
@@ -79,8 +78,8 @@ def test_the_same_step_of_another_run_is_apart(sink: MemorySink, log: Journal) -
     story.intend(later, USER)
     story.conclude(later, USER)
     assert read(sink).open_intents == (lost,)
-    failed = record_bodies.make_outcome_body(USER, "failed")
-    later.write(RecordKind.RECOVER, record_bodies.make_recover_body(failed, "run-1"))
+    failed = journal.make_outcome_body(USER, "failed")
+    later.write(RecordKind.RECOVER, journal.make_recover_body(failed, "run-1"))
     assert read(sink).open_intents == ()
 
 
@@ -97,7 +96,7 @@ def test_pending(sink: MemorySink, log: Journal) -> None:
 
 def test_pending_work(sink: MemorySink, log: Journal) -> None:
     """A move is pending until it is discharged; an open intent of its object is told after it."""
-    duty = log.write(RecordKind.OBLIGATION, record_bodies.make_obligation_body(MOVE, "t-1", "move"))
+    duty = log.write(RecordKind.OBLIGATION, journal.make_obligation_body(MOVE, "t-1", "move"))
     story.intend(log, replace(MOVE, attempt=2))
     move, intent = list_pending(read(sink))
     assert (move.identity, move.run, move.action, move.step) == (
@@ -109,7 +108,7 @@ def test_pending_work(sink: MemorySink, log: Journal) -> None:
     assert move.target == EMPTY and abs(move.time - event.parse_time(duty.time)) < 1e-6
     assert intent.action == "update"
     ended = Outcome("t-1", OutcomeStatus.APPLIED)
-    log.write(RecordKind.DISCHARGED, record_bodies.make_discharge_body(duty, ended))
+    log.write(RecordKind.DISCHARGED, journal.make_discharge_body(duty, ended))
     assert [item.action for item in list_pending(read(sink))] == ["update"]
 
 
@@ -215,8 +214,8 @@ def test_a_resumed_run_is_one_run(sink: MemorySink, log: Journal) -> None:
     story.conclude(log, ORDERS, incarnation="id-1")
     story.intend(log, OLD, None)
     later = story.journal(sink, "run-2")
-    found = record_bodies.make_outcome_body(OLD, "applied")
-    later.write(RecordKind.RECOVER, record_bodies.make_recover_body(found, "run-1"))
+    found = journal.make_outcome_body(OLD, "applied")
+    later.write(RecordKind.RECOVER, journal.make_recover_body(found, "run-1"))
     story.begin(later, plan=FrozenMap(other=1))
     story.intend(later, USER)
     story.conclude(later, USER, "failed")
@@ -233,7 +232,7 @@ def test_a_resumed_run_is_one_run(sink: MemorySink, log: Journal) -> None:
 def test_a_run_that_died_before_its_plan(sink: MemorySink) -> None:
     """Without a recorded plan there is nothing to resume, and it says so."""
     log = story.journal(sink, "run-1")
-    body = record_bodies.make_run_begin_body(APPROVAL, [], {}, command="apply", host="h")
+    body = journal.make_run_begin_body(APPROVAL, [], {}, command="apply", host="h")
     log.write(RecordKind.RUN_BEGIN, body)
     run = read(sink).open_run
     assert run is not None
@@ -287,8 +286,8 @@ def test_origins(
 def test_recovered_creation_is_an_origin(sink: MemorySink, log: Journal) -> None:
     """A creation that was found by reading later counts from the record that says so."""
     story.intend(log, ORDERS)
-    made = record_bodies.make_outcome_body(replace(ORDERS, incarnation="id-1"), "applied")
-    record = log.write(RecordKind.RECOVER, record_bodies.make_recover_body(made, "run-1"))
+    made = journal.make_outcome_body(replace(ORDERS, incarnation="id-1"), "applied")
+    record = log.write(RecordKind.RECOVER, journal.make_recover_body(made, "run-1"))
     assert read(sink).origins == {record.seq: Origin(ORDERS.identity, "id-1", "cluster-1")}
 
 
@@ -318,9 +317,7 @@ def test_origins_end(
     that name in another cluster."""
     made = story.conclude(log, ORDERS, incarnation="id-1")
     elsewhere = story.conclude(log, replace(ORDERS, scope_id="cluster-2"), incarnation="id-2")
-    gone = record_bodies.make_outcome_body(
-        replace(ORDERS, action=action, owners=owners or ()), outcome
-    )
+    gone = journal.make_outcome_body(replace(ORDERS, action=action, owners=owners or ()), outcome)
     log.write(RecordKind.OUTCOME, gone.without(["owners"]) if owners is None else gone)
     left = {elsewhere.seq} | ({made.seq} if not ends or outcome != "applied" else set())
     assert set(read(sink).origins) == left
@@ -341,7 +338,7 @@ def test_what_was_joined_later_proves_by_its_own_time(
     although it stands behind that; one that came after the delete is the origin."""
     story.conclude(log, replace(ORDERS, action="delete", owners=()))
     was = FrozenMap(seq=2, time=f"{day}T09:00:00.000000Z", hash="a" * 64)
-    body = record_bodies.make_outcome_body(ORDERS, "applied").with_items({"forked": was})
+    body = journal.make_outcome_body(ORDERS, "applied").with_items({"forked": was})
     joined = log.write(RecordKind.OUTCOME, body)
     assert set(read(sink).origins) == ({joined.seq} if proves else set())
 
@@ -397,7 +394,7 @@ def test_the_log_knows_its_clusters(sink: MemorySink, log: Journal) -> None:
     saved = log.head
     edit = log.write(
         RecordKind.STATE,
-        record_bodies.make_state_edit_body(4, "", "state rm", {ORDERS.identity: None}),
+        journal.make_state_edit_body(4, "", "state rm", {ORDERS.identity: None}),
     )
     found = read(sink, saved=saved)
     assert (found.scopes, found.unsaved) == ({"kafka": "cluster-1"}, (edit,))
@@ -415,15 +412,13 @@ def test_a_log_of_an_earlier_version(sink: MemorySink) -> None:
 
 def test_obligations(sink: MemorySink, log: Journal) -> None:
     """A started move stays a duty until it is discharged, also across runs."""
-    duty = log.write(RecordKind.OBLIGATION, record_bodies.make_obligation_body(MOVE, "t-1", "move"))
-    other = log.write(
-        RecordKind.OBLIGATION, record_bodies.make_obligation_body(MOVE, "t-1", "throttle")
-    )
+    duty = log.write(RecordKind.OBLIGATION, journal.make_obligation_body(MOVE, "t-1", "move"))
+    other = log.write(RecordKind.OBLIGATION, journal.make_obligation_body(MOVE, "t-1", "throttle"))
     story.end(log)
     assert read(sink).obligations == (duty, other)
     ended = Outcome("t-1", OutcomeStatus.APPLIED)
     story.journal(sink, "run-2").write(
-        RecordKind.DISCHARGED, record_bodies.make_discharge_body(duty, ended)
+        RecordKind.DISCHARGED, journal.make_discharge_body(duty, ended)
     )
     assert read(sink).obligations == (other,)
 
@@ -442,7 +437,7 @@ def test_unsaved(sink: MemorySink, log: Journal) -> None:
 def test_torn_seal_closes_nothing(sink: MemorySink, log: Journal) -> None:
     """A record that seals a torn append is passed over."""
     story.intend(log, ORDERS)
-    log.write(RecordKind.RECOVER, record_bodies.make_torn_body([]))
+    log.write(RecordKind.RECOVER, journal.make_torn_body([]))
     assert open_steps(sink) == [ORDERS.step]
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.audit.chain import read_glances, read_records, seal_record, verify_log
-from kafkaform.audit.event import RecordKind, encode
-from kafkaform.audit.line import LongLine, read_line
+from kafkaform.audit.event import LongLine, RecordKind, encode, read_line
 from kafkaform.audit.sinks import local
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import StorageError

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform.audit import bodies, step_records
-from kafkaform.audit.bodies import check_body, check_members
-from kafkaform.audit.step_records import parse_step_record
+from kafkaform.audit import bodies
+from kafkaform.audit.bodies import check_body, check_members, parse_step_record
 
 from ...kit.quick import examples
 
@@ -88,7 +87,7 @@ def test_whole_records_are_taken(kind: str) -> None:
 def test_the_types_name_what_the_rules_name(kind: str) -> None:
     """A member that only the rules knew would be lost, and one that can be missing must not be
     needed."""
-    body = get_type_hints(step_records._TYPES[kind])["body"]
+    body = get_type_hints(bodies._TYPES[kind])["body"]
     members = get_type_hints(body, include_extras=True)
     optional = {name for name, hint in members.items() if get_origin(hint) is NotRequired}
     rules = bodies._RULES[kind]

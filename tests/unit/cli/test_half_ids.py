@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform_connect import connection, startups
+from kafkaform_connect import connection, session
 from kafkaform_connect.memory.workers import SimulatedWorkers
 
 from ...kit.commands.fixtures import here  # noqa: F401  # pytest finds it here
@@ -38,8 +38,8 @@ def served(
     """Simulated workers behind a real connection."""
     site: Path = tmp_path_factory.mktemp("site")
     offer_provider("kafka_connect", site, monkeypatch)
-    monkeypatch.setattr(startups, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(startups, "WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(session, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(session, "WAIT_SECONDS", 1.0)
     with serving(lambda request: answer(workers, request)) as served:
         yield served
 

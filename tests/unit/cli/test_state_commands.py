@@ -17,8 +17,7 @@ from kafkaform.cli.app import run_command_line
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.head import parse_head
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform.state.edit import set_head
-from kafkaform.state.model import State
+from kafkaform.state.model import State, set_head
 
 from ...kit import audit_story as story
 from ...kit.states import state_of, topic

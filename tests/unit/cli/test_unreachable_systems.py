@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform_connect import startups
+from kafkaform_connect import session
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 
 from ...kit.commands.fixtures import here  # noqa: F401  # pytest finds it here
@@ -93,8 +93,8 @@ def systems(
     site: Path = tmp_path_factory.mktemp("site")
     offer_provider("kafka_connect", site, monkeypatch)
     offer_provider("schema_registry", site, monkeypatch)
-    monkeypatch.setattr(startups, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(startups, "WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(session, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(session, "WAIT_SECONDS", 1.0)
     workers, subjects = make_workers(), SimulatedRegistry()
     down: set[str] = set()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform_connect import startups
+from kafkaform_connect import session
 
 from ...kit.commands.fixtures import here  # noqa: F401  # pytest finds it here
 from ...kit.commands.here import Here
@@ -27,8 +27,8 @@ def folder(
     site: Path = tmp_path_factory.mktemp("site")
     offer_provider("kafka_connect", site, monkeypatch)
     monkeypatch.setenv("CONNECT_SECRET", SECRET)
-    monkeypatch.setattr(startups, "SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(startups, "WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(session, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(session, "WAIT_SECONDS", 1.0)
     workers = make_workers()
     with serving(partial(answer, workers)) as served:
         yield ConnectFolder(here, served, workers)

@@ -11,8 +11,8 @@ from kafkaform.core.resource import FaultClass
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Provider, ResourceType, Secrets, Session
-from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
 from kafkaform.provider.http.exchange import Call, HttpAnswer, join_path
+from kafkaform.provider.testing.workbench import INSTANCE, About, Edit, Question
 from kafkaform_connect.connector import KIND, TYPE
 from kafkaform_connect.data_sources import DATA, PLUGINS
 from kafkaform_connect.memory.provider import ConnectMemoryProvider

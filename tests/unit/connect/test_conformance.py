@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.provider.conformance import Check, select_checks
+from kafkaform.provider.testing.conformance import Check, select_checks
 
 from .connector_systems import make_simulated_system
 

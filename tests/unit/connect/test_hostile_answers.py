@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform_connect.answers import (
+from kafkaform_connect.rest import (
     UnreadableAnswer,
     read_connector,
     read_connectors,

@@ -13,9 +13,9 @@ from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identi
 from kafkaform.core.rule import Needs, Scene
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.plan.diff import compare
-from kafkaform_connect.answers import Definition
 from kafkaform_connect.connector import KIND, TYPE, make_attributes
 from kafkaform_connect.definitions import make_listing, name_listing
+from kafkaform_connect.rest import Definition
 from kafkaform_connect.rules import BOOK, list_needs
 
 FILE = "org.apache.kafka.connect.file.FileStream"

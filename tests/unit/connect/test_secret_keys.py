@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform_connect.secret_keys import is_masked, is_reference, is_secret
+from kafkaform_connect.definitions import is_masked, is_reference, is_secret
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password='
 

@@ -9,13 +9,19 @@ import pytest
 
 from kafkaform.core.diagnostics import Severity
 from kafkaform.editor.completion import complete
+from kafkaform.editor.edits import format_document
 from kafkaform.editor.faults import find_faults
-from kafkaform.editor.formatting import format_document
 from kafkaform.editor.hover import explain
-from kafkaform.editor.library import Library, load_library
 from kafkaform.editor.outline import make_outline
-from kafkaform.editor.owners import OpenFiles
-from kafkaform.editor.project import OutlineCache, Project, is_known, read_project
+from kafkaform.editor.project import (
+    Library,
+    OutlineCache,
+    Project,
+    is_known,
+    load_library,
+    read_project,
+)
+from kafkaform.editor.reader import OpenFiles
 from kafkaform.editor.symbols import Kind, find_declarations, find_use, list_headings, list_uses
 from kafkaform.editor.texts import Text
 from kafkaform.workflow.configuration.files import Buffers

@@ -11,8 +11,8 @@ import pytest
 from kafkaform.core.diagnostics import Severity
 from kafkaform.core.errors import KafkaformError
 from kafkaform.editor.json_schema import make_json_schema
-from kafkaform.editor.library import load_library
-from kafkaform.editor.words import ARGUMENTS, BLOCKS
+from kafkaform.editor.members import ARGUMENTS, BLOCKS
+from kafkaform.editor.project import load_library
 from kafkaform.language.declare.blocks import LIFECYCLE, SHAPES, WAIVER
 from kafkaform.language.declare.json_bodies import TOP
 from kafkaform.language.tests.suites import SHAPES as TEST_SHAPES

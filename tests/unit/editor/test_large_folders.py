@@ -13,9 +13,8 @@ from lsprotocol import types
 
 from kafkaform.editor import completion
 from kafkaform.editor.completion import complete
-from kafkaform.editor.owners import OpenFiles
 from kafkaform.editor.protocol import get_path, make_uri
-from kafkaform.editor.reader import ProjectReader, Snapshot
+from kafkaform.editor.reader import OpenFiles, ProjectReader, Snapshot
 from kafkaform.editor.server import FEATURES, Request
 from kafkaform.editor.texts import Text
 from kafkaform.workflow.configuration.files import Buffers

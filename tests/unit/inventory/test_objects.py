@@ -7,7 +7,7 @@ from kafkaform.core.diagnostics import Range
 from kafkaform.core.landing import LandedRow
 from kafkaform.core.resource import Declared, Identity
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.inventory.objects import WantedObject, list_declared_rows, list_recorded_rows
+from kafkaform.inventory.live import WantedObject, list_declared_rows, list_recorded_rows
 from kafkaform.state.model import Row, State
 
 ORDERS = Identity("kafka.eu", "kafka_topic", "orders")

@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.redaction import mask_secrets, watch_secrets
 from kafkaform.core.secret import Secret
-from kafkaform.inventory.parallel import map_parallel
+from kafkaform.inventory.live import map_parallel
 
 PATIENCE = 60.0
 

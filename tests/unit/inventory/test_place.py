@@ -19,7 +19,7 @@ from kafkaform.core.folder import Folder
 from kafkaform.core.landing import LIVE, LandedRow, Meta
 from kafkaform.core.objects import ObjectChanged, ObjectExists
 from kafkaform.inventory import landing
-from kafkaform.inventory.place import LandingPlace, open_place
+from kafkaform.inventory.landing import LandingPlace, open_place
 
 META = Meta(LIVE, "eu", "s1", "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", True, scope_id="x")
 ROWS = tuple(LandedRow("kafka_topic", name, {"name": name}) for name in ("a", "b"))

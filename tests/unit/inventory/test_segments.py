@@ -20,8 +20,8 @@ from kafkaform.core.errors import StorageError
 from kafkaform.core.folder import Folder
 from kafkaform.core.head import Head
 from kafkaform.core.value import FrozenMap
-from kafkaform.inventory import segments
-from kafkaform.inventory.segments import land_log
+from kafkaform.inventory import landing
+from kafkaform.inventory.landing import land_log
 from kafkaform.state.backends.obstores import open_objects
 
 LINEAGE = "5f3c0d5e-1111-4222-8333-444455556666"
@@ -98,8 +98,8 @@ def test_nothing_new_lands_nothing(log: Log, place: Folder) -> None:
 
 def test_pieces_are_bounded(log: Log, place: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """By records and by bytes; one that is larger than a piece has one of its own."""
-    monkeypatch.setattr(segments, "MAX_RECORDS", 4)
-    monkeypatch.setattr(segments, "MAX_BYTES", 3000)
+    monkeypatch.setattr(landing, "MAX_RECORDS", 4)
+    monkeypatch.setattr(landing, "MAX_BYTES", 3000)
     log.grow(5)
     log.grow(1, 5000)
     log.grow(3, 1000)

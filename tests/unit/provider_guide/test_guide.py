@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from kafkaform.provider import blocks, contract
+from kafkaform.core.schema import META_ARGUMENTS, META_BLOCKS
+from kafkaform.provider import contract
 
 from .conftest import EXAMPLE, Folder
 
@@ -42,7 +43,7 @@ def test_every_method_is_explained(protocol: type) -> None:
 def test_what_is_said_of_attribute_names_is_all() -> None:
     """The names that no attribute may have are those that the suite refuses."""
     (said,) = re.findall(r"An attribute must not be called (.*?):", TEXT, re.DOTALL)
-    assert {*re.findall(r"`(\w+)`", said)} == {*blocks.META_ARGUMENTS, *blocks.META_BLOCKS}
+    assert {*re.findall(r"`(\w+)`", said)} == {*META_ARGUMENTS, *META_BLOCKS}
 
 
 def test_the_demonstration_works(folder: Folder) -> None:

@@ -16,9 +16,9 @@ from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, RuleBook, Scene, Survey
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider import blocks, judgements
 from kafkaform.provider.contract import ResourceType
-from kafkaform.provider.workbench import Violation
+from kafkaform.provider.testing import conformance, judgements
+from kafkaform.provider.testing.workbench import Violation
 from kafkaform_textstore import file, rules
 from kafkaform_textstore.server import Server, Store
 
@@ -51,8 +51,8 @@ AS_WRITTEN = replace(
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
-        (LABELLED, blocks.a_schema_leaves_meta_arguments_alone),
-        (AS_WRITTEN, blocks.canonical_is_idempotent),
+        (LABELLED, conformance.a_schema_leaves_meta_arguments_alone),
+        (AS_WRITTEN, conformance.canonical_is_idempotent),
     ],
     ids=["an attribute called labels", "a target as the block spells it"],
 )

@@ -11,8 +11,8 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
 from kafkaform.jvm import Archive
-from kafkaform.sandbox import classes, lifecycle, places
-from kafkaform.sandbox.classes import keep_classes, list_start_options
+from kafkaform.sandbox import folders, jars, lifecycle
+from kafkaform.sandbox.jars import keep_classes, list_start_options
 from kafkaform.sandbox.options import SandboxOptions
 
 
@@ -26,7 +26,7 @@ def jar(tmp_path: Path) -> Path:
 @pytest.fixture
 def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Runs but is none; the cache is empty."""
-    monkeypatch.setenv(places.CACHE_VARIABLE, str(tmp_path / "its cache"))
+    monkeypatch.setenv(folders.CACHE_VARIABLE, str(tmp_path / "its cache"))
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
     program = tmp_path / "home" / "bin" / "java"
     program.parent.mkdir(parents=True)
@@ -36,7 +36,7 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def found(java: Path, jar: Path) -> Archive:
-    made = classes.find_archive(java, (jar,))
+    made = jars.find_archive(java, (jar,))
     assert made is not None
     return made
 
@@ -102,7 +102,7 @@ def test_a_sandbox_works_without(java: Path, jar: Path, monkeypatch: pytest.Monk
     archive.folder.write_text("in the way")
     assert formatted(archive) == ()
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-javaagent:watch.jar")
-    assert classes.find_archive(java, (jar,)) is None
+    assert jars.find_archive(java, (jar,)) is None
     assert list_start_options(None) == formatted_without() == ()
 
 
@@ -115,7 +115,7 @@ def test_a_jar_of_the_users_is_never_kept(
     java: Path, jar: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their next build of it would make everything that was kept useless."""
-    monkeypatch.setattr(lifecycle.java, "find_java", lambda *_: java)
+    monkeypatch.setattr(lifecycle.versions, "find_java", lambda *_: java)
     monkeypatch.setattr(lifecycle.jars, "find_class_path", lambda *_: (jar,))
     assert lifecycle._find_runtime(SandboxOptions("own"), ignore_event).classes is not None
     assert (
@@ -130,7 +130,7 @@ def test_each_kafka_has_its_own_classes(java: Path, tmp_path: Path) -> None:
     for version in ("3.9.2", "4.3.1"):
         each = tmp_path / f"kafka_2.13-{version}.jar"
         each.touch()
-        archive = classes.find_archive(java, (each,))
+        archive = jars.find_archive(java, (each,))
         assert archive is not None
         found.append(archive.name)
     assert len(set(found)) == 2
@@ -144,11 +144,11 @@ def test_a_broker_starts_from_what_is_kept(
     """Already the first. The file is in the memory of the Java that runs: one that does not fit is
     let go of. The storage tool was told passwords, and they are not in it."""
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
-    jars, cache = places.get_cache_folder() / "jars", tmp_path / "its cache"
+    jars, cache = folders.get_cache_folder() / "jars", tmp_path / "its cache"
     for folder in (jars, cache):
         folder.mkdir(parents=True, exist_ok=True)
     (cache / "jars").symlink_to(jars)
-    monkeypatch.setenv(places.CACHE_VARIABLE, str(cache))
+    monkeypatch.setenv(folders.CACHE_VARIABLE, str(cache))
     box = sandbox.up(SandboxOptions("kept"), count_brokers, ignore_event)
     try:
         archive = lifecycle._find_runtime(SandboxOptions("kept"), ignore_event).classes

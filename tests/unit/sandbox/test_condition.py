@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import KafkaformError, Locked, UsageError
-from kafkaform.sandbox import lifecycle, lock, logs, read_status, record, start
-from kafkaform.sandbox.condition import SandboxState
+from kafkaform.sandbox import folders, lifecycle, read_status, record, start, status
 from kafkaform.sandbox.options import SandboxOptions
 from kafkaform.sandbox.process import Process, identify_process
 from kafkaform.sandbox.record import Broker, Phase, Sandbox
+from kafkaform.sandbox.status import SandboxState
 
 GONE = Process(2, "never")
 
@@ -75,7 +75,7 @@ def test_the_log_of_zookeeper_is_shown(box: Sandbox) -> None:
     record.save_sandbox(both)
     both.get_log_file(both.brokers[0]).write_text("started\n")
     both.get_log_file(None).write_text("listening\n")
-    assert logs.read_last_lines(both, 5) == ("[1] started", "[zookeeper] listening")
+    assert status.read_last_lines(both, 5) == ("[1] started", "[zookeeper] listening")
 
 
 @pytest.mark.parametrize("wrong", ["", "four", "4", "4.3.1/../..", "1" * 30 + ".0"])
@@ -124,7 +124,7 @@ def test_record_survives_the_round_trip_and_stays_private(box: Sandbox) -> None:
 def test_two_commands_do_not_work_on_one_sandbox(box: Sandbox) -> None:
     """The second is told to wait, and `read_status` calls the sandbox starting."""
     record.save_sandbox(replace(box, phase=Phase.STARTING))
-    with lock.hold_lock(box.name):
+    with folders.hold_lock(box.name):
         with pytest.raises(Locked, match=box.name):
             lifecycle.down(box.name)
         assert read_status(box.name).state is SandboxState.STARTING
@@ -149,7 +149,7 @@ def test_logs_are_followed_until_the_sandbox_is_gone(box: Sandbox) -> None:
     record.save_sandbox(box)
     log = box.get_log_file(box.brokers[0])
     log.write_text("one\ntwo\n")
-    lines = logs.follow_logs(box, 1)
+    lines = status.follow_logs(box, 1)
     assert next(lines) == "two"
     with log.open("a") as file:
         file.write("three\nunfinished")

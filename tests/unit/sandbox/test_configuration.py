@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import UsageError
-from kafkaform.sandbox import configuration, environment, zookeeper
+from kafkaform.sandbox import configuration, environment
 from kafkaform.sandbox.options import SandboxOptions, check_options, parse_override
 from kafkaform.sandbox.record import Broker, Ports, Sandbox
 
@@ -72,11 +72,15 @@ def test_zookeeper_is_closed_to_strangers(box: Sandbox) -> None:
     assert not any("controller" in key.lower() for key in found)
     assert "CONTROLLER" not in "".join(found.values())
     assert "process.roles" not in found and found["broker.id"] == "1"
-    own = dict(line.split("=", 1) for line in zookeeper.render_properties(old).splitlines() if line)
+    own = dict(
+        line.split("=", 1)
+        for line in configuration.render_zookeeper_properties(old).splitlines()
+        if line
+    )
     assert own["clientPortAddress"] == "127.0.0.1" and own["clientPort"] == "20003"
     assert own["admin.enableServer"] == "false"
     assert (own["enforce.auth.enabled"], own["enforce.auth.schemes"]) == ("true", "sasl")
-    logins = zookeeper.render_logins(old)
+    logins = configuration.render_zookeeper_logins(old)
     assert logins.count(old.broker_password) == 2 and old.admin_password not in logins
 
 
@@ -88,7 +92,7 @@ def test_only_what_needs_it_gets_the_logins_of_zookeeper(box: Sandbox) -> None:
     for each, times in ((box, 0), (old, 1)):
         command = configuration.make_java_command(each, java, "kafka.Kafka", "x.properties")
         assert sum(word.startswith(logins) for word in command) == times
-    command = zookeeper.make_users_command(old, java, "ci")
+    command = configuration.make_users_command(old, java, "ci")
     assert "SCRAM-SHA-256=[password=ci-password],SCRAM-SHA-512=[password=ci-password]" in command
 
 

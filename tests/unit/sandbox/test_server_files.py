@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import ConnectError, KafkaformError
 from kafkaform.core.progress import Event, Progress, ignore_event
-from kafkaform.sandbox import configuration, environment, jars, places, versions
+from kafkaform.sandbox import configuration, environment, folders, jars, versions
 from kafkaform.sandbox.jars import Fetch, Jar, Source
 from kafkaform.sandbox.record import Broker, Ports, Sandbox, Server, ServerKind
 from kafkaform.sandbox.servers import connect, list_connect_versions, schema_registry
-from kafkaform.sandbox.servers.archive import ProgramArchive, ensure_archive, parse_archive
+from kafkaform.sandbox.servers.schema_registry import ProgramArchive, ensure_archive, parse_archive
 
 FILES = {"program-runner.jar": b"the program", "lib/one.jar": b"a library"}
 SERVERS = (
@@ -38,7 +38,7 @@ def served(box: Sandbox) -> Sandbox:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
-    monkeypatch.setenv(places.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(folders.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.delenv("KAFKA_HOME", raising=False)
     return tmp_path
 

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from kafkaform.core.errors import ConnectError, Interrupted, KafkaformError, UsageError
 from kafkaform.core.progress import Event, Message, Progress
 from kafkaform.render.diagnostics import render_diagnostics
-from kafkaform.sandbox import lifecycle, logs, process, read_status, record
-from kafkaform.sandbox.condition import SandboxState
+from kafkaform.sandbox import lifecycle, process, read_status, record, status
 from kafkaform.sandbox.process import Process, identify_process
 from kafkaform.sandbox.record import Broker, Phase, Sandbox, Server, ServerKind
 from kafkaform.sandbox.servers import check_servers, list_connect_versions, start, start_servers
 from kafkaform.sandbox.servers.program import Program
+from kafkaform.sandbox.status import SandboxState
 
 REGISTRY, CONNECT = ServerKind.SCHEMA_REGISTRY, ServerKind.CONNECT
 GONE = Process(2, "never")
@@ -65,7 +65,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[ServerKind
     script.write_text(PROGRAM)
     java.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(start.java, "find_java", lambda _: java)
+    monkeypatch.setattr(start.versions, "find_java", lambda _: java)
     found = {kind: make_program("serving") for kind in ServerKind}
     monkeypatch.setattr(start, "PROGRAMS", found)
     return found
@@ -148,7 +148,7 @@ def test_a_program_that_ends_is_told_in_its_own_words(
     found = read_status(running.name)
     assert found.state is SandboxState.DEGRADED and len(found.alive) == 1
     assert list_pids(found.sandbox) == []
-    assert "[connect] failing starts" in logs.read_last_lines(found.sandbox, 5)
+    assert "[connect] failing starts" in status.read_last_lines(found.sandbox, 5)
 
 
 def test_a_program_that_says_nothing_is_ended(

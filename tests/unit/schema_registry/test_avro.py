@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform_schema_registry.formats.avro import (
+    AvroType,
     NotAvro,
     find_record_name,
     normalize_avro,
+    open_schema,
     parse_avro,
 )
 from kafkaform_schema_registry.formats.avro_changes import list_avro_edits
 from kafkaform_schema_registry.formats.avro_resolution import find_unreadable
-from kafkaform_schema_registry.formats.avro_types import AvroType, open_schema
 
 from ...kit.quick import examples
 from ...kit.schema_registry.schemas import AMOUNT, ID, NOTE, field, record

@@ -14,8 +14,16 @@ from hypothesis import strategies as st
 from kafkaform.core.diagnostics import Diagnostics
 from kafkaform.syntax import limits, nodes
 from kafkaform.syntax.faults import SyntaxFault
-from kafkaform.syntax.json import Json, JsonArray, JsonAtom, JsonObject, JsonString, parse_json
-from kafkaform.syntax.jsonvalues import StringMode, make_expression
+from kafkaform.syntax.json import (
+    Json,
+    JsonArray,
+    JsonAtom,
+    JsonObject,
+    JsonString,
+    StringMode,
+    make_expression,
+    parse_json,
+)
 
 from ...kit.quick import examples
 from .shape import shape

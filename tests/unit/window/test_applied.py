@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.provider.registry import Registry
 from kafkaform.window.page import make_id
-from kafkaform.window.routes import find_page
+from kafkaform.window.server import find_page
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ...kit.commands.here import Here

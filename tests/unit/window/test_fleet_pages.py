@@ -13,7 +13,7 @@ from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.window.access import show_sheet
 from kafkaform.window.fleet import REPORT, list_columns
 from kafkaform.window.page import make_id
-from kafkaform.window.routes import find_page
+from kafkaform.window.server import find_page
 from kafkaform.workflow.fleet import runs
 
 from ...kit.fleet import sample

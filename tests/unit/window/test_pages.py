@@ -19,13 +19,13 @@ from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import collect_types
 from kafkaform.provider.registry import Registry
-from kafkaform.state.backends.memory import MemoryBackend
+from kafkaform.state.backend import MemoryBackend
 from kafkaform.state.model import Row, State
-from kafkaform.window import access, drift, log, objects, overview, page, plans, runs, topics
+from kafkaform.window import access, log, objects, overview, page, plans, related, runs
 from kafkaform.window.log import LogSurvey, RunEntry
 from kafkaform.window.objects import ObjectFilter
 from kafkaform.window.page import Cell, WindowPage, WindowSection, make_id, make_table, render_page
-from kafkaform.window.routes import find_page
+from kafkaform.window.server import find_page
 from kafkaform.workflow.stores import AUDIT_FILE, STATE_FILE, Store
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 
@@ -65,7 +65,7 @@ def list_pages(text: str) -> list[WindowPage]:
     plan = some_plans.plan(some_plans.drifted(1), created=text)
     changed = replace(plan.changes[0], identity=identity, last_set=text)
     plan = replace(plan, changes=(changed,))
-    found = drift.NewestPlan(drift.FoundPlan(plan, text, "plans"), (text,))
+    found = plans.NewestPlan(plans.FoundPlan(plan, text, "plans"), (text,))
     asked = access.AccessForm(text, "Topic", text, text, "1.2.3.4", "User:root")
     return [
         overview.show_overview(overview.Overview(text, text, state, LogIndex(), text, ())),
@@ -78,7 +78,7 @@ def list_pages(text: str) -> list[WindowPage]:
         show_run(text),
         log.show_log(survey),
         access.show_access(state, asked),
-        drift.show_drift(found, {identity}),
+        plans.show_drift(found, {identity}),
         page.make_fault_page(text, text, text),
     ]
 
@@ -95,8 +95,8 @@ def show_topic(text: str) -> WindowPage:
         Row(Identity("reg", "schema_registry_schema", f"{text}-value"), (text,), 4, subject),
     )
     types = collect_types([Registry().load("kafka"), Registry().load("schema_registry")])
-    sections = topics.list_related_sections(
-        state_of(*rows), found.identity, types, "id", dict.fromkeys(topics.TABLES, 0)
+    sections = related.list_related_sections(
+        state_of(*rows), found.identity, types, "id", dict.fromkeys(related.TABLES, 0)
     )
     story = objects.ObjectStory(found.identity, found, (), text)
     return objects.show_object(story, "id", types, sections)
@@ -219,8 +219,8 @@ def test_rows_are_shown_in_portions() -> None:
         seen += [row[0].text for row in table.rows]
         assert table.total == 450
     assert seen == [row[0].text for row in rows]
-    assert [one.text for one in table.more] == ["Rows 201 to 400"]
-    assert table.more[0].link == "objects?q=a+b&first=200"
+    assert [one.text for one in table.row_links] == ["Rows 201 to 400"]
+    assert table.row_links[0].link == "objects?q=a+b&first=200"
     assert make_table("x", ("a",), rows, 10**9).rows == table.rows
     assert make_table("x", ("a",), (), 200).rows == ()
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit import record_bodies
 from kafkaform.audit.event import RecordKind
+from kafkaform.audit.journal import make_discharge_body, make_obligation_body, make_run_end_body
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import Outcome, OutcomeStatus, PathChange
 from kafkaform.core.resource import Identity
 from kafkaform.window.page import make_id
-from kafkaform.window.routes import find_page
+from kafkaform.window.server import find_page
 from kafkaform.workflow.stores import AUDIT_FILE
 
 from ...kit.audit_story import (
@@ -92,7 +92,7 @@ def test_steps_that_were_not_sent_are_counted(tmp_path: Path) -> None:
     log = journal(LocalSink(tmp_path / AUDIT_FILE), "run-1", Ticking())
     begin(log)
     counts = {"failed": 1, "skipped": 7}
-    body = record_bodies.make_run_end_body("a1" * 32, complete=False, counts=counts)
+    body = make_run_end_body("a1" * 32, complete=False, counts=counts)
     log.write(RecordKind.RUN_END, body)
     text = read_run(tmp_path, "run-1")
     assert "7 steps not sent; the plan of this run has them." in text
@@ -153,11 +153,11 @@ def test_long_work_of_this_run_ends_its_step(tmp_path: Path) -> None:
     for subject, ticket in ((MOVE, "big-0"), (other, "old-0")):
         intend(log, subject, None)
         conclude(log, subject, "started", ticket=ticket)
-        body = record_bodies.make_obligation_body(subject, ticket, "move")
+        body = make_obligation_body(subject, ticket, "move")
         record = log.write(RecordKind.OBLIGATION, body)
         if subject is MOVE:
             ended = Outcome(ticket, OutcomeStatus.APPLIED)
-            log.write(RecordKind.DISCHARGED, record_bodies.make_discharge_body(record, ended))
+            log.write(RecordKind.DISCHARGED, make_discharge_body(record, ended))
     text = read_run(tmp_path, "run-1")
     assert "big kafka_topic update applied" in text and "old kafka_topic update started" in text
 

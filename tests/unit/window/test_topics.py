@@ -14,7 +14,7 @@ from kafkaform.state.codec import encode
 from kafkaform.state.model import Row, State
 from kafkaform.window.page import make_id
 from kafkaform.window.related import find_links, find_related, read_types
-from kafkaform.window.routes import find_page
+from kafkaform.window.server import find_page
 from kafkaform.workflow.stores import STATE_FILE
 
 from ...kit.markup import Page

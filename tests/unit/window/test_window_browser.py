@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.resource import Identity
-from kafkaform.window.page import PLACES, make_id
+from kafkaform.window.page import MENU, make_id
 
 from ...kit.browser import NAMES, Browser, browser, executable
 from ...kit.web_page import DESK, PALE, PHONE, WIDE, complaints
@@ -28,7 +28,7 @@ ITEMS = {
     "answer": "access?kind=Topic&name=orders",
 }
 """Pages of single things of the folder."""
-ALL = {**{path or "overview": path for path in PLACES}, **ITEMS}
+ALL = {**{path or "overview": path for path in MENU}, **ITEMS}
 LINKS = "[...document.querySelectorAll('main a, nav a')].map(a => a.href)"
 
 
@@ -107,7 +107,7 @@ def test_nothing_goes_wrong_on_any_page(window: Window, chromium: Browser, name:
     assert chromium.run("getComputedStyle(document.body).fontFamily").startswith("system-ui")
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", MENU)
 def test_pages_are_read_by_night(window: Window, chromium: Browser, name: str) -> None:
     """Each text has at least 4.5 to 1 to its ground in the dark scheme, too."""
     enter(chromium, window)
@@ -148,7 +148,7 @@ def test_a_form_asks_for_another_page(window: Window, chromium: Browser) -> None
     assert grumbles(chromium) == []
 
 
-@pytest.mark.parametrize("path", PLACES)
+@pytest.mark.parametrize("path", MENU)
 def test_hostile_names_are_text_in_the_browser(
     hostile: Window, chromium: Browser, path: str
 ) -> None:

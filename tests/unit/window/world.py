@@ -11,9 +11,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kafkaform.audit import record_bodies
 from kafkaform.audit.event import RecordKind, decode
-from kafkaform.audit.journal import Journal
+from kafkaform.audit.journal import Journal, make_state_edit_body
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.address import Address
 from kafkaform.core.change import PathChange
@@ -123,9 +122,7 @@ def make_hostile_folder(folder: Path, text: str = HOSTILE_NAME) -> Path:
     intend(log, subject, values)
     conclude(log, subject, "failed", fault=Fault(text, text, FaultClass.PERMISSION, text))
     intend(log, replace(subject, step=f"{text}-2"), values)
-    last = log.write(
-        RecordKind.STATE, record_bodies.make_state_edit_body(7, text, text, {identity: None})
-    )
+    last = log.write(RecordKind.STATE, make_state_edit_body(7, text, text, {identity: None}))
     rights = [acl(text, "Read", text), acl(f"User:{text}", "Write", "orders")]
     objects = {one.identity: one for one in (row, *rights)}
     head = Head(last.seq, last.hash)

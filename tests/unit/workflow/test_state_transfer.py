@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from kafkaform.audit.event import read_line
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.line import read_line
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.value import FrozenMap
-from kafkaform.state.edit import set_head
-from kafkaform.state.model import State
+from kafkaform.state.model import State, set_head
 from kafkaform.workflow.stores import Store, open_store
 
 from ...kit import audit_story as story

@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.workbench import Bench
+from kafkaform.provider.testing.workbench import Bench
 from kafkaform_kafka.kinds.topic import resource_type as topics
 
 from ....kit.kafka.terraform import BLOCK, desired

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkaform.provider.workbench import Bench
+from kafkaform.provider.testing.workbench import Bench
 from kafkaform_kafka.memory import SimulatedCluster
 
 from ....kit.kafka.topic_systems import SimulatedSystem

@@ -21,8 +21,7 @@ from kafkaform.core.resource import (
     Reading,
 )
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider.fixture import INSTANCE
-from kafkaform.provider.workbench import Bench
+from kafkaform.provider.testing.workbench import INSTANCE, Bench
 from kafkaform_kafka.kinds.topic import configs
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster

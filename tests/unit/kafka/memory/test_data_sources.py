@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Session
-from kafkaform.provider.workbench import Bench
+from kafkaform.provider.testing.workbench import Bench
 from kafkaform_kafka.memory import (
     MemoryProvider,
     Mishap,

@@ -7,8 +7,7 @@ import pytest
 from kafkaform.core.change import Action, Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import CoverageKind, Depth, Failed, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.fixture import INSTANCE
-from kafkaform.provider.workbench import Bench
+from kafkaform.provider.testing.workbench import INSTANCE, Bench
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import (
     Killed,

@@ -16,8 +16,7 @@ from kafkaform.core.errors import DryRunRefused
 from kafkaform.core.resource import CoverageKind, Depth, Desired, FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.model import Options, Plan
-from kafkaform.provider.fixture import INSTANCE
-from kafkaform.provider.workbench import Bench
+from kafkaform.provider.testing.workbench import INSTANCE, Bench
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.markdown.comment import render_markdown

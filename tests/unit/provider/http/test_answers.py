@@ -7,7 +7,7 @@ from http.client import HTTPException, HTTPResponse
 
 import pytest
 
-from kafkaform.provider.http.answers import MAX_HEADERS, MAX_LINE, QuickResponse
+from kafkaform.provider.http.connection import MAX_HEADERS, MAX_LINE, QuickResponse
 
 OK = b"HTTP/1.1 200 OK\r\n"
 BODY = b"Content-Length: 2\r\n\r\n{}"
@@ -74,7 +74,7 @@ def test_a_sound_answer_is_read_as_by_the_library(name: str) -> None:
         known.version,
     )
     assert body == same
-    assert found.said == {key.lower(): value.strip() for key, value in known.getheaders()}
+    assert found.fields == {key.lower(): value.strip() for key, value in known.getheaders()}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -91,4 +91,4 @@ def test_nothing_is_read_after_a_body_with_two_ends() -> None:
 
 def test_headers_that_occur_twice_are_one() -> None:
     found, _ = read_answer(QuickResponse, OK + b"A: b\r\na: c\r\nContent-Length: 0\r\n\r\n")
-    assert isinstance(found, QuickResponse) and found.said["a"] == "b, c"
+    assert isinstance(found, QuickResponse) and found.fields["a"] == "b, c"

@@ -9,8 +9,14 @@ import pytest
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.provider.http.block import ATTRIBUTES, find_faults, read_settings
-from kafkaform.provider.http.settings import BasicLogin, BearerToken, HttpSettings
+from kafkaform.provider.http.settings import (
+    ATTRIBUTES,
+    BasicLogin,
+    BearerToken,
+    HttpSettings,
+    find_faults,
+    read_settings,
+)
 from kafkaform.provider.http.tokens import TokenEndpoint
 
 PW = SecretRef("env", "PW")

@@ -13,8 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.serialization import pkcs7
 
-from kafkaform.provider.http.certificate_forms import CertificateFault
-from kafkaform.provider.http.tls import tls_context
+from kafkaform.provider.http.tls import CertificateFault, tls_context
 
 from ....kit.kafka import doors
 from ....kit.kafka.key_stores import KEY, STORE, Client, make_jks, make_pkcs12, new_client, to_der

@@ -9,10 +9,13 @@ import pytest
 from kafkaform.core.redaction import watch_secrets
 from kafkaform.core.resource import FaultClass
 from kafkaform.core.secret import Secret
-from kafkaform.provider.http.exchange import AnswerLost, Call, HttpAnswer, NotSent
-from kafkaform.provider.http.faults import (
+from kafkaform.provider.http.exchange import (
     MAX_MESSAGE,
+    AnswerLost,
+    Call,
     ErrorTable,
+    HttpAnswer,
+    NotSent,
     make_fault,
     make_transport_fault,
     read_error_code,

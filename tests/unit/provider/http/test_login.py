@@ -13,8 +13,7 @@ import pytest
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import Secret
-from kafkaform.provider.http.auth import open_login
-from kafkaform.provider.http.client import HttpClient
+from kafkaform.provider.http.client import HttpClient, open_login
 from kafkaform.provider.http.exchange import CallFailed, NotSent
 from kafkaform.provider.http.settings import BasicLogin, BearerToken, HttpSettings
 from kafkaform.provider.http.tokens import LoginToken, TokenEndpoint, TokenSource

@@ -1,4 +1,4 @@
-"""What a cursor stands in, by the text before it: what is typed, and what belongs there."""
+"""What surrounds a cursor, by the text before it: what is typed, and what belongs there."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ class CursorPlace(Struct, frozen=True):
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of objects that the cursor is in the values of, inside of that argument."""
-        found: list[str] = []
+        keys: list[str] = []
         for frame in self.frames:
             if frame.kind == "body":
-                found.clear()
+                keys.clear()
             elif frame.kind == "object":
-                found.append(frame.name)
-        return tuple(found)
+                keys.append(frame.name)
+        return tuple(keys)
 
     @property
     def call(self) -> str:
         """The innermost function that is being called."""
-        found = (f.name for f in reversed(self.frames) if f.kind == "call" and f.name)
-        return next(found, "")
+        names = (f.name for f in reversed(self.frames) if f.kind == "call" and f.name)
+        return next(names, "")
 
     @property
     def section(self) -> BlockOutline:
@@ -82,8 +82,10 @@ def find_place(text: str, offset: int) -> CursorPlace:
     # The scanner ends a text that has no newline with an empty token.
     while tokens and tokens[-1].start == tokens[-1].end:
         tokens = tokens[:-1]
-    rest = before[end:].lstrip()
-    if (tokens and tokens[-1].type == "COMMENT" and tokens[-1].end == offset) or rest[:2] == "/*":
+    line_end = before[end:].lstrip()
+    if (tokens and tokens[-1].type == "COMMENT" and tokens[-1].end == offset) or line_end[
+        :2
+    ] == "/*":
         return CursorPlace(CursorSlot.NOTHING, "", offset)
     last = tokens[-1] if tokens and tokens[-1].end == offset else None
     if frames[-1].kind == "string":
@@ -101,18 +103,18 @@ def find_place(text: str, offset: int) -> CursorPlace:
     return _choose_slot(inner)
 
 
-def _choose_slot(place: CursorPlace) -> CursorPlace:
-    top = place.frames[-1]
-    typed = [one for one in top.line if one.end <= place.start and one.type != "DBLQUOTE"]
-    words = tuple(one.text.strip('"') for one in typed)
+def _choose_slot(cursor: CursorPlace) -> CursorPlace:
+    top = cursor.frames[-1]
+    typed = [token for token in top.line if token.end <= cursor.start and token.type != "DBLQUOTE"]
+    words = tuple(token.text.strip('"') for token in typed)
     slot, number = CursorSlot.VALUE, 0
     if top.kind == "object" and not top.name:
         slot = CursorSlot.KEY if not words else CursorSlot.NOTHING
     elif top.kind == "body" and top.item is None:
         slot = CursorSlot.LABEL if words else CursorSlot.ITEM
         number = len(words) - 1
-        if slot is CursorSlot.ITEM and place.quoted:
+        if slot is CursorSlot.ITEM and cursor.quoted:
             slot = CursorSlot.NOTHING
     return CursorPlace(
-        slot, place.word, place.start, place.quoted, place.chain, place.frames, number, words
+        slot, cursor.word, cursor.start, cursor.quoted, cursor.chain, cursor.frames, number, words
     )

@@ -1,8 +1,8 @@
-"""Rename what is declared in a configuration, in all of its files.
+"""Edits of open files: their format, and a rename in all files of a configuration.
 
-A rename is tried out before it is offered: if the changed files have a fault that the others have
-not, it is refused. So a use that only the evaluation knows, such as one in a JSON file, is not
-forgotten.
+A rename is tried out before it is offered: if the changed files have a fault that the current files
+do not have, it is refused. So a use that only the evaluation finds, such as one in a JSON file, is
+not forgotten.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from msgspec import Struct
 from ..core.diagnostics import Diagnostic, has_errors
 from ..core.errors import KafkaformError
 from ..language.declare.blocks import NAME
+from ..syntax.format import format_text
+from ..syntax.parse import parse
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
-from .project import ParseCache, Project, drop_evaluations
+from .project import FLEET, FORMATTED, ParseCache, Project, drop_evaluations
 from .symbols import Kind, NameUse, Symbol, find_use, find_uses
+from .texts import Span, Text
 
 _MOVED = {Kind.RESOURCE: "", Kind.MODULE: "module."}
 """What has objects behind it -> what stands before its name in an address."""
@@ -56,7 +59,7 @@ def find_renamed(project: Project, file: str, offset: int) -> NameUse:
         )
     if use.historic:
         raise CannotRename("This is an address of the past, which stays as it was.")
-    if not any(one.declares for one in find_uses(project, use.symbol)):
+    if not any(declaration.declares for declaration in find_uses(project, use.symbol)):
         raise CannotRename(f"The {use.symbol.kind} {use.symbol.name} is not declared here.")
     return use
 
@@ -98,8 +101,8 @@ def _check_name(project: Project, symbol: Symbol, new: str) -> None:
     if not NAME.fullmatch(new):
         raise CannotRename(f'"{new}" is not a name: a letter followed by letters, digits, _ and -.')
     prefix = symbol.name.removesuffix(symbol.last)
-    taken = find_uses(project, Symbol(symbol.folder, symbol.kind, prefix + new))
-    if any(use.declares for use in taken):
+    namesakes = find_uses(project, Symbol(symbol.folder, symbol.kind, prefix + new))
+    if any(use.declares for use in namesakes):
         raise CannotRename(f"The name is taken: {symbol.kind} {prefix}{new}.")
 
 
@@ -109,9 +112,9 @@ def _check_texts(project: Project, parsed: ParseCache) -> None:
             continue
         faults = parsed.parse(text.text.encode("utf-8", "surrogatepass"), name)[1]
         if has_errors(faults):
-            place = faults[0].range
+            position = faults[0].range
             raise CannotRename(
-                f"{place or name} does not parse, so its uses are not known. Correct it first."
+                f"{position or name} does not parse, so its uses are not known. Correct it first."
             )
 
 
@@ -150,14 +153,17 @@ def _try_out(
         typed[project.folder / name] = (mark + text).encode()
     before = _find_errors(project.folder, buffers, parsed)
     # A fault can have the new name in its text where the old one was.
-    known = {_hide_name(one, symbol.last) for one in before}
+    old_summaries = {_hide_name(old_fault, symbol.last) for old_fault in before}
     new = next(iter(changes)).text
     # The changed files must not take the places of those that are there.
-    changed = ParseCache(dict(parsed.known))
+    changed = ParseCache(dict(parsed.entries))
     for fault in _find_errors(project.folder, typed, changed):
-        if _hide_name(fault, new) not in known and _hide_name(fault, symbol.last) not in known:
-            place = f" ({fault.range})" if fault.range is not None else ""
-            raise CannotRename(f"The configuration would have a fault{place}: {fault.summary}.")
+        if (
+            _hide_name(fault, new) not in old_summaries
+            and _hide_name(fault, symbol.last) not in old_summaries
+        ):
+            location = f" ({fault.range})" if fault.range is not None else ""
+            raise CannotRename(f"The configuration would have a fault{location}: {fault.summary}.")
 
 
 def _hide_name(fault: Diagnostic, name: str) -> str:
@@ -169,22 +175,55 @@ def _find_errors(folder: Path, buffers: Buffers, parsed: ParseCache) -> list[Dia
         configuration = read_configuration(
             folder, Inputs.read(()), buffers=buffers, parse_file=parsed.parse
         )
-        found = configuration.evaluate(offline=True).desired.diagnostics
+        diagnostics = configuration.evaluate(offline=True).desired.diagnostics
     except KafkaformError as error:
-        found = error.diagnostics
+        diagnostics = error.diagnostics
     drop_evaluations()
-    return [fault for fault in found if has_errors((fault,))]
+    return [fault for fault in diagnostics if has_errors((fault,))]
 
 
 def edit_texts(project: Project, changes: Sequence[TextChange]) -> Mapping[str, str]:
     """File -> its text after the changes."""
-    parts: dict[str, list[str]] = {}
+    file_pieces: dict[str, list[str]] = {}
     ends: dict[str, int] = {}
     for change in sorted(changes, key=lambda change: change.start):
         text, end = project.texts[change.file].text, ends.get(change.file, 0)
-        parts.setdefault(change.file, []).extend((text[end : change.start], change.text))
+        file_pieces.setdefault(change.file, []).extend((text[end : change.start], change.text))
         ends[change.file] = change.end
     return {
         file: "".join((*pieces, project.texts[file].text[ends[file] :]))
-        for file, pieces in parts.items()
+        for file, pieces in file_pieces.items()
     }
+
+
+class LineEdit(Struct, frozen=True):
+    """A part of a file, and what replaces it."""
+
+    span: Span
+    text: str
+
+
+def format_document(name: str, text: Text) -> LineEdit | None:
+    """The lines that change; None if none does, or if the text does not parse."""
+    if not (name.endswith(FORMATTED) or name == FLEET):
+        return None
+    if has_errors(parse(text.text, name)[1]):
+        return None
+    before, after = (
+        content.splitlines(keepends=True) for content in (text.text, format_text(text.text))
+    )
+    if before == after:
+        return None
+    # The editor keeps the cursor in lines that are not part of the edit.
+    first = _count_equal(before, after)
+    last = _count_equal(before[first:][::-1], after[first:][::-1])
+    start = sum(map(len, before[:first]))
+    end = sum(map(len, before[: len(before) - last]))
+    return LineEdit(text.locate_span(start, end), "".join(after[first : len(after) - last]))
+
+
+def _count_equal(old_lines: list[str], new_lines: list[str]) -> int:
+    pairs = zip(old_lines, new_lines, strict=False)
+    return next(
+        (n for n, (a, b) in enumerate(pairs) if a != b), min(len(old_lines), len(new_lines))
+    )

@@ -1,16 +1,23 @@
-"""The bench of the conformance checks: it plans and sends single changes and watches the form of
-every answer."""
+"""The bench of the conformance checks, and the fixture that it works on.
+
+A fixture says how to reach a system and what its objects look like. The bench plans and sends
+single changes and checks the form of every answer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from itertools import groupby
 from types import TracebackType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, PathChange, Step, Verdict
-from ..core.errors import KafkaformError
-from ..core.resource import (
+from msgspec import Struct
+
+from ...core.change import Action, Batch, Change, Outcome, OutcomeStatus, PathChange, Step, Verdict
+from ...core.clock import Clock
+from ...core.errors import KafkaformError
+from ...core.resource import (
     CoverageKind,
     Depth,
     Facts,
@@ -20,8 +27,117 @@ from ..core.resource import (
     Reading,
     Sweep,
 )
-from ..core.value import EMPTY, FrozenMap, SecretRef
-from .fixture import INSTANCE, Edit, Fixture, Question
+from ...core.schema import ObjectSchema
+from ...core.value import EMPTY, FrozenMap, SecretRef
+from ..contract import Provider, ResourceType, Secrets, Session
+
+INSTANCE = "conformance"
+"""The provider instance that a fixture opens its sessions for."""
+
+
+class Edit(Struct, frozen=True):
+    """One change of a live object, and what has to come of it."""
+
+    name: str
+    """What messages call it."""
+    start: FrozenMap = EMPTY
+    """Declared attributes, in addition to those of a new object."""
+    wish: FrozenMap = EMPTY
+    """What is declared next, in addition to `start`."""
+    meanwhile: FrozenMap = EMPTY
+    """What somebody else makes of the object between plan and apply."""
+    expect: FaultClass | None = None
+    """The class of the fault; None if the edit is applied."""
+    blocked: bool = False
+    """A rule blocks it, so that it is never sent."""
+    fallbacks: FrozenMap = EMPTY
+    """Path -> what takes effect once it is removed, as the reading before has to say."""
+
+
+class About(StrEnum):
+    """What a data source answers about."""
+
+    OBJECT = "object"
+    """One object by name; the query is refused if there is none."""
+    LIST = "list"
+    """All visible objects."""
+    SYSTEM = "system"
+    """Something that is no object."""
+
+
+class Question(Struct, frozen=True):
+    """One query of a data source."""
+
+    data: str
+    """The name of the data source."""
+    about: About
+    """What it answers about."""
+    ask: Callable[[FrozenMap], FrozenMap]
+    """Attributes of an object -> arguments to whose answer the object belongs."""
+    shows: Callable[[FrozenMap, FrozenMap], bool]
+    """Answer, attributes of an object -> the answer shows that object as it is, or the system."""
+
+
+class Fixture(Protocol):
+    """How to reach one system, and what its objects look like."""
+
+    @property
+    def type(self) -> ResourceType:
+        """The type whose promises are checked."""
+
+    @property
+    def provider(self) -> Provider:
+        """The provider that has the type."""
+
+    @property
+    def clock(self) -> Clock:
+        """Waits for a write to be visible."""
+
+    @property
+    def edits(self) -> Sequence[Edit]:
+        """What can be done to an object."""
+
+    @property
+    def bad(self) -> FrozenMap:
+        """Attributes that the system refuses, in addition to those of a new object."""
+
+    @property
+    def data(self) -> Mapping[str, ObjectSchema]:
+        """The data sources of the provider."""
+
+    @property
+    def questions(self) -> Sequence[Question]:
+        """At least one question for each data source."""
+
+    @property
+    def secrets(self) -> Secrets:
+        """The secrets to which the attributes refer."""
+
+    @property
+    def incarnations(self) -> bool:
+        """True if the system distinguishes an object from another one that takes its place. Where
+        it does not, requests are absolute, and asking for what exists already is no fault."""
+
+    @property
+    def unfit(self) -> Mapping[str, str]:
+        """Name of a check that cannot apply to this kind of object -> why."""
+
+    def open(self, *, privileged: bool) -> Session:
+        """A new session of INSTANCE, as an administrator, or as a user who can neither see nor do
+        anything."""
+
+    def fresh(self, given: FrozenMap) -> FrozenMap:
+        """Declared attributes of an object that nothing else uses, overridden by these."""
+
+    def make(self, attributes: FrozenMap) -> None:
+        """Create this object behind the tool's back."""
+
+    def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
+        """Set these attributes on the live object behind the tool's back."""
+
+    def recreate(self, attributes: FrozenMap) -> None:
+        """Delete the object and create it again behind the tool's back."""
+
 
 PATIENCE = 15.0
 """Seconds for which a read can miss a write that was acknowledged."""
@@ -155,13 +271,13 @@ class Bench:
         self,
         attributes: FrozenMap,
         accept: Callable[[Reading], bool],
-        what: str,
+        state: str,
         at: str | None = None,
         depth: Depth = Depth.FULL,
     ) -> Reading:
         """Read until the answer is accepted. Raises Violation after PATIENCE seconds."""
         identity = self.make_identity(attributes)
-        return self._poll(lambda: self.read([identity], at, depth)[identity], accept, what)
+        return self._poll(lambda: self.read([identity], at, depth)[identity], accept, state)
 
     def wait_seen(self, attributes: FrozenMap) -> Observed:
         """The object, once a read shows it, whichever node answers."""
@@ -194,14 +310,19 @@ class Bench:
 
         attributes: of an object that is there; missing: of one that is not.
         """
-        seen = self.wait_seen(attributes)
-        asked = [seen.identity, self.make_identity(missing)]
-        sweep = self.session.sweep(seen.identity.kind, Depth.NAMES, full=asked)
-        require(sweep.full <= {seen.identity}, f"asked for {asked}, it lists {sweep.full} in full")
+        live = self.wait_seen(attributes)
+        identities = [live.identity, self.make_identity(missing)]
+        sweep = self.session.sweep(live.identity.kind, Depth.NAMES, full=identities)
+        require(
+            sweep.full <= {live.identity}, f"asked for {identities}, it lists {sweep.full} in full"
+        )
         for item in sweep.items:
             if item.identity in sweep.full:
-                same = (item.attributes, item.incarnation) == (seen.attributes, seen.incarnation)
-                require(same, f"listed in full it is {item}, and read by name {seen}")
+                consistent = (item.attributes, item.incarnation) == (
+                    live.attributes,
+                    live.incarnation,
+                )
+                require(consistent, f"listed in full it is {item}, and read by name {live}")
 
     def query(self, question: Question, attributes: FrozenMap) -> FrozenMap:
         """Ask once. Raises KafkaformError."""
@@ -216,28 +337,28 @@ class Bench:
             except KafkaformError as error:
                 return error
 
-        shown = self._poll(
+        settled = self._poll(
             answer,
             lambda a: isinstance(a, FrozenMap) and question.shows(a, attributes),
             f"shown by {question.data}",
         )
-        assert isinstance(shown, FrozenMap)
-        return shown
+        assert isinstance(settled, FrozenMap)
+        return settled
 
-    def _poll(self, look: Callable[[], T], accept: Callable[[T], bool], what: str) -> T:
+    def _poll(self, look: Callable[[], T], accept: Callable[[T], bool], state: str) -> T:
         clock = self.fixture.clock
         deadline = clock.monotonic() + PATIENCE
         while True:
-            seen = look()
-            if accept(seen):
-                return seen
-            require(clock.monotonic() < deadline, f"never {what}; the last answer is {seen}")
+            answer = look()
+            if accept(answer):
+                return answer
+            require(clock.monotonic() < deadline, f"never {state}; the last answer is {answer}")
             clock.sleep(POLL)
 
 
-def require(kept: bool, broken: str) -> None:
+def require(satisfied: bool, broken: str) -> None:
     """Raises Violation with the text of the broken promise unless it is kept."""
-    if not kept:
+    if not satisfied:
         raise Violation(broken)
 
 
@@ -255,9 +376,12 @@ def require_sound(change: Change, steps: Sequence[Step]) -> None:
     for index, step in enumerate(steps):
         require(step.weight > 0, f"{step.id} weighs {step.weight}")
         require(set(step.after) <= set(ids[:index]), f"{step.id} comes after {step.after}")
-    made = {path for step in steps for path in step.paths}
-    asked = {item.path for item in change.paths}
-    require(made == asked, f"the steps make {made} true, the change asks for {asked}")
+    step_paths = {path for step in steps for path in step.paths}
+    change_paths = {item.path for item in change.paths}
+    require(
+        step_paths == change_paths,
+        f"the steps make {step_paths} true, the change asks for {change_paths}",
+    )
 
 
 def list_changes(bench: Bench) -> Iterator[Change]:
@@ -292,20 +416,20 @@ def matches_target(target: FrozenMap, observed: FrozenMap) -> bool:
 
 
 def _require_order(batch: Batch, answered: Sequence[str]) -> None:
-    asked = [step.id for step in batch.steps]
-    require(list(answered) == asked, f"asked {asked}, answered {answered}")
+    step_ids = [step.id for step in batch.steps]
+    require(list(answered) == step_ids, f"asked {step_ids}, answered {answered}")
 
 
 def _list_path_changes(before: FrozenMap | None, after: FrozenMap | None) -> Iterator[PathChange]:
     old, new = before or EMPTY, after or EMPTY
     for name in sorted({*old, *new}):
-        one, other = old.get(name), new.get(name)
-        if (after is not None and other is None) or isinstance(other, SecretRef):
+        old_value, new_value = old.get(name), new.get(name)
+        if (after is not None and new_value is None) or isinstance(new_value, SecretRef):
             continue
-        if isinstance(one, FrozenMap) or isinstance(other, FrozenMap):
-            yield from _list_inner_changes(name, one or EMPTY, other or EMPTY)
-        elif one != other:
-            yield PathChange((name,), one, other)
+        if isinstance(old_value, FrozenMap) or isinstance(new_value, FrozenMap):
+            yield from _list_inner_changes(name, old_value or EMPTY, new_value or EMPTY)
+        elif old_value != new_value:
+            yield PathChange((name,), old_value, new_value)
 
 
 def _list_inner_changes(name: str, old: FrozenMap, new: FrozenMap) -> Iterator[PathChange]:

@@ -1,10 +1,17 @@
-"""The folders of a user's sandboxes and downloaded jars."""
+"""The folders of a user's sandboxes and downloaded jars, and the lock that lets one command at a
+time work on a sandbox. The lock ends with its process."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
+
+from ..core.errors import Locked
 
 CACHE_VARIABLE = "KAFKAFORM_CACHE_DIR"
 
@@ -35,15 +42,6 @@ def get_lock_file(name: str) -> Path:
     return get_sandboxes_folder() / f".{name}.lock"
 
 
-def make_private_folder(path: Path) -> Path:
-    """Make this folder if it is missing, and close it to other users, because it contains
-    passwords.
-    """
-    path.mkdir(parents=True, exist_ok=True)
-    path.chmod(0o700)
-    return path
-
-
 def write_private(path: Path, text: str, encoding: str = "utf-8") -> None:
     """Replace a file in one step by one that only its owner can read."""
     # O_EXCL with the mode: a file that is made first and closed to others afterwards can be opened
@@ -60,3 +58,34 @@ def _get_base_folder(variable: str, default: str) -> Path:
     # The XDG specification: a relative path in these variables is to be ignored.
     chosen = os.environ.get(variable, "")
     return Path(chosen) if chosen.startswith("/") else Path.home() / default
+
+
+@contextmanager
+def hold_lock(name: str) -> Iterator[None]:
+    """Lock the sandbox inside the block. Raises Locked at once if another process has locked it."""
+    path = get_lock_file(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        if not _take_lock(file):
+            raise Locked(
+                f"another `kafkaform sandbox` command is working on {name}",
+                "wait until it is done, then try again",
+            )
+        yield
+
+
+def is_held(name: str) -> bool:
+    """True while another command works on the sandbox."""
+    path = get_lock_file(name)
+    if not path.exists():
+        return False
+    with path.open("a") as file:
+        return not _take_lock(file)
+
+
+def _take_lock(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

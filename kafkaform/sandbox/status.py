@@ -1,16 +1,20 @@
-"""Find out the state of a sandbox: compare its record with the processes that really run."""
+"""Find out the state of a sandbox by comparing its record with the processes that really run,
+and read the logs of its brokers and servers."""
 
 from __future__ import annotations
 
 import os
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
 from msgspec import Struct
 
-from ..core.errors import UsageError
+from ..core.errors import Failure, UsageError, make_detailed_error
 from . import record
-from .lock import is_held
+from .folders import is_held
 from .process import is_alive
 from .record import Broker, Phase, Sandbox, Server
 
@@ -70,7 +74,7 @@ def judge_sandbox(sandbox: Sandbox, busy: bool) -> SandboxStatus:
     servers = tuple(server for server in sandbox.servers if is_alive(server.process))
     state = _judge_state(sandbox, len(living), len(servers), busy)
     explained = _explain_servers(sandbox) if are_brokers_running(sandbox) else _EXPLANATIONS[state]
-    explanation = " — ".join(part for part in (sandbox.reason, explained) if part)
+    explanation = " — ".join(reason for reason in (sandbox.reason, explained) if reason)
     used = measure_disk_use(sandbox.data)
     return SandboxStatus(sandbox, state, living, servers, used, explanation)
 
@@ -87,10 +91,10 @@ def is_zookeeper_alive(sandbox: Sandbox) -> bool:
 
 
 def make_unknown_error(name: str) -> UsageError:
-    known = ", ".join(record.list_sandboxes())
+    names = ", ".join(record.list_sandboxes())
     return UsageError(
         f"there is no sandbox named {name}",
-        f"sandboxes: {known}" if known else "`kafkaform sandbox up` makes one",
+        f"sandboxes: {names}" if names else "`kafkaform sandbox up` makes one",
     )
 
 
@@ -126,3 +130,62 @@ def _judge_state(sandbox: Sandbox, living: int, servers: int, busy: bool) -> San
             return SandboxState.RUNNING
         return SandboxState.DEGRADED if living else SandboxState.CRASHED
     return SandboxState(sandbox.phase.value)
+
+
+_POLL = 0.3
+
+
+def read_tail(path: Path, lines: int) -> tuple[str, ...]:
+    """The last lines of a file, none if it does not exist."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return tuple(line.rstrip("\n") for line in deque(file, lines))
+    except FileNotFoundError:
+        return ()
+
+
+def make_log_error(kind: type[Failure], summary: str, lines: Sequence[str], advice: str) -> Failure:
+    """An error that shows these lines of a log. lines: none if nothing was written."""
+    return make_detailed_error(kind, summary, lines or ("It wrote no log.",), advice)
+
+
+def read_last_lines(sandbox: Sandbox, lines: int) -> tuple[str, ...]:
+    """The last lines of each log. If there are several, each line has the broker or server."""
+    return tuple(
+        f"{label}{line}" for label, path in _list_files(sandbox) for line in read_tail(path, lines)
+    )
+
+
+def follow_logs(sandbox: Sandbox, lines: int) -> Iterator[str]:
+    """The last lines, then all new ones until the run folder is removed."""
+    positions = {path: path.stat().st_size for _, path in _list_files(sandbox) if path.exists()}
+    yield from read_last_lines(sandbox, lines)
+    while sandbox.folder.exists():
+        for label, path in _list_files(sandbox):
+            text, positions[path] = _read_new_lines(path, positions.get(path, 0))
+            yield from (f"{label}{line}" for line in text.splitlines())
+        time.sleep(_POLL)
+
+
+def _list_files(sandbox: Sandbox) -> Iterator[tuple[str, Path]]:
+    several = len(sandbox.brokers) > 1 or sandbox.zookeeper or bool(sandbox.servers)
+    for broker in sandbox.brokers:
+        yield f"[{broker.id}] " if several else "", sandbox.get_log_file(broker)
+    if sandbox.zookeeper:
+        yield "[zookeeper] ", sandbox.get_log_file(None)
+    for server in sandbox.servers:
+        yield f"[{server.kind}] ", sandbox.get_log_file(server)
+
+
+def _read_new_lines(path: Path, position: int) -> tuple[str, int]:
+    """Whole lines after this byte, and the byte where they end."""
+    # A file that has become shorter belongs to a new start: it is read from its beginning.
+    try:
+        with path.open("rb") as file:
+            file.seek(position if position <= path.stat().st_size else 0)
+            start = file.tell()
+            content = file.read()
+    except FileNotFoundError:
+        return "", 0
+    complete = content[: content.rfind(b"\n") + 1]
+    return complete.decode("utf-8", "replace"), start + len(complete)

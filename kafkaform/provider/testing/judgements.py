@@ -1,17 +1,20 @@
-"""Conformance checks of rules: their rows are whole, and judges find what the rows say."""
+"""Conformance checks of rules (their rows are whole, and judges find what they say) and of data
+sources."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 
-from ..core.change import Action, Change
-from ..core.finding import Finding, Level
-from ..core.resource import Facts, Identity
-from ..core.rule import Judge, Needs, Rule, RuleBook, Scene, Survey
-from ..core.value import EMPTY
-from .fixture import Fixture
-from .workbench import Bench, require
+from ...core.change import Action, Change
+from ...core.errors import KafkaformError
+from ...core.finding import Finding, Level
+from ...core.resource import Facts, Identity
+from ...core.rule import Judge, Needs, Rule, RuleBook, Scene, Survey
+from ...core.schema import Type
+from ...core.value import EMPTY, FrozenMap, Value
+from .workbench import About, Bench, Fixture, Question, Violation, require
 
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
 _PROOF = re.compile(r"[\w./-]+\.py::\w+")
@@ -39,16 +42,16 @@ def rows_of_rules_are_whole(fixture: Fixture) -> None:
         ids = ", ".join(rule.id for rule in judge.rules)
         require(bool(judge.rules and judge.types), f"a judge is for nothing: {ids} {judge.types}")
         _require_types(ids, judge.types, fixture)
-        known = judge.needs in (Needs.BLOCK, Needs.FACTS, Needs.OBJECT)
-        require(known, f"a judge of one change cannot know {judge.needs}: {ids}")
+        single_change = judge.needs in (Needs.BLOCK, Needs.FACTS, Needs.OBJECT)
+        require(single_change, f"a judge of one change cannot know {judge.needs}: {ids}")
 
 
 def _find_faults(row: Rule) -> Iterator[str]:
     if not _ID.fullmatch(row.id):
         yield "an id is SUBJECT-WHAT in small letters and digits"
-    for part in ("title", "why", "example"):
-        if not getattr(row, part).strip():
-            yield f"it has no {part}"
+    for column in ("title", "why", "example"):
+        if not getattr(row, column).strip():
+            yield f"it has no {column}"
     if row.title.endswith("."):
         yield "its title ends with a stop"
     if row.level is Level.BLOCK and row.block is None:
@@ -59,10 +62,10 @@ def _find_faults(row: Rule) -> Iterator[str]:
         yield "its proof is not PATH.py::TEST"
 
 
-def _require_types(what: str, types: Iterable[str], fixture: Fixture) -> None:
+def _require_types(subject: str, types: Iterable[str], fixture: Fixture) -> None:
     provider = fixture.provider
     unknown = set(types) - {*provider.types, *provider.commanded}
-    require(not unknown, f"{what} judges {sorted(unknown)}, which the provider does not have")
+    require(not unknown, f"{subject} judges {sorted(unknown)}, which the provider does not have")
 
 
 def judges_find_what_their_rows_say(fixture: Fixture) -> None:
@@ -74,8 +77,8 @@ def judges_find_what_their_rows_say(fixture: Fixture) -> None:
         for change in changes:
             for judge in _select_judges(book, change):
                 findings = list(judge.find(change, bench.facts))
-                again = list(judge.find(change, bench.facts))
-                require(findings == again, f"a judge is not pure: {findings}, then {again}")
+                repeated = list(judge.find(change, bench.facts))
+                require(findings == repeated, f"a judge is not pure: {findings}, then {repeated}")
                 _require_sound(fixture, judge.rules, findings)
         scene = _make_scene(bench, changes)
         for survey in book.surveys:
@@ -147,8 +150,8 @@ def _require_sound(fixture: Fixture, rules: Sequence[Rule], findings: Sequence[F
         require(blocks is (finding.block is not None), f"{finding.rule}: {finding.level}, no block")
         require(bool(finding.fix) or not blocks, f"{finding.rule}: a block without a fix")
         require(finding.harm is rows[finding.rule].harm, f"{finding.rule}: harm {finding.harm}")
-        known = not finding.path or finding.path[0] in schema.attributes
-        require(known, f"{finding.rule}: {fixture.type.name} has no attribute {finding.path}")
+        valid_path = not finding.path or finding.path[0] in schema.attributes
+        require(valid_path, f"{finding.rule}: {fixture.type.name} has no attribute {finding.path}")
 
 
 def _require_subjects(
@@ -157,3 +160,97 @@ def _require_subjects(
     strangers = set(identities) - {change.identity for change in changes} - {None}
     ids = ", ".join(rule.id for rule in survey.rules)
     require(not strangers, f"{ids}: a finding is about {strangers}, of which there is no change")
+
+
+_UNKNOWN = Question("no_such", About.SYSTEM, lambda _: EMPTY, lambda _, __: False)
+
+
+def a_query_answers_as_its_schema_says(fixture: Fixture) -> None:
+    """Every data source answers with all its computed attributes, in their types."""
+    require(bool(fixture.questions), "the fixture asks nothing")
+    names = {question.data for question in fixture.questions}
+    require(names == fixture.data.keys(), f"questions for {names}, data: {list(fixture.data)}")
+    with Bench(fixture) as bench:
+        attributes = fixture.fresh(EMPTY)
+        fixture.make(attributes)
+        for question in fixture.questions:
+            answer = bench.wait_answer(question, attributes)
+            schema = fixture.data[question.data].attributes
+            promised = {name: item.type for name, item in schema.items() if item.computed}
+            require(
+                answer.keys() == promised.keys(), f"{question.data} answers with {list(answer)}"
+            )
+            for name, kind in promised.items():
+                require(_fits(answer[name], kind), f"{name} = {answer[name]!r} is no {kind}")
+
+
+def a_query_does_not_guess(fixture: Fixture) -> None:
+    """A missing object is refused by name. A hidden one is not shown, and is refused in the same
+    way whether it exists or not."""
+    require(bool(fixture.questions), "the fixture asks nothing")
+    with Bench(fixture) as bench, Bench(fixture, privileged=False) as nobody:
+        existing, missing = fixture.fresh(EMPTY), fixture.fresh(EMPTY)
+        fixture.make(existing)
+        bench.wait_seen(existing)
+        for question in fixture.questions:
+            if question.about is About.LIST:
+                listed = question.shows(nobody.query(question, existing), existing)
+                require(not listed, f"{question.data} lists a hidden object")
+            if question.about is About.OBJECT:
+                absent = _provoke_refusal(bench, question, missing)
+                hidden = [_provoke_refusal(nobody, question, item) for item in (existing, missing)]
+                require(
+                    hidden[0] == hidden[1],
+                    f"refusals reveal existence: {hidden}",
+                )
+                require(hidden[0] != absent, f"hidden counts as missing: {absent}")
+        _provoke_refusal(bench, _UNKNOWN, existing)
+
+
+def _provoke_refusal(bench: Bench, question: Question, attributes: FrozenMap) -> str:
+    """The message with which a query is refused, without the name of the object, which it must
+    contain."""
+    try:
+        answer = bench.query(question, attributes)
+    except KafkaformError as error:
+        require(bool(error.advice), f"no advice: {error.message}")
+        key = bench.make_identity(attributes).key
+        named = key in error.message or question.about is not About.OBJECT
+        require(named, f"{key} is not named: {error.message}")
+        return error.message.replace(key, "")
+    raise Violation(f"{question.data} answers {answer}")
+
+
+def _fits(value: Value, kind: Type) -> bool:
+    """True if the value has this type, or is None."""
+    return value is None or _FITS[kind.kind](value, kind)
+
+
+def _elements_fit(value: Value, kind: Type) -> bool:
+    element = kind.element or kind
+    return isinstance(value, tuple) and all(_fits(item, element) for item in value)
+
+
+def _entries_fit(value: Value, kind: Type) -> bool:
+    element = kind.element or kind
+    return isinstance(value, FrozenMap) and all(_fits(item, element) for item in value.values())
+
+
+def _fields_fit(value: Value, kind: Type) -> bool:
+    return (
+        isinstance(value, FrozenMap)
+        and value.keys() == kind.fields.keys()
+        and all(_fits(value[name], field) for name, field in kind.fields.items())
+    )
+
+
+_FITS: Mapping[str, Callable[[Value, Type], bool]] = {
+    "any": lambda _, __: True,
+    "string": lambda value, _: isinstance(value, str),
+    "bool": lambda value, _: isinstance(value, bool),
+    "number": lambda value, _: isinstance(value, int | Decimal) and not isinstance(value, bool),
+    "list": _elements_fit,
+    "set": _elements_fit,
+    "map": _entries_fit,
+    "object": _fields_fit,
+}

@@ -20,21 +20,24 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Evidence, Outcome, OutcomeStatus
-from ..core.errors import KafkaformError
-from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
-from ..core.value import EMPTY, FrozenMap
-from .blocks import a_schema_leaves_meta_arguments_alone, canonical_is_idempotent
-from .fixture import Edit, Fixture, Question
+from ...core.change import Action, Evidence, Outcome, OutcomeStatus
+from ...core.errors import KafkaformError
+from ...core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
+from ...core.schema import META_ARGUMENTS, META_BLOCKS
+from ...core.value import EMPTY, FrozenMap
 from .judgements import (
+    a_query_answers_as_its_schema_says,
+    a_query_does_not_guess,
     find_block,
     judges_find_what_their_rows_say,
     judges_of_blocks_need_no_system,
     rows_of_rules_are_whole,
 )
-from .queries import a_query_answers_as_its_schema_says, a_query_does_not_guess
 from .workbench import (
     Bench,
+    Edit,
+    Fixture,
+    Question,
     list_changes,
     list_harmless_changes,
     matches_target,
@@ -42,6 +45,32 @@ from .workbench import (
     require_fault,
     require_sound,
 )
+
+
+def a_schema_leaves_meta_arguments_alone(fixture: Fixture) -> None:
+    """No attribute has a name that every block uses for something else: nobody could set it."""
+    collisions = {*META_ARGUMENTS, *META_BLOCKS} & {*fixture.type.schema.list_names()}
+    require(not collisions, f"{fixture.type.name} has attributes named {sorted(collisions)}")
+
+
+def canonical_is_idempotent(fixture: Fixture) -> None:
+    """Observed attributes and targets are canonical, and canonical twice is canonical once."""
+    with Bench(fixture) as bench:
+        canonical, facts = fixture.type.canonical, bench.session.facts
+        for edit in fixture.edits:
+            declared = fixture.fresh(edit.start.with_items(edit.wish))
+            canonical_form = canonical(declared, facts)
+            require(
+                canonical(canonical_form, facts) == canonical_form,
+                f"canonical changes its own result: {canonical_form}",
+            )
+            target = bench.compute_target(declared, None)
+            require(canonical(target, facts) == target, f"the target is not canonical: {target}")
+        attributes = fixture.fresh(EMPTY)
+        fixture.make(attributes)
+        live = bench.wait_seen(attributes).attributes
+        require(canonical(live, facts) == live, f"observed is not canonical: {live}")
+
 
 Check = Callable[[Fixture], None]
 
@@ -54,8 +83,8 @@ def a_created_object_has_an_incarnation(fixture: Fixture) -> None:
         require(outcome.status is OutcomeStatus.APPLIED, f"create gave {outcome}")
         named = outcome.incarnation is not None
         require(named is fixture.incarnations, f"the incarnation is {outcome.incarnation}")
-        seen = bench.wait_seen(attributes)
-        require(seen.incarnation == outcome.incarnation, "the read shows another incarnation")
+        live = bench.wait_seen(attributes)
+        require(live.incarnation == outcome.incarnation, "the read shows another incarnation")
 
 
 def an_applied_target_is_what_is_observed(fixture: Fixture) -> None:
@@ -63,16 +92,21 @@ def an_applied_target_is_what_is_observed(fixture: Fixture) -> None:
     leaves open (None) is the system's choice."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
-        made = bench.compute_target(attributes, None)
+        target = bench.compute_target(attributes, None)
         bench.create(attributes)
-        seen = bench.wait_seen(attributes)
-        require(matches_target(made, seen.attributes), f"asked for {made}, got {seen.attributes}")
-        again = bench.compute_target(attributes, seen)
+        live = bench.wait_seen(attributes)
         require(
-            matches_target(again, seen.attributes), f"{again} still differs from {seen.attributes}"
+            matches_target(target, live.attributes), f"asked for {target}, got {live.attributes}"
         )
-        require(again == bench.compute_target(attributes, seen), "target is not deterministic")
-        steps = bench.list_steps(bench.make_change(Action.UPDATE, attributes, seen, again))
+        next_target = bench.compute_target(attributes, live)
+        require(
+            matches_target(next_target, live.attributes),
+            f"{next_target} still differs from {live.attributes}",
+        )
+        require(
+            next_target == bench.compute_target(attributes, live), "target is not deterministic"
+        )
+        steps = bench.list_steps(bench.make_change(Action.UPDATE, attributes, live, next_target))
         require(not steps, f"an object that is as asked gets steps: {steps}")
 
 
@@ -107,15 +141,19 @@ def an_object_named_twice_is_not_made_twice(fixture: Fixture) -> None:
     the live object agrees with the outcomes."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
-        once = bench.make_creation(attributes)
+        creation = bench.make_creation(attributes)
         # The engine never sends an object twice in a batch. A system that is asked to may refuse
         # one of the two or both; what it must not do is report two objects where there is one.
-        outcomes = bench.send(bench.make_batch([once, replace(once, id=f"{once.id}again")]))
+        outcomes = bench.send(
+            bench.make_batch([creation, replace(creation, id=f"{creation.id}again")])
+        )
         applied = [o for o in outcomes if o.status is OutcomeStatus.APPLIED]
         absolute = not fixture.incarnations
         require(absolute or len(applied) <= 1, "both creates of one object are reported as applied")
-        there = Observed if applied else Absent
-        bench.wait(attributes, lambda reading: isinstance(reading, there), there.__name__)
+        reading_type = Observed if applied else Absent
+        bench.wait(
+            attributes, lambda reading: isinstance(reading, reading_type), reading_type.__name__
+        )
 
 
 def edits_end_as_expected(fixture: Fixture) -> None:
@@ -197,11 +235,11 @@ def delete_makes_absent(fixture: Fixture) -> None:
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
-        seen = bench.wait_seen(attributes)
-        [named] = bench.read([seen.identity], depth=Depth.NAMES).values()
-        same = isinstance(named, Observed) and named.incarnation == seen.incarnation
-        require(same, f"read in full it is {seen}, and by name {named}")
-        change = bench.make_change(Action.DELETE, attributes, seen, None)
+        live = bench.wait_seen(attributes)
+        [named] = bench.read([live.identity], depth=Depth.NAMES).values()
+        consistent = isinstance(named, Observed) and named.incarnation == live.incarnation
+        require(consistent, f"read in full it is {live}, and by name {named}")
+        change = bench.make_change(Action.DELETE, attributes, live, None)
         outcome = bench.take_only(bench.apply_change(change))
         require(outcome.status is OutcomeStatus.APPLIED, f"delete gave {outcome}")
         bench.wait(attributes, lambda reading: isinstance(reading, Absent), "is absent")
@@ -363,12 +401,15 @@ def _call_quietly(call: Callable[[], list[T]]) -> list[T]:
 def a_session_names_its_system(fixture: Fixture) -> None:
     """The id of the system is whole, and the same in every session: state and log are bound to it,
     so half an id, such as `kind:` or `kind:/group`, would be one that any system could have."""
-    with Bench(fixture) as bench, Bench(fixture) as other:
+    with Bench(fixture) as bench, Bench(fixture) as second_bench:
         scope = bench.facts.scope_id
-        kind, colon, rest = scope.partition(":")
-        whole = bool(kind) and (not colon or (bool(rest) and not rest.startswith("/")))
-        require(whole and not scope.endswith(("/", ":")), f"the id is {scope!r}")
-        require(other.facts.scope_id == scope, f"{scope} has another id: {other.facts.scope_id}")
+        kind, colon, system_id = scope.partition(":")
+        complete = bool(kind) and (not colon or (bool(system_id) and not system_id.startswith("/")))
+        require(complete and not scope.endswith(("/", ":")), f"the id is {scope!r}")
+        require(
+            second_bench.facts.scope_id == scope,
+            f"{scope} has another id: {second_bench.facts.scope_id}",
+        )
 
 
 CHECKS: tuple[Check, ...] = (
