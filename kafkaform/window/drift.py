@@ -15,7 +15,7 @@ from ..core.text.quantity import render_count
 from ..plan.codec import read_recorded_plan
 from ..plan.model import Plan
 from ..render.lines import render_brief
-from ..workflow.plan_files import load_plan
+from ..workflow.plan_documents import load_plan
 from ..workflow.stores import Store
 from .names import link_object
 from .page import Cell, CellRow, WindowPage, WindowSection, make_id, make_table

@@ -14,7 +14,7 @@ from ..core.errors import KafkaformError
 from ..core.finding import Level
 from ..plan.model import Plan
 from ..render.review.html.page import render_html
-from ..workflow.plan_files import load_plan, read_words
+from ..workflow.plan_documents import load_plan, read_words
 from ..workflow.planning import render_apply_command
 from .page import Cell, CellRow, WindowPage, WindowSection, make_id, make_table
 from .sources import Query, Sources

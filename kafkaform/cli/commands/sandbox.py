@@ -19,7 +19,7 @@ from ...core.text.quantity import render_amount
 from ...sandbox import ServerKind
 from ...sandbox.record import HOST
 from ..terminal import console as terminal
-from ..terminal.outlet import outlive_output
+from ..terminal.console import outlive_output
 
 app = typer.Typer(help="Run a real Kafka on this computer to try things out.", no_args_is_help=True)
 

@@ -1,4 +1,6 @@
-"""Find the user's own folder for state, and the links that led to the current folder."""
+"""Find the user's own folder for state, and the links that led to the current folder. Every command
+line loads this module, so it loads nothing.
+"""
 
 from __future__ import annotations
 

@@ -52,10 +52,8 @@ from ...provider.registry import Registry
 from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import Block, File
 from ...syntax.parse import parse
-from ..configuration.data_answers import DataAnswers
-from ..configuration.evaluation import Configuration, Inputs
-from ..configuration.files import find_root
-from ..configuration.secret_files import find_exposed_files
+from ..configuration.evaluation import Configuration, DataAnswers, Inputs
+from ..configuration.files import find_exposed_files, find_root
 from .register_blocks import Blocks, make_register, select_set
 from .register_schema import BLOCKS, INNER, NAMED, ONCE, WAIVER
 

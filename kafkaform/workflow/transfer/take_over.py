@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Severity, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
-from ...core.redaction import watched
+from ...core.redaction import keep_secrets, watched
 from ...core.resource import Desired, Identity
 from ...core.schema import AttributeSchema
 from ...core.value import FrozenMap, Value
@@ -23,10 +23,8 @@ from ...provider.contract import Provider, ResourceType, collect_types
 from ...provider.registry import Registry
 from ...provider.takeover import ForeignFiles, ForeignObject, Omission, Reader
 from ..configuration.evaluation import Configuration
-from ..generate.arguments import PLACEHOLDER, fill_defaults, find_import_id
-from ..generate.blocks import UndeclaredObject
-from ..generate.stock import GeneratedConfiguration, Stock, generate_configuration
-from ..secrecy import keep_secrets
+from ..generate.blocks import PLACEHOLDER, UndeclaredObject, fill_defaults, find_import_id
+from ..generate.files import GeneratedConfiguration, Stock, generate_configuration
 
 
 class ForeignSource(Struct, frozen=True):

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform.cli.app import run_command_line
 from kafkaform.cli.command_tree import get_commands
-from kafkaform.cli.offers import commands as offers
+from kafkaform.cli.options import provider_commands as offers
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import (
     Answer,

@@ -15,7 +15,11 @@ from kafkaform.workflow.configuration.evaluation import (
     Inputs,
     read_configuration,
 )
-from kafkaform.workflow.override_file import choose_override_file, render_overrides, save_overrides
+from kafkaform.workflow.transfer.proposals import (
+    choose_override_file,
+    render_overrides,
+    save_overrides,
+)
 
 MAIN = """\
 provider "kafka" {
