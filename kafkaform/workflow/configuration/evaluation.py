@@ -50,7 +50,6 @@ from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import File
 from ...version import VERSION
 from . import untrusted
-from .backend_block import find_backend_faults
 from .files import (
     Buffers,
     ModuleFolders,
@@ -64,6 +63,7 @@ from .files import (
     read_folder,
 )
 from .instances import Systems, complete_connection, complete_provider
+from .places import find_backend_faults
 from .untrusted import refuse_links_to, select_variables
 
 _OPERATOR = re.compile(r"^\s*(~>|=(?!=))")

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform.cli.app import run_command_line
 from kafkaform.cli.command_tree import get_commands
-from kafkaform.cli.options import provider_commands as offers
+from kafkaform.cli.options import provider_commands
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import (
     Answer,
@@ -51,7 +51,7 @@ def test_annotations_are_flags(monkeypatch: pytest.MonkeyPatch) -> None:
         command.__signature__ = make.__signature__
         return command
 
-    app = offers.make_app("describe", run)
+    app = provider_commands.make_app("describe", run)
     with pytest.raises(SystemExit) as end:
         app(["a", "b", "--size", "3", "--empty"], prog_name="describe")
     assert end.value.code == 0
@@ -59,7 +59,7 @@ def test_annotations_are_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(question, Question)
     document = question.read(None).document
     assert document == FrozenMap(names=["a", "b"], size=3, full=False)
-    completions = offers.find_completions("describe", "boxes")
+    completions = provider_commands.find_completions("describe", "boxes")
     assert {flag: list(each([], tuple)) for flag, each in completions.items()} == {
         "": ["red "],
         "--size": ["1 "],
@@ -73,7 +73,7 @@ def test_all_commands_of_built_in_providers_have_help(group: str) -> None:
     assert commands
     for name, command in commands.items():
         assert command.help, name
-        offers.find_completions(group, name)
+        provider_commands.find_completions(group, name)
 
 
 def read_operands() -> dict[str, str]:
