@@ -172,7 +172,8 @@ def _mend_fork(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -
     )
     # Whoever took the lock over in the meantime may be appending to the file that is replaced.
     lease.ensure(0.0)
-    sink.replace_whole(chain(_read_staying(sink, fork), (encode(record) for record in joined)))
+    staying = (read_line(line) for line in compress(sink.lines(), fork.stays))
+    sink.replace_whole(chain(staying, (encode(record) for record in joined)))
     return Mended(removed_records, fork.head.seq + 2 + len(plans), copy.file)
 
 
@@ -186,7 +187,3 @@ def _find_plans(sink: LocalSink, fork: Fork, runs: Collection[str]) -> list[Reco
 def _is_plan(line: Line) -> bool:
     members = match_last_members(line)
     return members is not None and members["kind"] == RecordKind.PLAN.encode()
-
-
-def _read_staying(sink: LocalSink, fork: Fork) -> Iterator[bytes]:
-    return (read_line(line) for line in compress(sink.lines(), fork.stays))

@@ -246,17 +246,17 @@ def _render_status(running: sandbox.SandboxStatus) -> str:
         "brokers": f"{len(running.alive)} of {len(box.brokers)} alive",
         "bootstrap": box.bootstrap,
         "tls": box.bootstrap_tls or "",
-        **{server.kind.value: _render_server(running, server) for server in box.servers},
+        **{
+            server.kind.value: f"{server.url} "
+            f"({'alive' if server in running.alive_servers else 'ended'})"
+            for server in box.servers
+        },
         "data": f"{render_amount(running.data_bytes, 'bytes')} in {box.data}",
         "note": running.explanation,
     }
     width = max(10, *map(len, rows))
     lines = (f"  {key:<{width}} {text}" for key, text in rows.items() if text)
     return "\n".join((box.name, *lines))
-
-
-def _render_server(running: sandbox.SandboxStatus, server: sandbox.Server) -> str:
-    return f"{server.url} ({'alive' if server in running.alive_servers else 'ended'})"
 
 
 class _Screen:

@@ -229,7 +229,7 @@ def find_exposed_files(users: Iterable[SecretUser], folder: Path) -> Iterator[Di
     relative paths start."""
     reported: set[str] = set()
     for user, location, attributes in users:
-        for name in _list_files(attributes):
+        for name in (ref.name for ref in find_references(attributes) if ref.source == "file"):
             if name not in reported and _is_exposed(folder / name):
                 yield Diagnostic(
                     Severity.WARNING,
@@ -240,10 +240,6 @@ def find_exposed_files(users: Iterable[SecretUser], folder: Path) -> Iterator[Di
                     advice=f"Run `chmod 600 {shlex.quote(name)}` in the configuration's folder.",
                 )
             reported.add(name)
-
-
-def _list_files(attributes: FrozenMap) -> Iterator[str]:
-    return (ref.name for ref in find_references(attributes) if ref.source == "file")
 
 
 def _is_exposed(path: Path) -> bool:

@@ -150,7 +150,10 @@ def generate_blocks(
         shapes[_compute_shape(item, types[item.identity.kind])].append(item)
     drafts = [_Draft(tuple(items), types[items[0].identity.kind]) for items in shapes.values()]
     drafts.sort(key=lambda draft: draft.order)
-    return "\n".join(_render_draft(draft, names) for draft in drafts)
+    return "\n".join(
+        _render_single(draft, names) if len(draft.items) == 1 else _render_group(draft, names)
+        for draft in drafts
+    )
 
 
 def _compute_shape(item: UndeclaredObject, kind: ResourceType) -> tuple[Value, ...]:
@@ -235,10 +238,6 @@ def _is_part_of_key(kind: ResourceType, item: UndeclaredObject, name: str) -> bo
         return kind.key(arguments) != item.identity.key
     except ValueError:  # no name that an object of this type can have, so the key is made of it
         return True
-
-
-def _render_draft(draft: _Draft, names: TakenNames) -> str:
-    return _render_single(draft, names) if len(draft.items) == 1 else _render_group(draft, names)
 
 
 def _render_single(draft: _Draft, names: TakenNames) -> str:

@@ -247,7 +247,10 @@ def gather_composites(
     covered = set[Identity]()
     for instance, items in sorted(by_instance.items()):
         identities = {item.identity for item in items}
-        known = [(i.identity.kind, _fill(i, types[i.identity.kind])) for i in items]
+        known = [
+            (item.identity.kind, fill_defaults(item.arguments, types[item.identity.kind].schema))
+            for item in items
+        ]
         for kind in types.values():
             for arguments in kind.gather(known) if kind.gather is not None else ():
                 parts = set(_expand(kind, instance, arguments))
@@ -258,10 +261,6 @@ def gather_composites(
                     composites.append(UndeclaredObject(identity, arguments, None))
                     covered |= parts
     return composites, frozenset(covered)
-
-
-def _fill(item: UndeclaredObject, kind: ResourceType) -> FrozenMap:
-    return fill_defaults(item.arguments, kind.schema)
 
 
 def _expand(kind: ResourceType, instance: str, arguments: FrozenMap) -> Iterable[Identity]:

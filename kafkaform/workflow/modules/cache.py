@@ -63,7 +63,7 @@ class Lock(Struct, frozen=True, forbid_unknown_fields=True):
     commit: Annotated[str, Meta(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
     """What the ref was when it was locked."""
     sha256: Annotated[str, Meta(pattern=_HEX)]
-    """Of the list of all files with their modes and contents (`snapshots.py`)."""
+    """Of the list of all files with their modes and contents (`Snapshot`)."""
 
 
 class _Document(Struct, frozen=True, forbid_unknown_fields=True):

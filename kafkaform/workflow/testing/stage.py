@@ -90,7 +90,7 @@ def read_settings(
         try:
             schema = registry.load_simulation(block.labels[0].text).settings
         except ConfigurationError as error:
-            faults.append(_place_error(block, error))
+            faults.append(make_error(Header(block), error.message, advice=error.advice))
             continue
         settings, problems = evaluate_settings(block, schema)
         faults += problems
@@ -103,10 +103,6 @@ def _find_unknown(block: Block, instance: str, instances: tuple[str, ...]) -> It
     if "." in instance and instance not in instances:
         advice = suggest(instance, instances)
         yield make_error(Header(block), f"There is no provider instance {instance}", advice=advice)
-
-
-def _place_error(block: Block, error: KafkaformError) -> Diagnostic:
-    return make_error(Header(block), error.message, advice=error.advice)
 
 
 class Subject(Struct, frozen=True):
