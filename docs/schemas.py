@@ -34,8 +34,8 @@ from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import FORMAT_VERSION
 from kafkaform.state.model import FORMAT as STATE_FORMAT
 from kafkaform.state.model import PROTECTIONS
-from kafkaform.workflow.modules.lock_file import FORMAT as MODULES_FORMAT
-from kafkaform.workflow.modules.lock_file import Lock
+from kafkaform.workflow.modules.cache import FORMAT as MODULES_FORMAT
+from kafkaform.workflow.modules.cache import Lock
 
 FOLDER = Path(__file__).parent / "formats/schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -10,16 +10,16 @@ __version__ = version.VERSION
 
 TYPE_CHECKING = False  # as that of `typing`, which takes time to load
 if TYPE_CHECKING:
-    from .workflow.door import *  # noqa: F403  # it exports nothing else
-    from .workflow.door import __all__ as __all__
+    from .workflow.library import *  # noqa: F403  # it exports nothing else
+    from .workflow.library import __all__ as __all__
 else:
 
     def __getattr__(name: str) -> object:
-        from .workflow import door  # noqa: PLC0415  # see above
+        from .workflow import library  # noqa: PLC0415  # see above
 
-        if name != "__all__" and name not in door.__all__:
+        if name != "__all__" and name not in library.__all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = found = getattr(door, name)
+        globals()[name] = found = getattr(library, name)
         return found
 
     def __dir__() -> list[str]:

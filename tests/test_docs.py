@@ -24,7 +24,7 @@ from kafkaform.apply.freshness import RULE, compute_approval
 from kafkaform.audit.event import KINDS
 from kafkaform.cli.app import run_command_line
 from kafkaform.cli.command_tree import get_commands
-from kafkaform.cli.options.terraform_flags import normalise_flags
+from kafkaform.cli.options.translation import normalise_flags
 from kafkaform.core import canonical, change, diagnostics, finding, resource
 from kafkaform.core.errors import EXIT_CODES
 from kafkaform.plan import codec, model

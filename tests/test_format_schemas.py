@@ -22,7 +22,7 @@ from kafkaform.render.jsonplan import to_json
 from kafkaform.render.stream import Stream
 from kafkaform.state.codec import MEMBERS as STATE_MEMBERS
 from kafkaform.state.codec import encode as encode_state
-from kafkaform.workflow.modules.lock_file import Lock, render_locks
+from kafkaform.workflow.modules.cache import Lock, render_locks
 
 from .kit.states import SMALL
 from .test_cases import CASES, plan_of, workspace_of

@@ -13,8 +13,7 @@ from itertools import pairwise
 
 from ..core.errors import Ended, KafkaformError, exit_code
 from .crash_hooks import hold_standard_streams, install_hooks, prevent_core_dumps
-from .terminal.console import Console
-from .terminal.outlet import Unwritable, filter_output, make_unwritten_fault
+from .terminal.console import Console, Unwritable, filter_output, make_unwritten_fault
 from .terminal.signals import (
     NOTHING_CHANGED,
     SIGNALS,
@@ -90,7 +89,7 @@ def _show_failure(error: BaseException, console: Console) -> int:
     if (ended := find_end(error)) is not None:
         console.note(f"\n{NOTHING_CHANGED}")
         return ended.exit_code
-    from .bug_report import explain_error  # noqa: PLC0415  # only a bug in kafkaform needs it
+    from .terminal.bug_report import explain_error  # noqa: PLC0415  # only a bug in kafkaform needs it
 
     console.show_diagnostics((explain_error(error),))
     return 1

@@ -22,11 +22,9 @@ from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import UsageError
 from ..workflow.configuration.places import enter_folder
 from .commands import COMMANDS
-from .options.flags import NoColor
-from .options.kafka_tools import translate_words
+from .options.flags import InOrder, NoColor
 from .options.tab_names import COMPLETE, mend_bash_words
-from .options.terraform_flags import find_command_path, move_color, normalise_flags
-from .options.variable_order import InOrder
+from .options.translation import find_command_path, move_color, normalise_flags, translate_words
 from .terminal.console import COLOUR_MODES, Console, set_colour_mode
 
 SETTINGS: dict[str, Any] = {
@@ -81,7 +79,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from .terminal.versions import show_version  # noqa: PLC0415  # one flag needs it
+        from .commands.version import show_version  # noqa: PLC0415  # one flag needs it
 
         show_version()
         raise typer.Exit
@@ -176,8 +174,7 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
 def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | None:
     """What to type instead of an option or a command of Kafka's own tools, or of Terraform."""
     # Only wrong command lines need these tables.
-    from .options.kafka_advice import advise_option  # noqa: PLC0415  # see above
-    from .options.terraform_advice import advise_terraform_option  # noqa: PLC0415  # see above
+    from .options.advice import advise_option, advise_terraform_option  # noqa: PLC0415  # see above
 
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
@@ -192,16 +189,20 @@ def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | 
 def _advise_command(word: str, path: str, names: Iterable[str]) -> str | None:
     """What to type instead of an unknown command of a group. known: its commands."""
     # Only wrong command lines need these tables.
-    from .options.kafka_advice import GROUPS, ROOT, advise_command  # noqa: PLC0415  # see above
-    from .options.other_tools_advice import COMMANDS as OTHERS  # noqa: PLC0415  # see above
-    from .options.terraform_advice import advise_terraform_command  # noqa: PLC0415  # see above
+    from .options.advice import (  # noqa: PLC0415  # see above
+        GROUPS,
+        OTHER_COMMANDS,
+        ROOT,
+        advise_command,
+        advise_terraform_command,
+    )
 
     near = suggest(word, names)
     if path == ROOT:
         return (
             advise_command(word)
             or advise_terraform_command(word, path)
-            or OTHERS.get(word)
+            or OTHER_COMMANDS.get(word)
             or (near and f"{near} `{path} --help` lists the commands.")
         )
     if near:

@@ -51,7 +51,7 @@ def _report_fault(
 ) -> None:
     if issubclass(kind, _QUIET) or sys.stderr is None:
         return
-    from .bug_report import render_summary  # noqa: PLC0415  # only a fault of ours needs it
+    from .terminal.bug_report import render_summary  # noqa: PLC0415  # only a fault of ours needs it
 
     with suppress(OSError, ValueError):  # standard error is closed
         ended = not issubclass(kind, Exception)

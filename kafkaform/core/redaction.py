@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from threading import Lock
 
 from .diagnostics import Diagnostics
+from .errors import KafkaformError
 
 MASK = "(secret)"
 # A shorter text such as `on` or `1234` occurs in every second line by chance. Masking it would make
@@ -141,3 +142,15 @@ def clean_diagnostics(diagnostics: Diagnostics) -> Diagnostics:
     """The diagnostics without secrets."""
     # Before they are laid out: a secret that a line break tears apart is not found any more.
     return tuple(item.rewrite(mask_secrets) for item in diagnostics)
+
+
+@contextmanager
+def keep_secrets(secrets: KnownSecrets) -> Iterator[None]:
+    """Note every secret that is read inside the block, and mask them in errors that leave it."""
+    with watch_secrets(secrets):
+        try:
+            yield
+        except KafkaformError as error:
+            error.rewrite(mask_secrets)
+            # The errors of clients in its chain are not ours to rewrite, so they are cut off.
+            raise error from None

@@ -21,7 +21,7 @@ from ..plan.codec import read_recorded_plan
 from ..plan.model import Plan
 from ..render.lines import render_brief
 from ..render.review.html.page import render_html
-from ..workflow.plan_files import load_plan, read_words
+from ..workflow.plan_documents import load_plan, read_words
 from ..workflow.planning import render_apply_command
 from ..workflow.stores import Store
 from .page import (

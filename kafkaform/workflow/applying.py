@@ -1,14 +1,19 @@
 """Run an apply from lock to unlock: recover → plan or load → approve → look again → dry run →
-send → verify. The order is that of architecture §4."""
+send → verify. The order is that of architecture §4.
+
+To recover is to find out what earlier runs left open, and to record it.
+"""
 
 from __future__ import annotations
 
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..apply.bindings import describe_bindings, record_bindings
@@ -16,15 +21,20 @@ from ..apply.confirm import confirm_report
 from ..apply.execute import execute_plan
 from ..apply.execution import ApplyRun
 from ..apply.freshness import refuse_unproven_removals
+from ..apply.judge import is_untellable
 from ..apply.ledger import Ledger
+from ..apply.owed import Owed, end_never_sent
 from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.recheck import Recheck, refuse_if_stale
+from ..apply.recover import RecoveryScope, recover
 from ..apply.replay import replay_log
-from ..apply.report import Report
+from ..apply.report import Report, Result
 from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
+from ..apply.settle import compute_patience
 from ..apply.stop import Stop
 from ..apply.waiting import Paces, expect_limits
 from ..audit.event import RecordKind, render_time
+from ..audit.index import LogIndex, get_run
 from ..audit.journal import (
     make_approval_body,
     make_plan_body,
@@ -34,38 +44,57 @@ from ..audit.journal import (
 )
 from ..core.canonical import Rendered
 from ..core.change import Change, Outcome, Verdict
+from ..core.clock import Clock
 from ..core.diagnostics import Diagnostics, has_errors
 from ..core.errors import (
     Blocked,
     ConfigurationError,
+    Ended,
+    Interrupted,
     KafkaformError,
     Locked,
     OtherSystem,
+    OutcomeUnknown,
     PlanRefused,
     UsageError,
 )
 from ..core.finding import Harm
 from ..core.progress import Message, ignore_event
+from ..core.redaction import keep_secrets
 from ..core.resource import InstanceWorld
-from ..core.words import Words, shared
-from ..plan.approval import digest_change
+from ..core.words import Vocabulary, Words, shared
+from ..plan.approval import RULE, digest_change
+from ..plan.codec import read_recorded_plan
 from ..plan.judge import find_limits, load_books, survey_changes
 from ..plan.model import Mode, Plan
 from ..plan.observe import Look
-from ..provider.contract import Secrets
+from ..provider.contract import Secrets, Session
+from ..render.text import render_count
+from ..state.backend import Lease
 from ..state.model import set_outputs
 from ..version import VERSION
 from .configuration.policies import find_today
-from .configuration.recorded_outputs import record_outputs
 from .configuration.untrusted import apply_error
-from .drift.last_writes import tell_writers
-from .events import Announcer, Listener, Note
-from .interrupts import Unsent, unsent
-from .plan_choice import choose_plan, find_remaker, refuse_old_token, refuse_outdated_refresh
-from .planning import find_unmet, refuse_if_blocked, refuse_new_breaches
-from .recovery import close_earlier_runs, wait_for_earlier_run
-from .run import Applied, ApplyRequest, Chosen, Scene, list_named
-from .secrecy import clean_report, keep_secrets
+from .model import (
+    Announcer,
+    Applied,
+    ApplyRequest,
+    Chosen,
+    Listener,
+    Note,
+    Scene,
+    clean_report,
+    list_named,
+    record_outputs,
+)
+from .plan_choice import (
+    choose_plan,
+    find_remaker,
+    find_resumed_runs,
+    refuse_old_token,
+    refuse_outdated_refresh,
+)
+from .planning import find_unmet, refuse_if_blocked, refuse_new_breaches, tell_writers
 from .workspace import (
     Workspace,
     choose_needed,
@@ -79,13 +108,36 @@ from .workspace import (
     open_sessions,
     read_log,
     refuse_lost_state,
+    refuse_moved_on,
 )
 
+NAMED = 5
+"""How many objects an error names."""
 AGAIN = "Run the same command again."
 RECOVERING = (
     "interrupted while finding out what earlier runs left open; what was found is recorded, and "
     "nothing was sent"
 )
+
+
+class Unsent(Struct):
+    """Whether a run is still in the part in which nothing is sent."""
+
+    over: bool = False
+    """From now on something can have been sent."""
+
+
+@contextmanager
+def unsent(message: str, advice: str) -> Iterator[Unsent]:
+    """A signal inside the block raises Interrupted with this message, until `over` is set."""
+    mark = Unsent()
+    try:
+        yield mark
+    except Ended as ended:
+        # After the first send, "nothing was sent" would be a lie: the report of the run tells it.
+        if mark.over:
+            raise
+        raise Interrupted(message, advice, ended.number) from None
 
 
 def run_apply(
@@ -248,9 +300,6 @@ def _look_for_unseen(scene: Scene, plan: Plan) -> Report | None:
     return clean_report(report) if report.make_error() else None
 
 
-# ── before the first send ───────────────────────────────────────────────────────────────
-
-
 def _get_approval(scene: Scene, plan: Plan) -> str:
     """How the plan was approved. Raises KafkaformError if it was not."""
     ask = scene.ask
@@ -388,9 +437,6 @@ def _record_begin(scene: Scene, plan: Plan, approval: str, verdicts: Mapping[str
     )
 
 
-# ── after the last send ─────────────────────────────────────────────────────────────────
-
-
 def _record_end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, Diagnostics]:
     """Record the outputs and the end of the run, and save the state anchored there. Returns the
     report, and the rules that do not hold."""
@@ -434,3 +480,101 @@ def _save_outputs(scene: Scene, plan: Plan) -> Diagnostics:
     if after.outputs != scene.ledger.state.outputs:
         scene.ledger.save_state(after)
     return tuple(item for item in settled.diagnostics if item not in plan.diagnostics)
+
+
+def wait_for_earlier_run(
+    lease: Lease,
+    index: LogIndex,
+    sessions: Mapping[str, Session],
+    clock: Clock,
+    announce: Announcer,
+) -> None:
+    """Wait until every request of a run that lost its lock was answered or has timed out."""
+    # It may have sent a request just before its lock was taken over, which can still take effect.
+    if lease.taken_over is None or not index.open_intents or not sessions:
+        return
+    longest = max(compute_patience(session.facts) for session in sessions.values())
+    remaining = lease.taken_over + longest - clock.monotonic()
+    if remaining > 0:
+        text = f"Waiting {remaining:.0f} s for requests of the previous run"
+        announce(Message(text))
+        clock.sleep(remaining)
+
+
+def close_earlier_runs(
+    space: Workspace,
+    ask: ApplyRequest,
+    index: LogIndex,
+    ledger: Ledger,
+    sessions: Mapping[str, Session],
+    announce: Announcer,
+    owed_removals: Owed,
+) -> LogIndex:
+    """Close what earlier runs left open, and return the index of the log after that."""
+    if not (index.open_intents or index.unsaved or index.obligations):
+        return index
+    # The plan of a destroy declares nothing, so it repeats none of the steps that are open.
+    wished = () if ask.options.mode is Mode.DESTROY else space.desired.declared
+    declared = {item.identity: item for item in wished}
+    resumed_runs = find_resumed_runs(ask, index)
+    repeats = ask.options.mode is not Mode.REFRESH
+    world = RecoveryScope(
+        sessions, space.types, declared, space.clock, announce, resumed_runs, repeats
+    )
+    recovered = recover(index, ledger, world)
+    ledger.discharge_ended(end_never_sent(owed_removals.never_sent))
+    announce(recovered)
+    # What is due is in the plan that follows, and the end of the run says what became of it.
+    for work in recovered.work:
+        if not work.due:
+            announce(work)
+    # A system that is not asked leaves its steps open: nothing is sent to it, so a later run can
+    # still find out what became of them. A run that is resumed has to know now.
+    resumed = {get_run(record) for record in index.open_intents} & resumed_runs
+    unclear = [
+        result for result in recovered.open if resumed or result.step.identity.instance in sessions
+    ]
+    if unclear:
+        raise _make_unresolved_error(unclear, index, ask.command, space.words)
+    if recovered.open:
+        announce(
+            Note(
+                f"{render_count(len(recovered.open), 'step')} of an earlier run stay open, because "
+                f"their systems are not asked: {_render_names(recovered.open)}"
+            )
+        )
+    # Recovery has appended to the log, and what is left open is known only from all of it.
+    index = read_log(space.sink, ledger.state if ledger.state.audit_head else None)
+    refuse_moved_on(ledger.journal, index)
+    return index
+
+
+def _make_unresolved_error(
+    results: Sequence[Result], index: LogIndex, command: str, words: Vocabulary
+) -> OutcomeUnknown:
+    """The error for steps whose result is unknown, with what the user can do about them.
+
+    command: the one that runs.
+    """
+    # Nobody can read back a password, so for a secret there is nothing to make readable.
+    hidden = [result for result in results if is_untellable(result.change, result.step)]
+    if hidden != list(results) or index.open_run is None or index.open_run.plan is None:
+        nodes = f"{shared(words.values()).node}s"
+        return OutcomeUnknown(
+            f"{render_count(len(results), 'step')} of an earlier run cannot be read: "
+            f"{_render_names(results)}",
+            f"Make them readable ({nodes}, rights), then run {command} again. Nothing was sent.",
+        )
+    plan = read_recorded_plan(index.open_run.plan, index.open_run.run)
+    repeat = f"Send the same once more with `kafkaform apply --expect {plan.token}`, or give"
+    return OutcomeUnknown(
+        f"an earlier run sent a secret and got no answer, and nothing can show whether it arrived: "
+        f"{_render_names(results)}",
+        f"{repeat if plan.rule == RULE else 'Give'} the secret another version. Nothing was sent.",
+    )
+
+
+def _render_names(results: Sequence[Result]) -> str:
+    named = ", ".join(result.change.address for result in results[:NAMED])
+    hidden_count = len(results) - NAMED
+    return f"{named} and {hidden_count:,} more" if hidden_count > 0 else named

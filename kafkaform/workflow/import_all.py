@@ -17,21 +17,20 @@ from msgspec.structs import replace
 from ..core.change import PathChange
 from ..core.diagnostics import Severity, suggest
 from ..core.errors import ConfigurationError, ConnectError, UsageError
+from ..core.redaction import keep_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Reading, Sweep
 from ..language.declare.folder import Tree
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
 from ..provider.ownership import OwnerFinder, load_owners
 from .configuration.evaluation import read_configuration
-from .generate.arguments import choose_arguments, fill_defaults, find_import_id
-from .generate.blocks import UndeclaredObject
-from .generate.stock import (
+from .generate.blocks import UndeclaredObject, choose_arguments, fill_defaults, find_import_id
+from .generate.files import (
     NAMES_SHOWN,
     GeneratedConfiguration,
     Stock,
     generate_configuration,
 )
-from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance, require_workspace
 
 Thing = tuple[str, str, str]

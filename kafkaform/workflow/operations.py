@@ -21,9 +21,8 @@ from ..core.value import FrozenMap
 from ..plan.model import Mode, Options, Plan
 from .applying import run_apply
 from .configuration.policies import NO_POLICIES
-from .events import Listener
-from .judgement.conditions import check_accepted, check_fail_on
-from .run import Applied, ApplyRequest, Approve
+from .judgement import check_accepted, check_fail_on
+from .model import Applied, ApplyRequest, Approve, Listener
 from .workspace import Workspace, require_workspace
 
 CALLER = Range("command line", 1, 1, 1, 1)

@@ -34,10 +34,8 @@ from ..render.jsonplan import to_json
 from ..render.plan_comparison import ONLY, compare_plans, render_comparison
 from ..render.text import inline
 from ..state.model import Row
-from .drift.last_writes import tell_writers, tell_writers_since
-from .events import Note, PlanChosen
-from .planning import add_removals, plan_workspace
-from .run import ApplyRequest, Chosen, Scene
+from .model import ApplyRequest, Chosen, Note, PlanChosen, Scene
+from .planning import add_removals, plan_workspace, tell_writers, tell_writers_since
 from .workspace import find_providers
 
 NAMED = 5

@@ -22,7 +22,7 @@ from ..state.backend import Backend
 from ..state.backends.local import LocalBackend
 from ..state.codec import ADVICE
 from ..state.model import State
-from .configuration.backend_block import LEASE
+from .configuration.places import LEASE
 
 if TYPE_CHECKING:
     from ..language.declare.folder import Tree
@@ -62,7 +62,7 @@ def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Sto
     if tree is None:
         return _open_place(folder, STATE_FILE, {})
     from ..language.declare.settings import read_settings  # noqa: PLC0415  # a folder without a backend block needs no language
-    from .configuration.backend_block import find_backend_faults, read_place  # noqa: PLC0415  # a folder without a backend block needs no language
+    from .configuration.places import find_backend_faults, read_place  # noqa: PLC0415  # a folder without a backend block needs no language
 
     settings = read_settings(tree)[0]
     if settings.backend is None:

@@ -31,7 +31,7 @@ from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, ConnectError, OtherSystem, StorageError, UsageError
-from ..core.redaction import KnownSecrets, watched
+from ..core.redaction import KnownSecrets, keep_secrets, watched
 from ..core.resource import Desired, Fault, FaultClass, Identity, World
 from ..core.secret import PartialRepr
 from ..core.storage import read_named_file
@@ -48,7 +48,6 @@ from ..state.codec import ADVICE
 from ..state.model import Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
 from .configuration.policies import NO_POLICIES, Policies, choose_policies
-from .secrecy import keep_secrets
 from .stores import STATE_VARIABLE, find_anchor, open_folder_store
 
 _ACTORS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR")

@@ -1,4 +1,5 @@
-"""One file per command: read its flags, call one function of `workflow`, print the result."""
+"""One file per command, or for commands of one idea: read the flags, call one function of
+`workflow`, print the result."""
 
 from __future__ import annotations
 
@@ -12,25 +13,25 @@ COMMANDS: Mapping[str, str] = {
     "test": "commands.test:test",
     "plan": "commands.plan:plan",
     "apply": "commands.apply:apply_command",
-    "destroy": "commands.destroy:destroy",
-    "show": "commands.show:show",
+    "destroy": "commands.apply:destroy",
+    "show": "commands.state:show",
     "output": "commands.output:output",
-    "import": "commands.transfer.import_:import_command",
-    "export": "commands.transfer.export:export_command",
+    "import": "commands.transfer:import_command",
+    "export": "commands.transfer:export_command",
     "describe": "commands.describe:app",
     "alter": "commands.alter:app",
     "explain": "commands.explain:app",
-    "propose": "offers.proposals:app",
+    "propose": "commands.propose:app",
     "shell": "shell:shell",
     "console": "commands.console:console",
-    "graph": "commands.graph:graph",
-    "providers": "commands.providers:app",
+    "graph": "commands.declarations:graph",
+    "providers": "commands.declarations:app",
     "state": "commands.state:app",
     "lock": "commands.lock:app",
     "audit": "commands.audit:app",
     "fleet": "commands.fleet:app",
-    "lsp": "commands.services.lsp:lsp",
-    "serve": "commands.services.serve:serve",
+    "lsp": "commands.services:lsp",
+    "serve": "commands.services:serve",
     "sandbox": "commands.sandbox:app",
     "version": "commands.version:version",
 }

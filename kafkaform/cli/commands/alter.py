@@ -17,17 +17,13 @@ from ...provider.commands import Alteration
 from ...render.page import render_page
 from ...render.style import Detail
 from ...render.text import inline, render_json
-from ...workflow.alter.dry_run import rehearse
-from ...workflow.alter.planning import make_workspace, plan_alteration
+from ...workflow.alter import make_workspace, plan_alteration, rehearse
 from ...workflow.applying import run_apply
 from ...workflow.connection import Connection
-from ...workflow.judgement.conditions import check_accepted
-from ...workflow.run import ApplyRequest, Approve
+from ...workflow.judgement import check_accepted
+from ...workflow.model import ApplyRequest, Approve
 from ...workflow.stores import parse_duration
-from ..offers.commands import make_app
-from ..offers.questions import get_terminal_width
 from ..options.connection import Way, connects
-from ..options.flag_groups import take_flags
 from ..options.flags import (
     Accept,
     AutoApprove,
@@ -37,11 +33,12 @@ from ..options.flags import (
     Policy,
     Quiet,
     StateFile,
+    take_flags,
 )
 from ..options.plan_flags import Concise, Single, make_detail
+from ..options.provider_commands import get_terminal_width, make_app
 from ..terminal.console import Console
-from ..terminal.run_command import accept, advise, show_run
-from ..terminal.screen import open_screen
+from ..terminal.screen import accept, advise, open_screen, show_run
 
 READS = "this shell only reads; nothing was sent"
 VALIDATED = "Nothing was sent. Without --validate, the plan is applied after your approval."

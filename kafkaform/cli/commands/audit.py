@@ -17,8 +17,7 @@ from ...render.text import inline, render_count, render_json
 from ...workflow.stores import find_anchor, open_store, parse_duration
 from ..options.connection import Way, connects
 from ..options.flags import LockTimeout, StateFile
-from ..terminal.console import Console
-from ..terminal.outlet import outlive_output
+from ..terminal.console import Console, outlive_output
 
 app = typer.Typer(help="Read, check, mend and copy the audit log.", no_args_is_help=True)
 SHOWN = 50
@@ -102,7 +101,7 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     Nothing is lost: a copy of the original log stays beside it, and a later apply recovers both
     runs.
     """
-    from ...workflow.log_repair import mend_log  # noqa: PLC0415  # the other commands of the group do without
+    from ...workflow.audit_log import mend_log  # noqa: PLC0415  # the other commands of the group do without
 
     store, console = open_store(state), Console.make_standard()
     mended = mend_log(store, SystemClock(), parse_duration(lock_timeout, "--lock-timeout"))
@@ -144,7 +143,7 @@ def export(
 
     Use this for spreadsheets and data frames.
     """
-    from ...workflow.log_copies import list_rows, render_csv  # noqa: PLC0415  # the other commands of the group do without
+    from ...workflow.audit_log import list_rows, render_csv  # noqa: PLC0415  # the other commands of the group do without
 
     rows = list_rows(open_store(state), run, after)
     Console.make_standard().write_lines(render_csv(rows) if csv else map(render_json, rows))
@@ -164,7 +163,7 @@ def publish(
 
     The copy is for readers. Recovery and proof still use the original log.
     """
-    from ...workflow.log_copies import publish_log  # noqa: PLC0415  # the other commands of the group do without
+    from ...workflow.audit_log import publish_log  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
     published, cut = publish_log(open_store(state), way.resolve_connection(), to_topic)

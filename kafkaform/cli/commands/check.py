@@ -13,10 +13,9 @@ from ...provider.registry import Registry
 from ...render.judgement.systems import make_check_data, make_sarif, render_check
 from ...render.text import render_json
 from ...workflow.connection import Connection, resolve_every
-from ...workflow.judgement.conditions import check_fail_on, find_rules
-from ...workflow.judgement.systems import WORDS, check_system, refuse_findings
-from ..offers.questions import Json
+from ...workflow.judgement import WORDS, check_fail_on, check_system, find_rules, refuse_findings
 from ..options.connection import Way, connects
+from ..options.provider_commands import Json
 from ..options.tab_names import complete_findings
 
 FailOn = Annotated[

@@ -1,8 +1,8 @@
-"""`kafkaform describe`: what a system has, with or without a configuration."""
+"""`kafkaform describe`: what a system has, with or without a configuration. It loads the questions
+of this command only."""
 
 from __future__ import annotations
 
-from ..offers.commands import make_app
-from ..offers.questions import answer_question
+from ..options.provider_commands import answer_question, make_app
 
 app = make_app("describe", answer_question)

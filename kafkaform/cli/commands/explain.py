@@ -1,4 +1,6 @@
-"""`kafkaform explain`: why a system treats somebody as it does, and what rules find."""
+"""`kafkaform explain`: why a system treats somebody as it does, and what rules find. It loads the
+questions of this command only.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,9 @@ from ...core.errors import UsageError
 from ...provider.registry import Registry
 from ...render.judgement.rules import make_rule_data, render_rule, render_rules
 from ...render.text import render_json
-from ...workflow.judgement.conditions import find_rules
-from ..offers.commands import make_app
-from ..offers.questions import Json, answer_question
+from ...workflow.judgement import find_rules
 from ..options.flags import NoColor
+from ..options.provider_commands import Json, answer_question, make_app
 from ..options.tab_names import complete_rules
 from ..terminal.console import Console
 

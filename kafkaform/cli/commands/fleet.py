@@ -16,10 +16,8 @@ from ...render.text import render_json
 from ...workflow.configuration.evaluation import Inputs
 from ...workflow.stores import parse_duration
 from ..options.connection import Way, connects
-from ..options.flags import Json, LockTimeout, Quiet, Var, VarFile
-from ..options.variable_order import InOrder
-from ..terminal.console import Console
-from ..terminal.outlet import outlive_output
+from ..options.flags import InOrder, Json, LockTimeout, Quiet, Var, VarFile
+from ..terminal.console import Console, outlive_output
 from ..terminal.progress import open_bars
 
 app = typer.Typer(

@@ -18,8 +18,7 @@ from ...syntax.format import format_text
 from ...syntax.limits import FILE_BYTES
 from ...syntax.parse import parse
 from ..options.flags import NoColor
-from ..terminal.console import Console
-from ..terminal.outlet import outlive_output
+from ..terminal.console import Console, outlive_output
 
 STDIN = Path("-")
 ENDINGS = (".kf.hcl", ".kfpolicy.hcl", ".kfvars.hcl", ".kftest.hcl", ".tf", ".tofu", ".tfvars")

@@ -21,10 +21,9 @@ from ...state.model import State
 from ...syntax.limits import FILE_BYTES
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.configuration.files import find_root
+from ...workflow.modules.cache import LOCK_FILE, read_own_locks
 from ...workflow.modules.installation import SOURCES, Installation, read_sources
-from ...workflow.modules.lock_file import LOCK_FILE
-from ...workflow.modules.packages import read_own_locks
-from ...workflow.plan_files import save_file
+from ...workflow.plan_documents import save_file
 from ...workflow.stores import (
     AUDIT_FILE,
     STATE_FILE,

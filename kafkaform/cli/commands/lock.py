@@ -1,4 +1,6 @@
-"""`kafkaform lock show|release`: show who has the state's lock, and release that of a dead run."""
+"""`kafkaform lock show|release`: show who has the state's lock, and release that of a dead run.
+Scripts call it often, so it loads nothing of the other commands.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,7 @@ import typer
 from ...render.text import inline
 from ...workflow.stores import open_store
 from ..options.flags import StateFile
-from ..terminal.console import Console
-from ..terminal.outlet import outlive_output
+from ..terminal.console import Console, outlive_output
 
 app = typer.Typer(help="Show or release the state lock.", no_args_is_help=True)
 

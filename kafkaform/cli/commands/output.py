@@ -14,9 +14,9 @@ from ...core.canonical import render_number
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
 from ...core.value import EMPTY, FrozenMap, Value
+from ...render.terraform_json import infer_type
 from ...render.text import SENSITIVE, inline, render_json
 from ...workflow.stores import open_store
-from ...workflow.terraform_json import infer_type
 from ..options.flags import StateFile
 from ..terminal.console import Console
 from ..terminal.output_values import render_output_value

@@ -18,9 +18,8 @@ from ...provider.registry import Registry
 from ...render.style import Detail
 from ...workflow.configuration.policies import list_policy_ids
 from ...workflow.configuration.untrusted import dry_run_error, make_registry
-from ...workflow.judgement.conditions import check_accepted, check_fail_on
-from ...workflow.plan_files import remove_file, save_approval, save_file, save_plan
-from ...workflow.plan_rendering import render_plan
+from ...workflow.judgement import check_accepted, check_fail_on
+from ...workflow.plan_documents import remove_file, render_plan, save_approval, save_file, save_plan
 from ...workflow.planning import find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
 from ..options.flags import (
@@ -35,8 +34,15 @@ from ..options.flags import (
     Var,
     VarFile,
 )
-from ..options.next_command import TypedFlags, render_next_command
-from ..options.plan_flags import NO_FILES, PlanFiles, chooses_detail, chooses_objects, writes_files
+from ..options.plan_flags import (
+    NO_FILES,
+    PlanFiles,
+    TypedFlags,
+    chooses_detail,
+    chooses_objects,
+    render_next_command,
+    writes_files,
+)
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
 
@@ -108,9 +114,8 @@ def plan(
             save_approval(new_plan, files.approval)
         if (unmet := find_unmet(new_plan)) is not None:
             raise unmet
-    # Terraform's codes: 2 is "there are changes", and no error.
     if detailed_exitcode and changed:
-        raise typer.Exit(2)
+        raise typer.Exit(2)  # Terraform's code for "there are changes", which is no error
 
 
 def _check_conditions(

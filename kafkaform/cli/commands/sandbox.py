@@ -19,7 +19,7 @@ from ...core.text.quantity import render_amount
 from ...sandbox import ServerKind
 from ...sandbox.record import HOST
 from ..terminal import console as terminal
-from ..terminal.outlet import outlive_output
+from ..terminal.console import outlive_output
 
 app = typer.Typer(help="Run a real Kafka on this computer to try things out.", no_args_is_help=True)
 
@@ -246,17 +246,17 @@ def _render_status(running: sandbox.SandboxStatus) -> str:
         "brokers": f"{len(running.alive)} of {len(box.brokers)} alive",
         "bootstrap": box.bootstrap,
         "tls": box.bootstrap_tls or "",
-        **{server.kind.value: _render_server(running, server) for server in box.servers},
+        **{
+            server.kind.value: f"{server.url} "
+            f"({'alive' if server in running.alive_servers else 'ended'})"
+            for server in box.servers
+        },
         "data": f"{render_amount(running.data_bytes, 'bytes')} in {box.data}",
         "note": running.explanation,
     }
     width = max(10, *map(len, rows))
     lines = (f"  {key:<{width}} {text}" for key, text in rows.items() if text)
     return "\n".join((box.name, *lines))
-
-
-def _render_server(running: sandbox.SandboxStatus, server: sandbox.Server) -> str:
-    return f"{server.url} ({'alive' if server in running.alive_servers else 'ended'})"
 
 
 class _Screen:

@@ -16,8 +16,7 @@ from ...render.suites.results import RunResult, SuiteResult, SuiteStart, has_fai
 from ...render.suites.text import render_run, render_start, render_suite, render_summary
 from ...version import VERSION
 from ...workflow.configuration.evaluation import Inputs, read_configuration
-from ...workflow.plan_files import save_file
-from ...workflow.plan_rendering import render_plan
+from ...workflow.plan_documents import render_plan, save_file
 from ...workflow.testing.files import read_suite_files
 from ...workflow.testing.suites import SuiteEvent, run_suites
 from ..options.flags import Json, NoColor, Var, VarFile

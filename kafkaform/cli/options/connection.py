@@ -20,11 +20,10 @@ from ...core.canonical import digest
 from ...core.errors import KafkaformError, UsageError
 from ...provider.contract import Session
 from ...workflow.configuration.evaluation import Inputs
-from ...workflow.configuration.systems import Systems
+from ...workflow.configuration.instances import Systems
 from ...workflow.connection import Connection, ConnectionInputs, resolve_configured, resolve_direct
 from ..terminal.console import Console
-from .flag_groups import take_flags
-from .flags import NoColor, Var, VarFile
+from .flags import NoColor, Var, VarFile, take_flags
 
 BootstrapServer = Annotated[
     str | None,

@@ -1,12 +1,19 @@
-"""Flags that several commands share, spelled as Terraform spells them."""
+"""Flags that several commands share, spelled as Terraform spells them.
+
+A group of flags can be one parameter of each command. `--var` and `--var-file` keep the order of
+the command line, because the later one wins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias
 
 import typer
+from typer.core import TyperCommand
 
 from .tab_names import complete_accepted, complete_addresses, complete_conditions
 
@@ -139,3 +146,57 @@ def list_accepted(
     """The rules whose blocks are lifted. names: of --accept; the others are older flags."""
     older = {"access-opened": open_access, "access-unproven": unproven_access}
     return (*names, *(name for name, typed in older.items() if typed and name not in names))
+
+
+Command: TypeAlias = Callable[..., Any]
+
+
+def take_flags(
+    name: str, make: Callable[..., Any], *, first: bool = False
+) -> Callable[[Command], Command]:
+    """Give a command the flags of `make`, and the result of `make` as its parameter `name`.
+
+    first: help lists them before the flags of the command.
+    """
+    # Typer reads flags from signatures, so the command gets one made of both signatures (PEP 362).
+    flags = inspect.signature(make, eval_str=True).parameters
+
+    def decorate(function: Command) -> Command:
+        own = inspect.signature(function, eval_str=True)
+
+        @wraps(function)
+        def command(**values: Any) -> Any:
+            group = make(**{flag: values.pop(flag) for flag in flags})
+            return function(**{name: group}, **values)
+
+        parameters = [item for item in own.parameters.values() if item.name != name]
+        ordered = (*flags.values(), *parameters) if first else (*parameters, *flags.values())
+        every = [item.replace(kind=item.KEYWORD_ONLY) for item in ordered]
+        command.__signature__ = own.replace(parameters=every)  # type: ignore[attr-defined]  # PEP 362
+        command.__annotations__ = {}
+        return command
+
+    return decorate
+
+
+VAR, VAR_FILE = "var", "var_file"
+"""The parameters of the two flags."""
+
+
+class InOrder(TyperCommand):
+    """A command whose `var` gets the texts of --var (str) and the files of --var-file (Path) in the
+    order of the command line. Typer itself collects the values of each flag separately."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words = list(args)  # the parser empties its list
+        remaining = super().parse_args(ctx, args)
+        if ctx.resilient_parsing or not ctx.params.get(VAR_FILE):
+            return remaining
+        # The parser knows the order, and typer drops it, so the words are parsed once more.
+        _, _, order = self.make_parser(ctx).parse_args(words)
+        names = [option.name for option in order if option.name in (VAR, VAR_FILE)]
+        # typer makes paths of the second only when it calls the command.
+        values = {VAR: iter(ctx.params[VAR] or ()), VAR_FILE: map(Path, ctx.params[VAR_FILE])}
+        ctx.params[VAR] = [next(values[name]) for name in names if name is not None]
+        ctx.params[VAR_FILE] = []
+        return remaining

@@ -128,7 +128,7 @@ def _list_conditions(context: typer.Context) -> Iterator[str]:
 
     from ...core.errors import KafkaformError  # noqa: PLC0415  # see above
     from ...workflow.configuration.policies import list_policy_ids  # noqa: PLC0415  # see above
-    from ...workflow.judgement.conditions import CONDITIONS  # noqa: PLC0415  # see above
+    from ...workflow.judgement import CONDITIONS  # noqa: PLC0415  # see above
 
     yield from (*CONDITIONS, *_list_rules())
     _enter_folder(context)
@@ -137,21 +137,21 @@ def _list_conditions(context: typer.Context) -> Iterator[str]:
 
 
 def _list_finding_words() -> Iterable[str]:
-    from ...workflow.judgement.systems import WORDS  # noqa: PLC0415  # only completion needs it
+    from ...workflow.judgement import WORDS  # noqa: PLC0415  # only completion needs it
 
     return (*WORDS, *_list_rules())
 
 
 def _list_rules() -> Iterable[str]:
     from ...provider.registry import Registry  # noqa: PLC0415  # only completion needs it
-    from ...workflow.judgement.conditions import find_rules  # noqa: PLC0415  # see above
+    from ...workflow.judgement import find_rules  # noqa: PLC0415  # see above
 
     return find_rules(Registry())
 
 
 def _list_liftable() -> Iterable[str]:
     from ...provider.registry import Registry  # noqa: PLC0415  # only completion needs it
-    from ...workflow.judgement.conditions import find_rules  # noqa: PLC0415  # see above
+    from ...workflow.judgement import find_rules  # noqa: PLC0415  # see above
 
     return (id for id, rule in find_rules(Registry()).items() if rule.accept)
 

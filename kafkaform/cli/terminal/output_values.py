@@ -1,4 +1,5 @@
-"""Print outputs as HCL, which is how they were written."""
+"""Print outputs as HCL, which is how they were written. Apart from the screen, which `output` does
+not load, and from the console, which does without the writer of HCL."""
 
 from __future__ import annotations
 

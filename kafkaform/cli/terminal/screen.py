@@ -1,15 +1,19 @@
-"""Show a plan or an apply while it runs: as text for people, or as JSON lines for programs."""
+"""Show a plan or an apply while it runs, ask for approval, and advise at its end: as text for
+people, or as JSON lines for programs."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ...apply.again import Again
 from ...apply.obligations import describe_work
 from ...apply.recover import SUPERSEDED, Recovered
 from ...apply.report import Report, Result, Work
@@ -22,7 +26,7 @@ from ...core.progress import Reporter as ReportTo
 from ...core.progress import ignore_event
 from ...core.resource import FaultClass, Output
 from ...core.words import NEUTRAL
-from ...plan.model import Mode, Plan
+from ...plan.model import Mode, Options, Plan
 from ...render import stream
 from ...render.entries import join_names
 from ...render.jsonplan import Data
@@ -31,14 +35,14 @@ from ...render.style import Detail
 from ...render.text import inline, render_count
 from ...render.validation import list_validation_events, render_validation
 from ...version import VERSION
-from ...workflow.events import DryRun, Note, PlanChosen, RunEvent
-from ...workflow.plan_files import read_words
-from ...workflow.plan_rendering import render_plan
-from .console import Console
-from .outlet import outlive_output
+from ...workflow.model import Applied, DryRun, Note, PlanChosen, RunEvent
+from ...workflow.plan_documents import read_words, render_plan
+from ...workflow.planning import list_option_words
+from .console import ELSEWHERE, Console, Unwritable, outlive_output
 from .output_values import render_output
 from .pager import write_paged
 from .progress import open_bars
+from .signals import stop_on_signals
 
 _WITHOUT_ASKING = {
     Mode.NORMAL: "Use --auto-approve, or review a plan and give its approval with --expect.",
@@ -389,3 +393,54 @@ def open_screen(
     pages = pages and console.interactive and not quiet
     with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
         yield TextScreen(console, bars, bars.clear, detail, command, sends, pages, quiet, approved)
+
+
+def show_run(screen: Screen, run: Callable[..., Applied], *, outputs: bool = True) -> Applied:
+    """Run an operation, show its progress and its result, also after an error, and raise the error.
+
+    run: takes `progress` and `stop`.
+    """
+    try:
+        with stop_on_signals() as stop:
+            applied = run(progress=screen.progress, stop=stop)
+    # Only before the first send: after it, the rest of the output is dropped instead.
+    except Unwritable as fault:
+        raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
+    except KafkaformError as error:
+        if error.applied is not None:
+            _show_applied(screen, error.applied, outputs, complete=False)
+        raise
+    _show_applied(screen, applied, outputs, complete=True)
+    return applied
+
+
+def _show_applied(screen: Screen, applied: Applied, outputs: bool, *, complete: bool) -> None:
+    if applied.report is not None:
+        screen.show_result(applied.report, applied.run, applied.plan, complete=complete)
+    stays = applied.plan.options.mode is not Mode.DESTROY
+    if outputs and stays and (applied.report is not None or applied.outputs):
+        screen.show_outputs(applied.outputs)
+    screen.show_diagnostics(applied.diagnostics)
+
+
+def accept(plan: Plan) -> bool:
+    """Approve a plan that a flag or a saved plan has approved."""
+    return True
+
+
+def advise(
+    command: str,
+    plan_file: Path | None = None,
+    expect: str | None = None,
+    options: Options = Options(),  # noqa: B008  # it is frozen
+) -> Again:
+    """How the user continues if this command line is refused or ends in part.
+
+    options: those of an `apply` that plans, so that the advice has its flags.
+    """
+    plan = [shlex.quote(str(plan_file))] if plan_file else []
+    token = ["--expect", expect] if expect else []
+    flags = map(shlex.quote, list_option_words(options))
+    words = " ".join(("kafkaform", command, *plan, *token, *flags))
+    repeat = f"`{words}`" if command == "apply" else f"the same `{words}`"
+    return Again(command, repeat, reviewed=bool(plan or token))

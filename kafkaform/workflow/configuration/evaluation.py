@@ -1,22 +1,29 @@
-"""Read a configuration folder from disk, and evaluate it with the variables of the environment."""
+"""Read a configuration folder from disk, and evaluate it with the variables of the environment.
+
+The demands of its `kafkaform` block are checked: the version of kafkaform, and the backend. Each
+question of its data sources is asked once.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from msgspec import field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...core.diagnostics import Diagnostics, Severity
-from ...core.errors import UsageError
+from ...core.canonical import digest
+from ...core.diagnostics import Diagnostic, Diagnostics, Severity
+from ...core.errors import ConnectError, UsageError
 from ...core.resource import Absent, Desired, Observed, ProviderConfig
 from ...core.secret import NoSecret, PartialRepr, Secret
 from ...core.storage import read_named_file
 from ...core.value import COMMAND, EMPTY, FrozenMap, SecretRef, freeze
 from ...language.declare.folder import ParseFile, parse_configuration
+from ...language.declare.settings import read_settings
 from ...language.declare.skipped_blocks import list_used_names
 from ...language.declare.top_level import declare_blocks
 from ...language.declare.variables import resolve_variables
@@ -40,21 +47,75 @@ from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
 from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import File
+from ...version import VERSION
 from . import untrusted
-from .data_answers import DataAnswers
-from .environment import complete_connection, complete_provider
-from .files import Buffers, find_root, list_checkout_files, read_folder
-from .module_folders import ModuleFolders, Opened, OpenPackage
-from .requirements import find_unmet_demands
-from .secret_files import find_exposed_files, list_users, read_file_secret
+from .files import (
+    Buffers,
+    ModuleFolders,
+    Opened,
+    OpenPackage,
+    find_exposed_files,
+    find_root,
+    list_checkout_files,
+    list_users,
+    read_file_secret,
+    read_folder,
+)
+from .instances import Systems, complete_connection, complete_provider
+from .places import find_backend_faults
 from .untrusted import refuse_links_to, select_variables
 
+_OPERATOR = re.compile(r"^\s*(~>|=(?!=))")
+_PYTHON = {"~>": "~=", "=": "=="}
+"""Terraform's spelling of version constraints to Python's, where they differ."""
+
+
+Connect = Callable[[ProviderConfig], Session]
+"""Opens a session for a provider instance. Raises KafkaformError."""
 _READS_FILE = b"secret_file"
 """What files contain if something in them reads a secret from a file."""
 _READABLE = (
     "Configuration files, and the files that links among them lead to, must be regular files below "
     "the root: the nearest folder upwards that contains .git, or the folder itself."
 )
+
+
+class DataAnswers(Struct, frozen=True):
+    """Connects when the first question comes."""
+
+    connect: Connect
+    systems: Systems = field(default_factory=Systems)
+    """The systems of all sessions that are opened for the configuration, here and elsewhere."""
+    sessions: dict[str, Session] = field(default_factory=dict)
+    """The open session of each provider instance."""
+    # Kept, because a plan evaluates outputs a second time and must see the same answers.
+    answers: dict[tuple[str, str, str], FrozenMap] = field(default_factory=dict)
+    """The answers by instance, data source and digest of the arguments."""
+    unreached: dict[str, ConnectError] = field(default_factory=dict)
+    """The provider instances that could not be reached. They are not asked again: all questions of
+    one command have to see the same."""
+
+    def __call__(self, config: ProviderConfig, kind: str, arguments: FrozenMap) -> FrozenMap:
+        """The answer of a data source. Raises KafkaformError."""
+        question = (config.instance, kind, digest(arguments))
+        if question not in self.answers:
+            if config.instance in self.unreached:
+                raise self.unreached[config.instance]
+            if config.instance not in self.sessions:
+                try:
+                    session = self.systems.enter(config, self.connect(config))
+                except ConnectError as error:
+                    self.unreached[config.instance] = error
+                    raise
+                self.sessions[config.instance] = session
+            session = self.sessions[config.instance]
+            self.answers[question] = session.query(kind, arguments)
+        return self.answers[question]
+
+    def close(self) -> None:
+        """End the sessions; a further question connects again."""
+        while self.sessions:
+            self.sessions.popitem()[1].close()
 
 
 class Inputs(PartialRepr, frozen=True):
@@ -183,7 +244,7 @@ class Configuration(PartialRepr, frozen=True):
         return replace(built, desired=replace(desired, diagnostics=unfit), policies=policies)
 
     def _add_packages(self, read: Read) -> Read:
-        from ..modules.packages import add_packages  # noqa: PLC0415  # few configurations have modules from Git
+        from ..modules.cache import add_packages  # noqa: PLC0415  # few configurations have modules from Git
 
         return add_packages(read, self.opened)
 
@@ -429,3 +490,41 @@ def _read_content(path: Path, noun: str) -> bytes:
         return read_named_file(path, FILE_BYTES, pipes=True)
     except OSError as error:
         raise UsageError(f"{path} ({noun}) cannot be read: {error.strerror}") from None
+
+
+def find_unmet_demands(tree: Tree) -> Diagnostics:
+    """Why the demands of the block cannot be met; nothing if they are met."""
+    settings, faults = read_settings(tree)
+    if settings.required_version is not None:
+        faults = (*faults, *_find_version_faults(settings.required_version))
+    if settings.backend is not None:
+        faults = (*faults, *find_backend_faults(settings))
+    return faults
+
+
+def _find_version_faults(text: str) -> Iterator[Diagnostic]:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415  # it takes as long as Python itself to load
+    from packaging.version import Version  # noqa: PLC0415  # it takes as long as Python itself to load
+
+    try:
+        allowed = SpecifierSet(",".join(map(_translate_constraint, text.split(","))))
+    except InvalidSpecifier:
+        yield Diagnostic(
+            Severity.ERROR,
+            f'required_version "{text}" is not a version constraint',
+            advice='Write it as ">= 0.1, < 2.0" or "~> 0.1".',
+        )
+        return
+    # A pre-release of ours satisfies ">= 0.1": Python's rules would refuse it by default.
+    if not allowed.contains(Version(VERSION), prereleases=True):
+        yield Diagnostic(
+            Severity.ERROR,
+            f"This configuration needs kafkaform {text}; this is {VERSION}",
+            advice="Install a version that fits, or change required_version.",
+        )
+
+
+def _translate_constraint(constraint: str) -> str:
+    # Terraform reads a version without an operator as "exactly this one"; Python needs one.
+    text = _OPERATOR.sub(lambda match: _PYTHON[match[1]], constraint).strip()
+    return text if text[:1] in "<>=!~" else f"=={text}"

@@ -1,16 +1,41 @@
-"""Read the configuration files or policies of a folder, and none from outside of the root."""
+"""Read the files of a configuration: those of its folder and its modules, none from outside of the
+root, and secrets in files, with a warning if other users of the computer can read them.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
+import stat
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct, field
+
+from ...core.diagnostics import Diagnostic, Range, Severity
+from ...core.resource import Desired
+from ...core.secret import NoSecret, Secret
+from ...core.value import FrozenMap, find_references
 from ...language.declare.folder import is_read
+from ...language.declare.module_sources import Package, is_git, split_git_folder
 from ...language.functions.file_reader import make_confined_reader
 from ...language.values.limits import LIMITS
+
+if TYPE_CHECKING:
+    from ..modules.cache import Lock, Snapshot
+
+MAX_PATH = 4096
+Opened: TypeAlias = "dict[Package, Snapshot]"
+"""The repositories that a configuration's modules were read from."""
+OpenPackage: TypeAlias = "Callable[[Package], Snapshot]"
+"""Opens a repository at a ref. Raises UnreadableModule."""
+MAX_SECRET_BYTES = 1 << 16
+SecretUser: TypeAlias = tuple[str, Range, FrozenMap]
+"""Something that can get a secret from a file: what it is called, its block, its arguments."""
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def find_root(folder: Path) -> Path:
@@ -89,3 +114,141 @@ def read_folder(
         except FileNotFoundError:
             raise PermissionError(f'"{name}" is a link that leads nowhere') from None
     return {**files, **typed}
+
+
+class ModuleFolders(Struct, frozen=True):
+    """Where the modules of a configuration are read."""
+
+    root: Path
+    """The folder that no local module can leave."""
+    folder: Path
+    """The configuration's."""
+    links: bool
+    """Follow links; otherwise the files are untrusted, too."""
+    open_package: OpenPackage | None = None
+    """None: at the locked commit, offline."""
+    buffers: Buffers | None = None
+    """What an editor shows instead of files on the disk."""
+    opened: Opened = field(default_factory=dict)
+    """What was opened already."""
+    locks: dict[Package, Lock] = field(default_factory=dict)
+    """The lock file, once it was needed."""
+
+    def resolve_own_path(self, folder: str) -> str:
+        """The path of a module's folder without links, so that a folder with two names is read
+        once.
+
+        "" is the configuration's folder. Without `links` they are left in, for `read_files` to
+        refuse.
+        """
+        if is_git(folder):
+            return folder
+        try:
+            if len(folder) > MAX_PATH:
+                return folder
+            start = self.folder.resolve()
+            target = (start / folder).resolve() if self.links else start / folder
+            relative_path = os.path.relpath(target, start)
+        except (OSError, RuntimeError, ValueError):  # reading it raises the error, with its place
+            return folder
+        return "" if relative_path == os.curdir else relative_path
+
+    def read_files(self, folder: str) -> dict[str, bytes]:
+        """Read the files of a module's folder. Raises OSError that says why it cannot be read."""
+        if is_git(folder):
+            return self._read_from_git(folder)
+        try:
+            if len(folder) > MAX_PATH:
+                raise ValueError
+            target = (self.folder / folder).resolve()
+        except (RuntimeError, ValueError):
+            raise PermissionError("the path is invalid, or a link that leads to itself") from None
+        # After resolving: "modules/../../.." and links out of the root are one and the same attack.
+        if not target.is_relative_to(self.root.resolve()):
+            raise PermissionError(f"{folder} leads out of the root of the configuration")
+        if not self.links and Path(os.path.normpath(self.folder.resolve() / folder)) != target:
+            raise PermissionError(f"{folder} is behind a link, and --untrusted follows none")
+        return read_folder(self.root, target, links=self.links, buffers=self.buffers)
+
+    def _read_from_git(self, folder: str) -> dict[str, bytes]:
+        from ..modules.cache import (  # noqa: PLC0415  # few configurations have modules from Git
+            open_package,
+            read_own_locks,
+            read_package_folder,
+        )
+
+        package, inside = split_git_folder(folder)
+        if package not in self.opened:
+            if self.open_package is not None:
+                self.opened[package] = self.open_package(package)
+            else:
+                if not self.locks:
+                    self.locks.update(read_own_locks(self.root, self.folder, links=self.links))
+                self.opened[package] = open_package(self.locks, package, untrusted=not self.links)
+        return read_package_folder(self.opened[package], inside)
+
+
+def read_file_secret(path: Path) -> Secret | NoSecret | None:
+    """The content of a file without the line break at its end; None if there is no such file."""
+    try:
+        # A device such as /dev/zero would never end.
+        if not path.is_file():
+            return NoSecret("It is not a regular file.") if path.exists() else None
+        with path.open("rb") as file:
+            data = file.read(MAX_SECRET_BYTES + 1)
+    except OSError as fault:
+        reason = (fault.strerror or "").lower()
+        return NoSecret(f"The file cannot be read: {reason}.")
+    if len(data) > MAX_SECRET_BYTES:
+        return NoSecret(f"The file has more than {MAX_SECRET_BYTES:,} bytes.")
+    text = decode_secret(data, "The file contains")
+    return Secret(text) if isinstance(text, str) else text
+
+
+def decode_secret(data: bytes, origin: str) -> str | NoSecret:
+    """The text without the line break at its end. found: the beginning of a sentence about it."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return NoSecret(f"{origin} something that is not UTF-8 text.")
+    # Windows ends a line with two characters.
+    line = text.removesuffix("\n")
+    return line.removesuffix("\r") if line != text else text
+
+
+def list_users(desired: Desired) -> Iterator[SecretUser]:
+    """Everything in a configuration that can get a secret from a file."""
+    for block in desired.providers.values():
+        yield f'provider "{block.instance}"', block.range, block.config
+    for item in desired.declared:
+        yield str(item.address), item.range, item.attributes
+
+
+def find_exposed_files(users: Iterable[SecretUser], folder: Path) -> Iterator[Diagnostic]:
+    """A warning for each file of a secret that its group or everybody can read. folder: where
+    relative paths start."""
+    reported: set[str] = set()
+    for user, location, attributes in users:
+        for name in (ref.name for ref in find_references(attributes) if ref.source == "file"):
+            if name not in reported and _is_exposed(folder / name):
+                yield Diagnostic(
+                    Severity.WARNING,
+                    f"other users of this computer can read {name}, which contains a secret",
+                    f"{user} gets a secret from it.",
+                    range=location,
+                    # As the configuration names it: a plan tells nothing about the computer.
+                    advice=f"Run `chmod 600 {shlex.quote(name)}` in the configuration's folder.",
+                )
+            reported.add(name)
+
+
+def _is_exposed(path: Path) -> bool:
+    # The rule of ssh (sshkey_perm_ok in OpenSSH's authfile.c): who gets a file from somebody else,
+    # as a container gets its secrets, cannot change its mode.
+    if os.name == "nt":
+        return False  # the mode says nothing about who can read a file there
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return False
+    return status.st_uid == os.getuid() and bool(status.st_mode & _OTHERS)

@@ -20,7 +20,7 @@ from time import monotonic
 
 from ...core.errors import UsageError
 from ...core.secret import NoSecret
-from .secret_files import MAX_SECRET_BYTES, decode_secret
+from .files import MAX_SECRET_BYTES, decode_secret
 
 Answers = dict[tuple[str, ...], str | NoSecret]
 """The words of a command -> what it printed, or why that is no secret."""

@@ -21,7 +21,7 @@ from ...core.value import FrozenMap, SecretRef, Value
 from ...language.declare.variables import PREFIX as VARIABLES
 from ...language.evaluate.providers import ProviderInfo
 from ...provider.registry import Registry
-from .environment import PREFIX, name_variable, parse_value
+from .instances import PREFIX, name_variable, parse_value
 from .places import find_links
 
 PROVIDERS, DEFAULT_PROVIDERS = f"{PREFIX}PROVIDERS", "kafka"

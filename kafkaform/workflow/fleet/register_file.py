@@ -44,7 +44,7 @@ from ...language.desired import VariableInputs as Values
 from ...language.evaluate.arguments import compile_arguments, evaluate_arguments
 from ...language.evaluate.providers import configure_provider
 from ...language.expressions.code import Context, Env
-from ...language.expressions.compilation import make_context as make_context
+from ...language.expressions.compilation import make_context
 from ...language.expressions.references import Space
 from ...language.functions import FunctionTable
 from ...language.functions.file_reader import make_confined_reader
@@ -54,10 +54,8 @@ from ...provider.registry import Registry
 from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import Block, File
 from ...syntax.parse import parse
-from ..configuration.data_answers import DataAnswers
-from ..configuration.evaluation import Configuration, Inputs
-from ..configuration.files import find_root
-from ..configuration.secret_files import find_exposed_files
+from ..configuration.evaluation import Configuration, DataAnswers, Inputs
+from ..configuration.files import find_exposed_files, find_root
 from .register_schema import (
     BLOCKS,
     INNER_BLOCKS,

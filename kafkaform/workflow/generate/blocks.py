@@ -1,4 +1,4 @@
-"""Write live objects as configuration, for `import --all`. Pure: the same objects, the same text.
+"""Write live objects as blocks, for `import --all`. Pure: the same objects, the same text.
 
 Objects whose blocks would differ only in names and numbers share one block with `for_each`. What
 identifies an object follows from the schema and the key of its type, so a new type needs no code
@@ -17,33 +17,94 @@ from decimal import Decimal
 from msgspec import Struct, field
 
 from ...core.address import Address
-from ...core.resource import Identity
-from ...core.schema import ObjectSchema
+from ...core.resource import Facts, Identity, Observed
+from ...core.schema import AttributeSchema, ObjectSchema
 from ...core.value import FrozenMap, SecretRef, Value
+from ...language.functions.number import render_call
 from ...provider.contract import ResourceType
 from ...syntax.write import (
     Code,
     NewBlock,
     Writable,
+    is_identifier,
     quote_string,
     write_blocks,
     write_value,
 )
-from .arguments import fill_defaults, write_amounts
-from .names import (
-    SEPARATORS,
-    cut_at_separator,
-    drop_types,
-    get_noun,
-    make_identifier,
-    make_unique,
-    make_variable_name,
-)
 
+PLACEHOLDER = SecretRef("env", "")
+"""Stands for a secret, which nobody can read from the system."""
+
+SEPARATORS = "._-/ "
+_FOREIGN = re.compile(r"[^A-Za-z0-9_]+")
 SECRET = "The {attribute} cannot be read: put it into {name}. It is sent when {version} changes."
 _LONGEST_PREFIX = 60
 _SEPARATOR = re.compile(f"[{re.escape(SEPARATORS)}]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
+    """The fewest arguments that declare the object: no defaults, nothing that the system sets, and
+    of two arguments that exclude each other the one that leaves more to the system."""
+    live = kind.written(item.attributes) if kind.written else item.attributes
+    schema = kind.schema
+    arguments = {
+        name: live[name]
+        for name, attribute in schema.attributes.items()
+        if _is_needed(live.get(name), attribute)
+    }
+    for first, second in schema.conflicts:
+        if first in arguments and second in arguments:
+            del arguments[first]
+    secret = (a.name for a in schema.attributes.values() if a.secret and a.required)
+    complete = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **arguments})
+    return complete.with_items(_select_own_entries(complete, item, kind, facts))
+
+
+def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
+    nothing = value is None or value == attribute.default or attribute.computed
+    return not nothing and (attribute.required or value not in (FrozenMap(), ()))
+
+
+def _select_own_entries(
+    arguments: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
+) -> dict[str, FrozenMap]:
+    """The maps without the entries that belong to others, because they stay if undeclared."""
+    maps = {
+        name: value for name, value in arguments.items() if isinstance(value, FrozenMap) and value
+    }
+    if not maps:
+        return {}
+    bare = fill_defaults(arguments.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
+    remaining = kind.target(bare, item, facts, False)
+    return {name: value.without(remaining.get(name) or ()) for name, value in maps.items()}
+
+
+def fill_defaults(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
+    """All attributes of a block as the language evaluates it, with defaults filled in."""
+    return FrozenMap(
+        {
+            name: arguments.get(name, attribute.default)
+            for name, attribute in schema.attributes.items()
+            if not attribute.computed
+        }
+    )
+
+
+def write_amounts(kind: ResourceType, name: str, value: Writable) -> Writable:
+    """An argument in which `retention("30d")` or `bytes("10MiB")` stands for each exact amount."""
+    if kind.unit is None or not isinstance(value, FrozenMap):
+        return value
+    calls = {key: render_call(entry, kind.unit((name, key))) for key, entry in value.items()}
+    return {key: Code(calls[key]) if calls[key] else entry for key, entry in value.items()}
+
+
+def find_import_id(identity: Identity, kind: ResourceType) -> str | None:
+    """The id that an import block has for the object, None if it cannot name the object."""
+    try:
+        return identity.key if kind.import_key(identity.key) == identity.key else None
+    except ValueError:
+        return None
 
 
 class UndeclaredObject(Struct, frozen=True):
@@ -89,7 +150,10 @@ def generate_blocks(
         shapes[_compute_shape(item, types[item.identity.kind])].append(item)
     drafts = [_Draft(tuple(items), types[items[0].identity.kind]) for items in shapes.values()]
     drafts.sort(key=lambda draft: draft.order)
-    return "\n".join(_render_draft(draft, names) for draft in drafts)
+    return "\n".join(
+        _render_single(draft, names) if len(draft.items) == 1 else _render_group(draft, names)
+        for draft in drafts
+    )
 
 
 def _compute_shape(item: UndeclaredObject, kind: ResourceType) -> tuple[Value, ...]:
@@ -176,13 +240,6 @@ def _is_part_of_key(kind: ResourceType, item: UndeclaredObject, name: str) -> bo
         return True
 
 
-def _render_draft(draft: _Draft, names: TakenNames) -> str:
-    return _render_single(draft, names) if len(draft.items) == 1 else _render_group(draft, names)
-
-
-# ── one object ──────────────────────────────────────────────────────────────────────────
-
-
 def _render_single(draft: _Draft, names: TakenNames) -> str:
     (item,) = draft.items
     labels = [str(item.arguments[name]) for name in draft.naming]
@@ -219,9 +276,6 @@ def _make_argument(
     )
     references = {key: SecretRef("env", name) for key, name in variables.items()}
     return (FrozenMap(references) if isinstance(value, FrozenMap) else references[""]), comment
-
-
-# ── several objects ─────────────────────────────────────────────────────────────────────
 
 
 def _render_group(draft: _Draft, names: TakenNames) -> str:
@@ -314,9 +368,6 @@ def _make_imports(
     yield _make_import(target, "each.value", Code("{\n" + "".join(lines) + "}"))
 
 
-# ── blocks ──────────────────────────────────────────────────────────────────────────────
-
-
 def _make_resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) -> NewBlock:
     """The block of an object, or of several with `for_each`."""
     # If no import block can name the object, its own block adopts it.
@@ -332,9 +383,6 @@ def _make_import(target: str, id: str, iteration: Code | None = None) -> NewBloc
     return NewBlock("import", (), {"for_each": iteration, "to": Code(target), "id": Code(id)})
 
 
-# ── names ───────────────────────────────────────────────────────────────────────────────
-
-
 def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
     """A name for the group: the attribute that the type is grouped by, or the common prefix."""
     first = _find_grouping(draft.type)
@@ -344,3 +392,38 @@ def _choose_group_name(draft: _Draft, labels: Sequence[str]) -> str:
     common = os.path.commonprefix(list(labels))
     whole = common.rstrip(SEPARATORS) if common in labels else cut_at_separator(common)
     return make_identifier(whole, f"{get_noun(draft.kind)}s")
+
+
+def cut_at_separator(text: str) -> str:
+    """Without the word that it breaks off in."""
+    return text[: max((text.rfind(mark) for mark in SEPARATORS), default=-1) + 1]
+
+
+def drop_types(texts: Iterable[str]) -> list[str]:
+    """Without the type in front: `User:ci` is ci."""
+    return [text.partition(":")[2] or text for text in texts]
+
+
+def get_noun(kind: str) -> str:
+    """`file` for `textstore_file`: the type without the name of its provider."""
+    return kind.partition("_")[2] or kind
+
+
+def make_identifier(text: str, otherwise: str) -> str:
+    """The text as a name: small letters, digits, single _."""
+    name = re.sub(r"_{2,}", "_", _FOREIGN.sub("_", text)).strip("_").lower() or otherwise
+    return name if is_identifier(name) else f"{otherwise}_{name}"
+
+
+def make_variable_name(*words: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", "_".join(words).upper())
+
+
+def make_unique(name: str, names: set[str]) -> str:
+    """The name, or the next free one with a number; taken from now on."""
+    number, result = 1, name
+    while result in names:
+        number += 1
+        result = f"{name}_{number}"
+    names.add(result)
+    return result

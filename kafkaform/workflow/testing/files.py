@@ -1,4 +1,4 @@
-"""Find and read test files."""
+"""Find and read test files. Apart from the runs, so that `init` does not load them."""
 
 from __future__ import annotations
 

@@ -1,32 +1,195 @@
-"""Run test files: each on new simulated systems, its runs one after the other."""
+"""Run test files: each on new simulated systems, its runs one after the other. What happened in a
+run is compared with what it expects; assertions see its plan behind `plan.` (docs/testing.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from fnmatch import fnmatchcase
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.address import parse_address
+from ...core.change import Change, Path, PathChange
 from ...core.clock import SimulatedClock, SystemClock
-from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
-from ...core.errors import ConfigurationError, UsageError
-from ...core.redaction import watched
+from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors, suggest
+from ...core.errors import (
+    Blocked,
+    ConfigurationError,
+    Ended,
+    Interrupted,
+    KafkaformError,
+    UsageError,
+)
+from ...core.redaction import keep_secrets, watched
+from ...core.value import FrozenMap
 from ...language.declare.blocks import Declarations
 from ...language.declare.top_level import declare_blocks
-from ...language.tests.assertions import find_mistakes, find_unknown_expectations
-from ...language.tests.suites import ENDING, Suite, parse_suite
+from ...language.desired import Built
+from ...language.tests.assertions import (
+    Failure,
+    check_assertions,
+    compare_failures,
+    find_failures,
+    find_mistakes,
+    find_unknown_expectations,
+)
+from ...language.tests.suites import ENDING, Suite, SuiteRun, make_variable_file, parse_suite
+from ...language.values.conversion import lift_value
 from ...language.values.faults import make_error, suggest_near
+from ...language.values.value import SENSITIVE, Marked
+from ...plan.model import Mode, Options, Plan
 from ...render.suites.results import RunResult, Status, SuiteResult, SuiteStart
+from ...render.view import make_view
+from ...syntax.nodes import Attribute
 from ..configuration.evaluation import Configuration
-from ..secrecy import keep_secrets
+from ..configuration.policies import NO_POLICIES, describe_findings, load_policies
+from ..model import PlanChosen, RunEvent
+from ..operations import apply_changes
+from ..planning import plan_changes
+from ..workspace import Workspace, open_instance
 from .files import SuiteFile
-from .objects import create_given
-from .runs import execute_run
-from .stage import Stage, Subject
-from .systems import SimulatedSystems, read_settings
+from .stage import SimulatedSystems, Stage, Subject, create_given, list_blocked, read_settings
 
+COUNTS = (
+    "add",
+    "change",
+    "destroy",
+    "imports",
+    "adopt",
+    "forget",
+    "blocked",
+    "drift",
+    "unchanged",
+)
+"""The counts that assertions see, named as in a plan's JSON."""
+
+# Long work, such as moving data, has ended then, and no read waits for a write of an earlier run.
+SECONDS_BETWEEN = 3600.0
+Values = Mapping[str, Attribute]
+"""What a run gives to variables."""
 SuiteEvent = SuiteStart | RunResult | SuiteResult
+
+
+class Attempt(Struct, frozen=True):
+    """What happened when a run was carried out."""
+
+    built: Built
+    """The configuration as evaluated, with what the servers have set if a plan was made."""
+    plan: Plan | None
+    """None if the configuration has faults."""
+    faults: Diagnostics
+    """All faults and warnings, except blocked changes."""
+
+
+def execute_run(stage: Stage, run: SuiteRun) -> RunResult:
+    """Carry out a run. Any error is its result; only a signal ends it (Ended)."""
+    clock = SystemClock()
+    began = clock.monotonic()
+    try:
+        values = {**stage.suite.variables, **run.variables}
+        create_given(stage, run.given, values)
+        attempt = _attempt_run(stage, run, values)
+    except KafkaformError as error:
+        result = RunResult(stage.suite.file, run.name, Status.ERROR, diagnostics=error.diagnostics)
+    else:
+        result = _judge_attempt(stage, run, values, attempt)
+    stage.systems.clock.sleep(SECONDS_BETWEEN)
+    return replace(result, seconds=clock.monotonic() - began)
+
+
+def _attempt_run(stage: Stage, run: SuiteRun, values: Values) -> Attempt:
+    configuration = stage.configure(make_variable_file(stage.suite, values))
+    try:
+        built = configuration.evaluate()
+        if has_errors(built.desired.diagnostics):
+            return Attempt(built, None, built.desired.diagnostics)
+        policies = load_policies(configuration, built, ()) if built.policies else NO_POLICIES
+        space = stage.open_workspace(
+            configuration, built.desired, stage.backend, stage.sink, policies
+        )
+        plan, error = _carry_out(space, run)
+        if built.desired.settles:
+            built = _evaluate_live(configuration, built, space, planned=not run.applies)
+    finally:
+        configuration.asking.close()
+    faults = built.desired.diagnostics
+    # A blocked change is a failure of its own, which may be expected.
+    if error is not None and not (isinstance(error, Blocked) and list_blocked(plan)):
+        faults = (*faults, *error.diagnostics)
+    return Attempt(built, plan, tuple(dict.fromkeys(faults)))
+
+
+def _carry_out(space: Workspace, run: SuiteRun) -> tuple[Plan | None, KafkaformError | None]:
+    """Plan or apply. The plan is None if an error came before it."""
+    plans: list[Plan] = []
+
+    def note(event: RunEvent) -> None:
+        if isinstance(event, PlanChosen):
+            plans.append(event.plan)
+
+    error = None
+    options = _make_options(run)
+    try:
+        if run.applies:
+            apply_changes(space, options=options, approve=lambda plan: True, progress=note)
+        else:
+            plan_changes(space, options, progress=note)
+    except Interrupted as interrupted:
+        # What an apply says of a real system would be wrong here.
+        raise Ended(interrupted.signal_number) from None
+    except KafkaformError as fault:
+        error = fault
+    return plans[-1] if plans else None, error
+
+
+def _make_options(run: SuiteRun) -> Options:
+    options = dict(run.options)
+    return Options(mode=Mode(options.pop("mode", Mode.NORMAL)), **options)
+
+
+def _evaluate_live(
+    configuration: Configuration, built: Built, space: Workspace, *, planned: bool
+) -> Built:
+    """The configuration with what the servers have set, which outputs and rules can need."""
+    instances = {declared.identity.instance for declared in built.desired.declared}
+    with ExitStack() as stack:
+        sessions = {name: open_instance(space, name) for name in sorted(instances)}
+        for session in sessions.values():
+            stack.callback(session.close)
+        return configuration.evaluate_live(built.desired, sessions, planned=planned)
+
+
+def _judge_attempt(stage: Stage, run: SuiteRun, values: Values, attempt: Attempt) -> RunResult:
+    blocked, subject = list_blocked(attempt.plan), stage.subject
+    failures = (
+        *find_failures(attempt.faults, subject.found, values, subject.mistakes),
+        *(Failure(_name_block(address), fault) for address, fault in blocked),
+    )
+    unexpected, missing = compare_failures(failures, run.expected)
+    unmet: Diagnostics = ()
+    if attempt.plan is not None and not unexpected:
+        unmet = check_assertions(run.assertions, attempt.built, describe_plan(attempt.plan))
+    status = Status.ERROR if unexpected else Status.FAIL if missing or unmet else Status.PASS
+    failed = {diagnostic.fault for diagnostic in failures}
+    warnings = tuple(
+        diagnostic
+        for diagnostic in attempt.faults
+        if diagnostic.severity is Severity.WARNING and diagnostic not in failed
+    )
+    reported = (*warnings, *unexpected, *missing, *unmet)
+    return RunResult(stage.suite.file, run.name, status, diagnostics=reported, plan=attempt.plan)
+
+
+def _name_block(address: str) -> str:
+    """The block of the root that a change belongs to; "" if it belongs to none."""
+    try:
+        parsed = parse_address(address)
+    except ValueError:  # an object without a block has its identity in place of an address
+        return ""
+    return "" if parsed.module else f"{parsed.type}.{parsed.name}"
 
 
 class ParsedSuite(Struct, frozen=True):
@@ -78,9 +241,6 @@ def _find_unknown_names(suite: Suite, declarations: Declarations) -> Iterator[Di
         yield from find_unknown_expectations(run.expected, declarations)
 
 
-# ── which runs ──────────────────────────────────────────────────────────────────────────
-
-
 def _refuse_idle_names(parsed: Sequence[ParsedSuite], names: Sequence[str]) -> None:
     """Raises UsageError for a glob that matches no run, because that is a typing error."""
     run_names = [run.name for suite in parsed for run in suite.suite.runs]
@@ -107,9 +267,6 @@ def _select_runs(suite: Suite, names: Sequence[str]) -> frozenset[str]:
         for index, run in enumerate(suite.runs)
         if matching[index] or (run.applies and index < last)
     )
-
-
-# ── one file ────────────────────────────────────────────────────────────────────────────
 
 
 def _run_suite(
@@ -162,3 +319,56 @@ def _execute_runs(stage: Stage, selected: frozenset[str]) -> Iterator[RunResult]
         if run.applies and result.status is not Status.PASS:
             failed = run.name
         yield result
+
+
+def describe_plan(plan: Plan) -> dict[str, Any]:
+    """The plan as values that expressions can use."""
+    counts = make_view(plan).counts
+    return {
+        "changes": {change.address: describe_change(change) for change in plan.changes},
+        "counts": {name: getattr(counts, name) for name in COUNTS},
+    }
+
+
+def describe_change(change: Change) -> dict[str, Any]:
+    """One change; sensitive values can be compared and not shown."""
+    hidden = frozenset(item.path for item in (*change.paths, *change.drift) if item.sensitive)
+    blocked = change.blocked
+    return {
+        "type": change.identity.kind,
+        "key": change.identity.key,
+        "instance": change.identity.instance,
+        "action": change.action.value,
+        "adopts": change.adopts,
+        "before": _mark_tree(change.before, hidden, ()),
+        "after": _mark_tree(change.after, hidden, ()),
+        "paths": _describe_paths(change.paths),
+        "drift": _describe_paths(change.drift),
+        **describe_findings(change.findings),
+        "blocked": None
+        if blocked is None or blocked.block is None
+        else {"kind": blocked.block.value, "reason": blocked.text, "stops": blocked.stops},
+    }
+
+
+def _describe_paths(items: Iterable[PathChange]) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {
+            "path": ".".join(item.path),
+            "before": _mark(item.before, item.sensitive),
+            "after": _mark(item.after, item.sensitive),
+        }
+        for item in items
+    )
+
+
+def _mark_tree(item: Any, hidden: frozenset[Path], path: Path) -> Any:
+    if path in hidden:
+        return _mark(item, sensitive=True)
+    if not isinstance(item, FrozenMap):
+        return item
+    return {name: _mark_tree(inner, hidden, (*path, name)) for name, inner in item.items()}
+
+
+def _mark(item: Any, sensitive: bool) -> Any:
+    return Marked(lift_value(item), frozenset((SENSITIVE,))) if sensitive else item

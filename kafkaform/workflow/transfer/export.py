@@ -12,17 +12,15 @@ from msgspec import Struct, field
 
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
-from ...core.redaction import mask_secrets
+from ...core.redaction import keep_secrets, mask_secrets
 from ...core.resource import Identity, Observed
 from ...core.value import FrozenMap, SecretRef
 from ...provider.contract import ResourceType, Session
 from ...provider.takeover import Exporter, ForeignResource
 from ...render.text import inline
 from ...syntax.write import Code, NewBlock, Writable, quote_string, write_blocks
-from ..generate.documents import choose_path, list_texts
-from ..generate.names import get_noun, make_identifier, make_unique
-from ..generate.stock import GeneratedConfiguration
-from ..secrecy import keep_secrets
+from ..generate.blocks import get_noun, make_identifier, make_unique
+from ..generate.files import GeneratedConfiguration, choose_path, list_texts
 from ..workspace import Workspace, open_instance
 
 

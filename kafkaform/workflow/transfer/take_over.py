@@ -15,18 +15,16 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Severity, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
-from ...core.redaction import watched
+from ...core.redaction import keep_secrets, watched
 from ...core.resource import Desired, Identity
 from ...core.schema import AttributeSchema
 from ...core.value import FrozenMap, Value
-from ...provider.contract import Provider, ResourceType, collect_types
+from ...provider.contract import ResourceType, collect_types
 from ...provider.registry import Registry
 from ...provider.takeover import ForeignFiles, ForeignObject, Omission, Reader
 from ..configuration.evaluation import Configuration
-from ..generate.arguments import PLACEHOLDER, fill_defaults, find_import_id
-from ..generate.blocks import UndeclaredObject
-from ..generate.stock import GeneratedConfiguration, Stock, generate_configuration
-from ..secrecy import keep_secrets
+from ..generate.blocks import PLACEHOLDER, UndeclaredObject, fill_defaults, find_import_id
+from ..generate.files import GeneratedConfiguration, Stock, generate_configuration
 
 
 class ForeignSource(Struct, frozen=True):
@@ -72,7 +70,9 @@ def take_over(
         homes = _find_homes(desired, registry, instance, instances)
         own = registry.load(desired.providers[instance].name).types
         read = _select_system(load()(source.paths), source.system, own)
-        types = collect_types(_load_providers(registry, desired))
+        types = collect_types(
+            [registry.load(name) for name in {config.name for config in desired.providers.values()}]
+        )
         items, gaps = _make_objects(read, types, homes)
         if not items:
             _refuse_empty(gaps, source)
@@ -86,10 +86,6 @@ def take_over(
             split=split,
             documents=documents,
         )
-
-
-def _load_providers(registry: Registry, desired: Desired) -> Iterable[Provider]:
-    return [registry.load(name) for name in {config.name for config in desired.providers.values()}]
 
 
 def _choose_instance(

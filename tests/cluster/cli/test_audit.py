@@ -17,7 +17,7 @@ from kafkaform.audit.journal import Journal
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.workflow.log_copies import COLUMNS
+from kafkaform.workflow.audit_log import COLUMNS
 
 from ...kit import audit_story as story
 from ...kit import log_edits as edits

@@ -9,7 +9,7 @@ from typing import Any, cast
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.plan.model import Options, Plan
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.generate.stock import Stock, prove_files, render_stock
+from kafkaform.workflow.generate.files import Stock, prove_files, render_stock
 from kafkaform.workflow.import_all import ImportFilter, read_tree, take_stock
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.planning import plan_changes

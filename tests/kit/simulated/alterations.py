@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafkaform.cli.terminal.run_command import advise
+from kafkaform.cli.terminal.screen import advise
 from kafkaform.plan.model import Plan
 from kafkaform.provider.commands import Alteration
-from kafkaform.workflow.alter.planning import plan_alteration
+from kafkaform.workflow.alter import plan_alteration
 from kafkaform.workflow.applying import run_apply
 from kafkaform.workflow.connection import Connection
-from kafkaform.workflow.run import Applied, ApplyRequest
+from kafkaform.workflow.model import Applied, ApplyRequest
 
 from .engine import KAFKA, House, Screen, desired, finish, space
 

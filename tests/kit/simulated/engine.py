@@ -19,7 +19,7 @@ from kafkaform.apply.stop import Stop
 from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import Record
 from kafkaform.audit.index import LogIndex
-from kafkaform.cli.terminal.run_command import advise
+from kafkaform.cli.terminal.screen import advise
 from kafkaform.cli.terminal.signals import stop_on_signals
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import digest
@@ -47,12 +47,10 @@ from kafkaform.provider.registry import Registry
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State
 from kafkaform.workflow import planning, workspace
-from kafkaform.workflow.configuration.data_answers import DataAnswers
-from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.configuration.evaluation import DataAnswers, Inputs
 from kafkaform.workflow.configuration.policies import NO_POLICIES, Policies
-from kafkaform.workflow.events import DryRun, Note, PlanChosen, RunEvent
+from kafkaform.workflow.model import Applied, DryRun, Note, PlanChosen, RunEvent
 from kafkaform.workflow.operations import apply_changes, destroy
-from kafkaform.workflow.run import Applied
 from kafkaform_kafka.memory import Mishap, SimulatedClock, SimulatedCluster, SimulatedTopic
 from kafkaform_kafka.simulation.schedule import Unreachable
 from kafkaform_kafka.simulation.world import Changes

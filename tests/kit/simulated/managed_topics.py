@@ -8,7 +8,7 @@ from typing import Any
 from kafkaform.audit.event import Record
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Desired
-from kafkaform.workflow.run import Applied
+from kafkaform.workflow.model import Applied
 from kafkaform_kafka.memory import refused_items
 
 from .engine import House, apply, house

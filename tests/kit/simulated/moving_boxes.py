@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkaform.workflow.run import Applied
+from kafkaform.workflow.model import Applied
 
 from .boxes import KIND, PACE
 from .engine import House, apply, box, desired

@@ -20,7 +20,7 @@ from kafkaform.cli.app import run_command_line
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backends.local import FileLease, LocalBackend
-from kafkaform.workflow.log_repair import mend_log
+from kafkaform.workflow.audit_log import mend_log
 from kafkaform.workflow.stores import Store
 
 from ...kit.promises import LOG, STATE

@@ -117,7 +117,7 @@ def _warm() -> None:
     import yaml  # type: ignore[import-untyped]  # noqa: F401
 
     from kafkaform.cli import command_tree  # noqa: F401
-    from kafkaform.cli.commands import console, fmt, graph, output, plan, validate  # noqa: F401
+    from kafkaform.cli.commands import console, declarations, fmt, output, plan, validate  # noqa: F401
     from kafkaform.provider.registry import Registry
     from kafkaform.render import diagnostics, dot, plan_text  # noqa: F401
     from kafkaform.render.review.markdown import comment  # noqa: F401

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.workflow.modules import git
+from kafkaform.workflow.modules import installation
+from kafkaform.workflow.modules.cache import LOCK_FILE
 from kafkaform.workflow.modules.installation import SOURCES
-from kafkaform.workflow.modules.lock_file import LOCK_FILE
 
 from ...kit.commands.here import Here
 from ...kit.git_origin import TOPIC, Origin, call
@@ -189,7 +189,7 @@ def test_a_git_that_hangs_is_ended(here: Here, origin: Origin) -> None:
     waits = here.path / "waits"
     os.mkfifo(waits)
     here.write("bin/git", f"#!/bin/sh\nread line < {waits}\n").chmod(0o755)
-    here.monkeypatch.setattr(git, "ASK_SECONDS", 0.1)
+    here.monkeypatch.setattr(installation, "ASK_SECONDS", 0.1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{here.path}/bin{os.pathsep}{os.environ['PATH']}")
         assert "git took more than 0.1 s and was ended" in fails(here, "init")

@@ -19,7 +19,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.model import State
-from kafkaform.workflow.plan_files import load_plan, save_file
+from kafkaform.workflow.plan_documents import load_plan, save_file
 from kafkaform.workflow.workspace import read_log
 
 from ...kit import audit_story as story

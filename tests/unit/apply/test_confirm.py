@@ -20,8 +20,8 @@ from kafkaform.core.errors import AppliedInPart, OutcomeUnknown, exit_code
 from kafkaform.core.resource import Absent, Declared, Hidden, Identity, Observed, Reading
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options
+from kafkaform.workflow.model import Applied
 from kafkaform.workflow.operations import apply_changes
-from kafkaform.workflow.run import Applied
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.memory import refused_items
 from kafkaform_kafka.memory.session import MemorySession

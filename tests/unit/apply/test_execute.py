@@ -11,7 +11,7 @@ from kafkaform.audit.event import Record
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, StorageError, exit_code
 from kafkaform.core.resource import Desired, Lifecycle
-from kafkaform.workflow.run import Applied
+from kafkaform.workflow.model import Applied
 from kafkaform_kafka.memory import (
     Mishap,
     late_effect,

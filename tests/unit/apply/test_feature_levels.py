@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.errors import DryRunRefused, PlanRefused, UsageError
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.workflow.run import Applied
+from kafkaform.workflow.model import Applied
 from kafkaform_kafka.commands.features import alter_features
 from kafkaform_kafka.kinds.feature.resource_type import API, KIND
 from kafkaform_kafka.kinds.feature.simulation import SUPPORTED, feature_key

@@ -28,7 +28,7 @@ from kafkaform.core.progress import Message, Progress
 from kafkaform.core.resource import Desired, Fault, FaultClass, Identity
 from kafkaform.core.value import EMPTY
 from kafkaform.plan.model import Options
-from kafkaform.workflow.run import Applied
+from kafkaform.workflow.model import Applied
 from kafkaform_kafka.memory import killed_after, killed_before, throttled_items
 from kafkaform_kafka.rules import mutation_quota
 from kafkaform_kafka.simulation.schedule import Killed

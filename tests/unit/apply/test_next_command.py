@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.apply.again import Again
-from kafkaform.cli.terminal.run_command import advise
+from kafkaform.cli.terminal.screen import advise
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, KafkaformError, PlanRefused, exit_code
 from kafkaform.plan.model import Mode, Options

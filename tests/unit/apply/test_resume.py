@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Lifecycle
 from kafkaform.plan.model import Plan
-from kafkaform.workflow.run import Applied
+from kafkaform.workflow.model import Applied
 from kafkaform_kafka.memory import (
     Killed,
     Mishap,

@@ -17,7 +17,7 @@ from kafkaform.core.redaction import watch_secrets
 from kafkaform.core.resource import Declared, Fault, FaultClass, Output
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
-from kafkaform.workflow.configuration.recorded_outputs import record_outputs
+from kafkaform.workflow.model import record_outputs
 
 from ...kit.audit_story import ORDERS, records_of
 from ...kit.simulated.engine import apply, desired, house, plan, topic

@@ -13,7 +13,7 @@ from kafkaform.audit.event import Record
 from kafkaform.cli.terminal.signals import stop_on_signals
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import Interrupted, exit_code
-from kafkaform.workflow.run import Applied
+from kafkaform.workflow.model import Applied
 from kafkaform_kafka.memory import lost_request, throttled_items
 
 from ...kit.simulated.engine import Clock, House, apply, desired, plan, removed, topic

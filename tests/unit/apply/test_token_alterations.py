@@ -10,7 +10,7 @@ from kafkaform.core.errors import UsageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.workflow.run import Applied
+from kafkaform.workflow.model import Applied
 from kafkaform_kafka.commands.delegation_tokens import (
     alter_delegation_token,
     ask_delegation_tokens,

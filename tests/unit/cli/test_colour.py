@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kafkaform.cli.options.terraform_flags import move_color
+from kafkaform.cli.options.translation import move_color
 from kafkaform.cli.terminal.console import Console, set_colour_mode
 
 from ...kit.commands.here import Here

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.commands import COMMANDS
-from kafkaform.cli.options.terraform_flags import find_command_path, normalise_flags
+from kafkaform.cli.options.translation import find_command_path, normalise_flags
 
 
 def test_every_command_loads() -> None:

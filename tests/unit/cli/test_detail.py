@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.cli.app import run_command_line
-from kafkaform.workflow.plan_files import save_plan
+from kafkaform.workflow.plan_documents import save_plan
 
 from ..render.screens import night
 

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform.core.rule import Rule
 from kafkaform.provider.registry import Registry
-from kafkaform.workflow.judgement.conditions import find_rules
+from kafkaform.workflow.judgement import find_rules
 
 from ...kit.commands.here import Here
 from ...test_kip_map import functions

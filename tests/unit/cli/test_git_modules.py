@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.workflow.modules.lock_file import LOCK_FILE
+from kafkaform.workflow.modules.cache import LOCK_FILE
 
 from ...kit.commands.here import Here
 from ...kit.git_origin import TOPIC, Origin, call

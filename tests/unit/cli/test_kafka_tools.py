@@ -9,9 +9,8 @@ import pytest
 from typer.core import TyperGroup
 
 from kafkaform.cli.command_tree import get_commands
-from kafkaform.cli.options.kafka_advice import COMMANDS, INSTEAD
-from kafkaform.cli.options.kafka_tools import ALTERED, SAME, translate_words
-from kafkaform.cli.options.other_tools_advice import COMMANDS as OTHERS
+from kafkaform.cli.options.advice import INSTEAD, KAFKA_COMMANDS, OTHER_COMMANDS
+from kafkaform.cli.options.translation import ALTERED, SAME, translate_words
 from kafkaform.core.errors import UsageError
 
 from ...kit.commands.here import Here
@@ -201,7 +200,7 @@ def test_every_option_without_a_meaning_is_answered(here: Here, flag: str) -> No
     assert "kafkaform plan --help" not in said
 
 
-@pytest.mark.parametrize("word", COMMANDS)
+@pytest.mark.parametrize("word", KAFKA_COMMANDS)
 def test_every_word_that_is_no_command_is_answered(here: Here, word: str) -> None:
     """With the command that does it."""
     for typed in (word, f"{word}.sh"):
@@ -228,14 +227,14 @@ def flags(command: Any) -> set[str]:
 
 def test_answers_name_commands_that_there_are() -> None:
     """Whoever types what an answer says gets no further error of this kind."""
-    texts = " ".join((*INSTEAD.values(), *COMMANDS.values(), *OTHERS.values()))
+    texts = " ".join((*INSTEAD.values(), *KAFKA_COMMANDS.values(), *OTHER_COMMANDS.values()))
     named = re.findall(r"`kafkaform ([a-z][a-z-]*)(?: ([a-z][a-z-]+))?", texts)
     assert named
     for first, second in named:
         command = get_commands().commands[first]
         if second and isinstance(command, TyperGroup):
             assert second in command.commands, (first, second)
-    assert OTHERS.keys().isdisjoint(get_commands().commands)
+    assert OTHER_COMMANDS.keys().isdisjoint(get_commands().commands)
     altered = set(get_commands().commands["alter"].commands)
     assert set(ALTERED.values()) == altered - NO_ENTITIES
 

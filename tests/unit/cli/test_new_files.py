@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.cli.commands.transfer.new_files import show_generated
+from kafkaform.cli.commands.transfer import show_generated
 from kafkaform.cli.terminal.console import Console
 from kafkaform.core.errors import AppliedInPart, StorageError, UsageError
-from kafkaform.workflow.generate.stock import GeneratedConfiguration
+from kafkaform.workflow.generate.files import GeneratedConfiguration
 
 CONSOLE = Console.make_standard(no_color=True)
 

@@ -16,10 +16,9 @@ import typer
 from rich.console import Console as RichConsole
 
 from kafkaform import __version__
-from kafkaform.cli.bug_report import explain_error
 from kafkaform.cli.command_tree import SETTINGS
-from kafkaform.cli.terminal.console import Console
-from kafkaform.cli.terminal.outlet import filter_output
+from kafkaform.cli.terminal.bug_report import explain_error
+from kafkaform.cli.terminal.console import Console, filter_output
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.redaction import clean_diagnostics
 from kafkaform.core.secret import Secret

@@ -12,7 +12,7 @@ import pytest
 from kafkaform.cli.terminal.console import Console
 from kafkaform.cli.terminal.pager import DEFAULT, choose_pager
 from kafkaform.cli.terminal.screen import TextScreen, open_screen
-from kafkaform.workflow.plan_files import save_plan
+from kafkaform.workflow.plan_documents import save_plan
 
 from ...kit.commands.terminal import Terminal
 from ..render.screens import many

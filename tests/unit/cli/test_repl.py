@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kafkaform.cli.commands.console import answer_all, is_open, split_expressions
 from kafkaform.cli.terminal.console import Console
-from kafkaform.cli.terminal.repl import answer_all, is_open, split_expressions
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
 
 

@@ -14,9 +14,8 @@ import pytest
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
-from kafkaform.cli.completion import Completer
 from kafkaform.cli.options.connection import ShellContext
-from kafkaform.cli.shell import _SECRET
+from kafkaform.cli.shell import _SECRET, Completer
 from kafkaform.workflow.connection import ConnectionInputs
 from kafkaform_kafka.commands import completion
 from kafkaform_kafka.inspect.source import DescribeQuery

@@ -8,7 +8,7 @@ from kafkaform.cli.commands.state import make_state_document, render_row
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.model import Row, State
-from kafkaform.workflow.plan_files import read_words_of
+from kafkaform.workflow.plan_documents import read_words_of
 from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
 
 USER = Row(

@@ -9,7 +9,7 @@ import pytest
 from typer.core import TyperGroup
 
 from kafkaform.cli.command_tree import get_commands
-from kafkaform.cli.options.terraform_advice import COMMANDS, OPTIONS
+from kafkaform.cli.options.advice import OPTIONS, TERRAFORM_COMMANDS
 from kafkaform.cli.terminal.console import Console, set_colour_mode
 
 from ...kit.commands.here import Here
@@ -25,12 +25,12 @@ SUBCOMMANDS = {
 }
 
 
-@pytest.mark.parametrize("word", COMMANDS)
+@pytest.mark.parametrize("word", TERRAFORM_COMMANDS)
 def test_a_word_that_does_not_exist_here_is_answered(here: Here, word: str) -> None:
     """The error says what to do, and does not send its reader to --help alone."""
     said = here.fails(*word.split(), "x")
     assert f"No such command '{word.split()[-1]}'" in said
-    assert COMMANDS[word] in " ".join(said.replace("│", " ").split())
+    assert TERRAFORM_COMMANDS[word] in " ".join(said.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("flag", sorted({*OPTIONS} - {"--destroy"}))
@@ -46,17 +46,17 @@ def test_no_command_of_terraform_is_unheard_of() -> None:
     """Each of them exists here, or is answered."""
     root = get_commands()
     # `get` is also a word of those who come from Kafka, whose table has it.
-    assert not {*TERRAFORM.split()} - {*root.commands} - {*COMMANDS} - {"get"}
+    assert not {*TERRAFORM.split()} - {*root.commands} - {*TERRAFORM_COMMANDS} - {"get"}
     for group, names in SUBCOMMANDS.items():
         known = root.commands[group]
         assert isinstance(known, TyperGroup)
         missing = {f"{group} {name}" for name in names.split() if name not in known.commands}
-        assert not missing - {*COMMANDS}
+        assert not missing - {*TERRAFORM_COMMANDS}
 
 
 def test_answers_name_commands_that_there_are() -> None:
     """Whoever types what an answer says gets no further error of this kind."""
-    texts = " ".join((*COMMANDS.values(), *OPTIONS.values()))
+    texts = " ".join((*TERRAFORM_COMMANDS.values(), *OPTIONS.values()))
     named = re.findall(r"`kafkaform ([a-z-]+)(?: ([a-z][a-z-]+))?", texts)
     assert named
     for first, second in named:

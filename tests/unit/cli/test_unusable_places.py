@@ -9,7 +9,7 @@ from importlib import metadata
 
 import pytest
 
-from kafkaform.cli.bug_report import explain_error
+from kafkaform.cli.terminal.bug_report import explain_error
 from kafkaform.version import VERSION
 
 from ...kit.commands.here import Here

@@ -14,7 +14,7 @@ from kafkaform.core.change import Change, PathChange
 from kafkaform.core.resource import Identity
 from kafkaform.fleet.answers.history import find_outside_changes
 from kafkaform.plan.model import Mode, Options
-from kafkaform.workflow.drift.last_writes import ROOT
+from kafkaform.workflow.planning import ROOT
 
 from ...kit.fleet.lake import NOW, publish
 from ...kit.simulated.engine import desired, plan, topic

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from kafkaform.language.declare.module_sources import Package
-from kafkaform.workflow.modules.git import fetch_entries
-from kafkaform.workflow.modules.lock_file import LOCK_FILE, Lock, render_locks
-from kafkaform.workflow.modules.snapshots import open_store, store_snapshot
+from kafkaform.workflow.modules.cache import (
+    LOCK_FILE,
+    Lock,
+    open_store,
+    render_locks,
+    store_snapshot,
+)
+from kafkaform.workflow.modules.installation import fetch_entries
 
 from ...kit.git_origin import Origin, call
 from ...kit.pipelines.github import Runner

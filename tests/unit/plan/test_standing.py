@@ -28,7 +28,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.core.words import NEUTRAL
 from kafkaform.provider.contract import Provider, ResourceType, Session
 from kafkaform.render.judgement.systems import make_check_data, make_sarif, render_check
-from kafkaform.workflow.judgement.systems import check_system, refuse_findings
+from kafkaform.workflow.judgement import check_system, refuse_findings
 
 TYPES = ("shelf_box",)
 

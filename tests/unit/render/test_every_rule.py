@@ -31,7 +31,7 @@ from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.html.page import render_html
 from kafkaform.render.review.markdown.comment import LIMIT, render_markdown
 from kafkaform.render.stream import list_plan_events
-from kafkaform.workflow.judgement.conditions import check_fail_on
+from kafkaform.workflow.judgement import check_fail_on
 from kafkaform.workflow.planning import refuse_if_blocked
 
 from .plans import WORDS, change, frozen, plan

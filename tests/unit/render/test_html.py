@@ -12,7 +12,7 @@ from kafkaform.core.change import Action
 from kafkaform.core.redaction import MASK, watch_secrets
 from kafkaform.plan.model import Plan
 from kafkaform.render.review.html.page import render_html
-from kafkaform.workflow.plan_rendering import render_plan
+from kafkaform.workflow.plan_documents import render_plan
 
 from ...kit.markup import Page
 from ...kit.quick import examples

@@ -15,7 +15,7 @@ from kafkaform.core.resource import ProviderConfig
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.configuration.systems import Systems
+from kafkaform.workflow.configuration.instances import Systems
 from kafkaform.workflow.connection import Connection, ConnectionInputs
 from kafkaform.workflow.workspace import open_instance
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster

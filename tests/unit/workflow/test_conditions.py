@@ -18,7 +18,7 @@ from kafkaform.plan.judge import record_findings
 from kafkaform.plan.model import Plan, PlanInstance
 from kafkaform.plan.rules import LIMIT_DELETIONS, PROTECTED, REMARKED
 from kafkaform.state.model import State
-from kafkaform.workflow.judgement.conditions import (
+from kafkaform.workflow.judgement import (
     CONDITIONS,
     check_accepted,
     check_fail_on,

@@ -9,8 +9,12 @@ import pytest
 
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.secret import Secret
-from kafkaform.workflow.connection import Connection, ConnectionInputs, resolve_direct
-from kafkaform.workflow.properties_file import parse_properties
+from kafkaform.workflow.connection import (
+    Connection,
+    ConnectionInputs,
+    parse_properties,
+    resolve_direct,
+)
 from kafkaform_kafka.connection.aws import AwsLogin
 from kafkaform_kafka.connection.java.login import Login, parse_login
 from kafkaform_kafka.connection.java.properties import SECRET_KEYS

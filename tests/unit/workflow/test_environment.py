@@ -8,7 +8,7 @@ from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.schema import BOOL, STRING, AttributeSchema, list_of, make_schema
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 from kafkaform.language.evaluate.providers import ProviderInfo
-from kafkaform.workflow.configuration.environment import complete_provider, name_variable
+from kafkaform.workflow.configuration.instances import complete_provider, name_variable
 
 from ...kit.commands.here import Here
 

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform.core.errors import Ended
 from kafkaform.language.declare.module_sources import Package
-from kafkaform.workflow.modules.git import find_commit
+from kafkaform.workflow.modules.installation import find_commit
 
 from ...kit.interrupts import LatePopen, interrupt_once, is_closed
 

@@ -20,8 +20,8 @@ from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.syntax.format import format_text
 from kafkaform.syntax.write import NewBlock, write_blocks
-from kafkaform.workflow.generate.arguments import fill_defaults
-from kafkaform.workflow.generate.stock import prove_files, render_stock
+from kafkaform.workflow.generate.blocks import fill_defaults
+from kafkaform.workflow.generate.files import prove_files, render_stock
 from kafkaform.workflow.import_all import ImportFilter, read_tree
 from kafkaform_kafka.memory import SimulatedCluster, refused_items
 from kafkaform_kafka.provider import TYPES

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Options
-from kafkaform.workflow.generate.stock import render_stock
+from kafkaform.workflow.generate.files import render_stock
 from kafkaform.workflow.import_all import import_all, read_tree
 from kafkaform.workflow.operations import apply_changes
 from kafkaform_kafka.kinds.acl.recognition import recognize_roles

@@ -7,7 +7,7 @@ from kafkaform.core.finding import Block, Harm
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.language.values.value import SENSITIVE, Marked
-from kafkaform.workflow.testing.plan_values import describe_change
+from kafkaform.workflow.testing.suites import describe_change
 
 from ...kit.findings import block, risk
 

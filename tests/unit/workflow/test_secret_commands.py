@@ -18,8 +18,8 @@ from kafkaform.core.secret import NoSecret
 from kafkaform.core.value import make_command_reference
 from kafkaform.workflow.configuration import secret_commands
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.configuration.files import MAX_SECRET_BYTES
 from kafkaform.workflow.configuration.secret_commands import TIMEOUT, Answers, ask_commands
-from kafkaform.workflow.configuration.secret_files import MAX_SECRET_BYTES
 
 from ...kit.interrupts import LatePopen, interrupt_once, is_closed
 

@@ -9,7 +9,7 @@ import pytest
 
 from kafkaform.core.errors import UsageError
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.generate.stock import GeneratedConfiguration
+from kafkaform.workflow.generate.files import GeneratedConfiguration
 from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
 
 CANARY = "canary-password"

@@ -1,0 +1,95 @@
+"""Commands that run until they are stopped: `kafkaform lsp`, the language server that editors
+start, and `kafkaform serve`, which shows a folder's state, log and plans in a browser on this
+computer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.errors import Ended, UsageError
+from ...core.installation import render_extra_command
+from ...workflow.configuration.evaluation import Inputs
+from ...workflow.stores import open_store
+from ..options.flags import StateFile, Var, VarFile
+from ..terminal.bug_report import render_summary
+from ..terminal.console import Console
+
+FLEET_FILE = Path("fleet.hcl")
+
+
+def lsp() -> None:
+    """Serve an editor with the Language Server Protocol.
+
+    Editors start this command and talk to it over standard input and output. It checks what is
+    typed, completes, explains, finds and renames. It needs no cluster, reads no secrets and runs no
+    commands.
+    """
+    try:
+        from ...editor.server import run_server  # noqa: PLC0415  # its library is optional
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        raise UsageError(
+            "the language server needs packages that are not installed",
+            f"Run `{render_extra_command('lsp')}`.",
+        ) from None
+    # The library closes its streams at the end, and the command line still flushes its own then.
+    with os.fdopen(os.dup(0), "rb") as incoming, os.fdopen(os.dup(1), "wb") as outgoing:
+        run_server(incoming, outgoing)
+
+
+def serve(
+    port: Annotated[
+        int,
+        typer.Option("--port", metavar="N", min=0, max=65_535, help="Default: any free port."),
+    ] = 0,
+    root: Annotated[
+        str | None,
+        typer.Option(
+            "--fleet-root",
+            metavar="PLACE",
+            envvar="KAFKAFORM_FLEET_ROOT",
+            help=f"Where the fleet's files are. Default: the root in {FLEET_FILE}.",
+        ),
+    ] = None,
+    state: StateFile = None,
+    var: Var = [],  # noqa: B006  # as typer wants lists
+    var_file: VarFile = [],  # noqa: B006  # as typer wants lists
+) -> None:
+    """Show state, log, plans and fleet tables in a browser.
+
+    Changes nothing and does not connect to a cluster. Only who has the printed address sees the
+    pages.
+    """
+    from ...window.server import WindowServer  # noqa: PLC0415  # templates are slow to load
+    from ...window.server import serve as answer  # noqa: PLC0415  # templates are slow to load
+    from ...window.sources import Sources  # noqa: PLC0415  # templates are slow to load
+
+    console = Console.make_standard()
+    fleet_root, inputs = root or _find_fleet_root(), Inputs.read(var, var_file)
+    sources = Sources(Path.cwd(), open_store(state), fleet_root, inputs)
+    server = WindowServer(sources, port, lambda error: console.note(_render_fault(error)))
+    console.write(server.gate.address)
+    console.note("Open this address in a browser. Ctrl-C ends it.")
+    try:
+        answer(server)
+    except Ended:
+        # It is the usual end of this command, so it is no failure.
+        console.note("\nEnded.")
+
+
+def _find_fleet_root() -> str | None:
+    """The root that the register of this folder names."""
+    if not FLEET_FILE.exists():
+        return None
+    from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other folders do without
+
+    return read_fleet(FLEET_FILE).root
+
+
+def _render_fault(error: BaseException) -> str:
+    return f"{render_summary(type(error), error.__traceback__)}. Please report it to the project."

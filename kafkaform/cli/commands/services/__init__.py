@@ -1,1 +1,0 @@
-"""Commands that run until they are stopped."""

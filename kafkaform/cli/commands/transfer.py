@@ -1,0 +1,339 @@
+"""`kafkaform import`: take over live objects: one by its ID, all with generated blocks, or those
+that files of another tool declare. `kafkaform export`: write what this folder manages as
+configuration of another tool. Both write new files, and never over a file that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.errors import AppliedInPart, StorageError, UsageError
+from ...language.declare.folder import FAMILIES, is_read
+from ...render.text import inline, render_count
+from ...workflow.configuration.evaluation import Configuration, Inputs, read_configuration
+from ...workflow.generate.files import GeneratedConfiguration
+from ...workflow.import_all import import_all
+from ...workflow.operations import check_address, import_object
+from ...workflow.stores import parse_duration
+from ...workflow.transfer.export import export
+from ...workflow.transfer.take_over import ForeignSource, take_over
+from ...workflow.workspace import open_workspace
+from ..options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
+from ..options.tab_names import complete_addresses
+from ..terminal.console import Console
+from ..terminal.screen import advise, open_screen, show_run
+
+STDOUT = "-"
+_NOTHING = {
+    "import": "Nothing to import: all that can be seen is recorded or left out.",
+    "export": "Nothing to export: nothing is declared or recorded.",
+}
+
+Named = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ADDRESS ID | PATH…",
+        help="The object's block and its ID, for example a topic name; with --from, files and "
+        "folders of that tool.",
+        show_default=False,
+        autocompletion=complete_addresses,
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Write blocks for all live objects that aren't in the state.")
+]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="TOOL",
+        help="Write blocks for what files of this tool declare: see docs/take-over.md.",
+    ),
+]
+Instances = Annotated[
+    list[str],
+    typer.Option(
+        "--provider",
+        metavar="INSTANCE",
+        help="With --from: the provider block that leads to these objects, if there are several; "
+        "once for each provider.",
+    ),
+]
+Only = Annotated[
+    str,
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        help="With --from: only objects of this system, as the files name it.",
+    ),
+]
+Match = Annotated[
+    list[str], typer.Option("--match", metavar="GLOB", help="With --all: only matching names.")
+]
+Exclude = Annotated[
+    list[str],
+    typer.Option("--exclude", metavar="GLOB", help="With --all: without matching names."),
+]
+Owned = Annotated[
+    bool,
+    typer.Option(
+        "--include-owned",
+        help="With --all: also what applications and services make for themselves, such as the "
+        "topics of Kafka Streams and Kafka Connect.",
+    ),
+]
+Type = Annotated[
+    list[str], typer.Option("--type", metavar="TYPE", help="With --all: only this type.")
+]
+Out = Annotated[
+    str,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="With --all or --from: write to this new file; - is stdout.",
+    ),
+]
+Split = Annotated[
+    bool,
+    typer.Option(
+        "--split",
+        help="With --all or --from: write a file for each first part of the names, such as the "
+        "team, beside --out FILE.",
+    ),
+]
+
+
+def export_command(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="What to write for: terraform.")],
+    out: Annotated[
+        str, typer.Option("--out", metavar="FILE", help="Write to this new file; - is stdout.")
+    ] = STDOUT,
+    var: Var = [],
+    var_file: VarFile = [],
+    state: StateFile = None,
+    no_color: NoColor = False,
+) -> None:
+    """Write what this folder manages for another tool.
+
+    It writes a block for each object that is declared or recorded, with its live values, and import
+    blocks, so that the other tool finds nothing to change. Secrets become variables. With --out,
+    schemas are files beside it.
+    """
+    console = Console.make_standard(no_color=no_color)
+    workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+    target = None if out == STDOUT else Path(out)
+    made = export(workspace, tool, documents=target is not None)
+    show_generated(made, target, console, "export")
+
+
+def import_command(
+    named: Named = [],
+    all: All = False,
+    from_: From = None,
+    provider: Instances = [],
+    only: Only = "",
+    match: Match = [],
+    exclude: Exclude = [],
+    owned: Owned = False,
+    type: Type = [],
+    out: Out = STDOUT,
+    split: Split = False,
+    var: Var = [],
+    var_file: VarFile = [],
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+    json: Json = False,
+    no_color: NoColor = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take a live object into the state.
+
+    ADDRESS must be declared. The object isn't changed; the next plan shows how it differs.
+
+    --all changes nothing. It writes a file with a block for each live object that is neither
+    recorded nor declared, and import blocks, so that the next apply takes the objects over.
+
+    --from does the same for what files of another tool declare, and connects to nothing. What is
+    not taken over is listed, with its place and the reason.
+    """
+    console = Console.make_standard(no_color=no_color)
+    mode = "--all" if all else "--from" if from_ is not None else ""
+    chosen = {"--match": match, "--exclude": exclude, "--type": type, "--include-owned": owned}
+    _refuse_unfit_flags(chosen, mode, "--all")
+    _refuse_unfit_flags({"--provider": provider, "--only": only}, mode, "--from")
+    if split and out == STDOUT:
+        raise UsageError("--split needs --out", "Name the main file, such as --out live.kf.hcl.")
+    if from_ is not None:
+        paths = _require_paths(from_, named, other_flags=all or json)
+        configuration = read_configuration(Path(), Inputs.read(var, var_file))
+        target = _choose_target(configuration, out)
+        source = ForeignSource(from_, paths, only)
+        write = partial(take_over, configuration, source, provider)
+    elif all:
+        _refuse_all_with(named, json=json)
+        workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+        target = _choose_target(workspace.configuration, out)
+        write = partial(
+            import_all, workspace, types=type, match=match, exclude=exclude, owned=owned
+        )
+    else:
+        address, id = _require_object(named)
+        seconds = parse_duration(lock_timeout, "--lock-timeout")
+        with open_screen(console, json=json, quiet=quiet, approved=True) as screen:
+            workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+            run = partial(import_object, workspace, address, id, lock_timeout=seconds)
+            show_run(screen, partial(run, again=advise("import")), outputs=json)
+        return
+    generated = write(name=_get_name(target), split=split, documents=target is not None)
+    show_generated(generated, target, console)
+
+
+def _refuse_unfit_flags(flags: Mapping[str, object], mode: str, needed_mode: str) -> None:
+    """Raises UsageError for a flag of another way to import."""
+    for flag, value in flags.items():
+        if value and mode != needed_mode:
+            raise UsageError(
+                f"{flag} goes with {needed_mode}", f"Leave {flag} out, or write {needed_mode}."
+            )
+
+
+def _refuse_all_with(named: Sequence[str], *, json: bool) -> None:
+    if named or json:
+        argument = "ADDRESS" if named else "--json"
+        raise UsageError(f"--all does not go with {argument}", "Leave one of the two out.")
+
+
+def _require_paths(tool: str, paths: Sequence[str], *, other_flags: bool) -> tuple[Path, ...]:
+    """The files and folders of --from. others: something was typed that does not go with it."""
+    if not paths or other_flags:
+        raise UsageError(
+            "--from needs files or folders, and goes neither with --all nor with --json",
+            f"Write: kafkaform import --from {tool} PATH --out FILE",
+        )
+    return tuple(map(Path, paths))
+
+
+def _require_object(named: Sequence[str]) -> tuple[str, str]:
+    """Both arguments, checked before anything connects, so that a wrong address is reported at
+    once."""
+    if len(named) != 2:  # noqa: PLR2004
+        raise UsageError(
+            "import needs an ADDRESS and an ID", "Or --all, which writes blocks for everything."
+        )
+    address, id = named
+    check_address(address)
+    return address, id
+
+
+def _get_name(target: Path | None) -> str:
+    return target.name if target else "generated"
+
+
+def _choose_target(configuration: Configuration, out: str) -> Path | None:
+    """The file to write, None for stdout. Raises UsageError for an existing file, and for a name
+    that would make kafkaform read it instead of the folder's own files."""
+    if out == STDOUT:
+        return None
+    path = Path(out)
+    refuse_existing(path)
+    # Beside Terraform's files, a .kf.hcl file would be the only one that is read from then on.
+    inside = path.resolve().parent == configuration.folder.resolve()
+    family = FAMILIES[1 if configuration.tree.terraform else 0]
+    if inside and is_read(path.name) and not family.select_configuration([path.name]):
+        raise UsageError(
+            f"{path} would not be read together with the files that are here",
+            f"Choose a name that ends in {family.configuration[0]}.",
+        )
+    return path
+
+
+def show_generated(
+    generated: GeneratedConfiguration,
+    target: Path | None,
+    console: Console,
+    verb: str = "import",
+) -> None:
+    """Write the files, and say what is missing. Raises AppliedInPart if a listing failed, after it
+    has written the blocks of everything that could be read."""
+    for gap in generated.gaps:
+        console.note(inline(gap))
+    if not generated.count:
+        console.note(_NOTHING[verb])
+    elif target is None:
+        console.write(generated.text)
+    else:
+        _write_files(generated, target)
+    if generated.count:
+        count = render_count(generated.count, "object")
+        total = len(generated.parts) + len(generated.documents)
+        advice = _advise_next(target, total) if verb == "import" else ""
+        console.note(f"{count} to {verb}. {advice}".rstrip())
+    if not generated.complete:
+        raise AppliedInPart(
+            "a listing failed, so there can be more objects than were written",
+            "Look at what is not complete, and run it again with the rights that are missing.",
+        )
+
+
+def refuse_existing(path: Path) -> None:
+    try:
+        exists = path.exists()
+    except OSError as error:  # such as a name that is too long
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}", "Choose another place."
+        ) from None
+    if exists:
+        raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
+
+
+def _has_text(path: Path, text: str) -> bool:
+    try:
+        return path.is_file() and path.read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
+    """Write the main file, and the parts beside it; all of them or none."""
+    ending = next((e for f in FAMILIES for e in f.configuration if target.name.endswith(e)), "")
+    stem = target.name.removesuffix(ending)
+    # With "-": a name that ends in "_override" would change the blocks of the other files.
+    names = {prefix: target.with_name(f"{stem}-{prefix}{ending}") for prefix in generated.parts}
+    texts = {
+        target: generated.text,
+        **{names[p]: text for p, text in generated.parts.items()},
+        **{target.parent / path: text for path, text in generated.documents.items()},
+    }
+    documents = {target.parent / path for path in generated.documents}
+    # A schema that an earlier import has written already is the same file.
+    texts = {
+        path: text
+        for path, text in texts.items()
+        if path not in documents or not _has_text(path, text)
+    }
+    for path in texts:
+        refuse_existing(path)
+    written: list[Path] = []
+    for path, text in texts.items():
+        try:
+            path.parent.mkdir(exist_ok=True)
+            # "x": a file that somebody has written since then is not overwritten.
+            with path.open("x", encoding="utf-8") as file:
+                written.append(path)
+                file.write(text)
+        except OSError as error:
+            for written_file in written:
+                written_file.unlink(missing_ok=True)
+            raise StorageError(
+                f"{path} cannot be written: {error.strerror}", "Choose another place."
+            ) from None
+
+
+def _advise_next(target: Path | None, count: int) -> str:
+    beside = f" and the {render_count(count, 'file')} beside it" if count else ""
+    action = "Save it in this folder" if target is None else f"Look at {target}{beside}"
+    return f"{action}, then: kafkaform plan"

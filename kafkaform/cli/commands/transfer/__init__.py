@@ -1,1 +1,0 @@
-"""Commands that bring objects in from elsewhere, and out to elsewhere."""

@@ -1,0 +1,91 @@
+"""Everything that `kafkaform` exports to programs (docs/library.md): functions, and the types that
+they take, return and raise."""
+
+from __future__ import annotations
+
+from ..apply.again import Again
+from ..apply.recover import Recovered
+from ..apply.report import Report, Result, Work
+from ..apply.stop import Stop
+from ..core.change import Action, Change, Outcome, OutcomeStatus
+from ..core.diagnostics import Diagnostic, Severity
+from ..core.errors import (
+    AppliedInPart,
+    Blocked,
+    ConfigurationError,
+    ConnectError,
+    DryRunRefused,
+    Interrupted,
+    KafkaformError,
+    Locked,
+    OtherSystem,
+    OutcomeUnknown,
+    PlanRefused,
+    StorageError,
+    UsageError,
+    exit_code,
+)
+from ..core.finding import AccessRow, Finding, Harm, Level
+from ..core.progress import Message, Progress
+from ..plan.model import Mode, Options, Plan
+from .generate.files import GeneratedConfiguration
+from .import_all import import_all
+from .model import Applied, DryRun, Note, PlanChosen, RunEvent
+from .operations import apply_changes, destroy, import_object
+from .plan_documents import load_plan, render_plan, save_plan
+from .planning import plan_changes
+from .workspace import Workspace, open_workspace
+
+__all__ = [
+    "AccessRow",
+    "Action",
+    "Again",
+    "Applied",
+    "AppliedInPart",
+    "Blocked",
+    "Change",
+    "ConfigurationError",
+    "ConnectError",
+    "Diagnostic",
+    "DryRun",
+    "DryRunRefused",
+    "Finding",
+    "GeneratedConfiguration",
+    "Harm",
+    "Interrupted",
+    "KafkaformError",
+    "Level",
+    "Locked",
+    "Message",
+    "Mode",
+    "Note",
+    "Options",
+    "OtherSystem",
+    "Outcome",
+    "OutcomeStatus",
+    "OutcomeUnknown",
+    "Plan",
+    "PlanChosen",
+    "PlanRefused",
+    "Progress",
+    "Recovered",
+    "Report",
+    "Result",
+    "RunEvent",
+    "Severity",
+    "Stop",
+    "StorageError",
+    "UsageError",
+    "Work",
+    "Workspace",
+    "apply_changes",
+    "destroy",
+    "exit_code",
+    "import_all",
+    "import_object",
+    "load_plan",
+    "open_workspace",
+    "plan_changes",
+    "render_plan",
+    "save_plan",
+]
