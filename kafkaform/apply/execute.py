@@ -34,36 +34,40 @@ def execute_plan(run: ApplyRun) -> Report:
     Whatever happens to the systems ends up in the report. Only StorageError is raised, because
     after that nothing that is sent could be recorded.
     """
-    now = start_execution(run)
+    execution = start_execution(run)
     stopped: KafkaformError | None = None
     work: tuple[Work, ...] = ()
     try:
-        _keep_books(now)
-        if len(now.results) < len(now.pairs):
-            now.show_progress()
+        _keep_books(execution)
+        if len(execution.results) < len(execution.pairs):
+            execution.show_progress()
         for number, wave in enumerate(lower_plan(run.plan)):
-            _run_wave(now, wave, later=number > 0)
-        work = follow_up(run.plan, now.results, run.ledger, run.sessions, run.stop)
+            _run_wave(execution, wave, later=number > 0)
+        work = follow_up(run.plan, execution.results, run.ledger, run.sessions, run.stop)
     except StorageError:
         raise
     except KafkaformError as error:
         stopped = error
-    remaining = [step_id for step_id in now.pairs if step_id not in now.results]
-    now.skip_steps(remaining, stopped.message if stopped else "the run ended before this step")
+    remaining = [step_id for step_id in execution.pairs if step_id not in execution.results]
+    execution.skip_steps(
+        remaining, stopped.message if stopped else "the run ended before this step"
+    )
     # Steps that were never sent have ended, too.
-    if now.reported < len(now.results):
-        now.show_progress()
-    report = Report(tuple(now.results[step_id] for step_id in now.pairs), (), stopped, work)
+    if execution.reported < len(execution.results):
+        execution.show_progress()
+    report = Report(
+        tuple(execution.results[step_id] for step_id in execution.pairs), (), stopped, work
+    )
     return report if report.complete else replace(report, stopped=stopped or run.stop.make_error())
 
 
-def _keep_books(now: Execution) -> None:
+def _keep_books(execution: Execution) -> None:
     """Record changes without requests (adopt, forget, owners, protection), all at once."""
-    run = now.run
+    run = execution.run
     outcomes = [
         Result(change, step, Outcome(step_id, OutcomeStatus.APPLIED))
-        for step_id, (change, step) in now.pairs.items()
-        if not change.steps and step_id not in now.results
+        for step_id, (change, step) in execution.pairs.items()
+        if not change.steps and step_id not in execution.results
     ]
     if not outcomes:
         return
@@ -72,42 +76,42 @@ def _keep_books(now: Execution) -> None:
     with run.stop.delay_second_signal():
         run.ledger.write_intents(run.plan, outcomes)
         run.ledger.record_outcomes(run.plan, outcomes)
-    now.note_results(outcomes)
+    execution.note_results(outcomes)
 
 
-def _run_wave(now: Execution, wave: Wave, *, later: bool) -> None:
+def _run_wave(execution: Execution, wave: Wave, *, later: bool) -> None:
     """Run one wave: skip what cannot go, look again, dry-run what had to wait, send."""
-    undone, ready = now.list_undone(), set()
+    undone, ready = execution.list_undone(), set()
     for step in (step for batch in wave.batches for step in batch.steps):
-        if step.id in now.results:
+        if step.id in execution.results:
             continue  # a resumed run has applied it
-        if reason := _find_hindrance(now, step, undone):
-            now.skip_steps([step.id], reason)
+        if reason := _find_hindrance(execution, step, undone):
+            execution.skip_steps([step.id], reason)
         else:
             ready.add(step.id)
     if not ready:
         return
     if later:
         # Earlier waves may have taken minutes. What somebody else did meanwhile was not reviewed.
-        _look_again(now, ready)
-        ready -= _refuse_after_wait(now, wave, ready)
+        _look_again(execution, ready)
+        ready -= _refuse_after_wait(execution, wave, ready)
     phase = f"{wave.part}.{wave.round}.{wave.phase}"
-    look = partial(_look_if_old, now, now.run.clock.monotonic())
+    look = partial(_look_if_old, execution, execution.run.clock.monotonic())
     for name, batches in groupby(narrow_batches(wave.batches, ready), lambda b: b.request.name):
-        send_requests(now, f"{phase} {name}", tuple(batches), look)
+        send_requests(execution, f"{phase} {name}", tuple(batches), look)
 
 
-def _look_if_old(now: Execution, looked: float, step_ids: Collection[str]) -> None:
+def _look_if_old(execution: Execution, looked: float, step_ids: Collection[str]) -> None:
     """Look again at the objects of these steps if the last look is old. looked: when that was."""
-    if now.run.clock.monotonic() - looked > LOOK_SECONDS:
-        _look_again(now, step_ids)
+    if execution.run.clock.monotonic() - looked > LOOK_SECONDS:
+        _look_again(execution, step_ids)
 
 
-def _find_hindrance(now: Execution, step: Step, undone: Sequence[Result]) -> str | None:
+def _find_hindrance(execution: Execution, step: Step, undone: Sequence[Result]) -> str | None:
     """Why this step must not be sent, None if it can be. undone: what earlier waves left undone."""
-    for need in sorted(now.needs[step.id]):
-        if need not in now.results or now.results[need].outcome.status not in GOOD:
-            return f"it depends on {now.pairs[need][0].address}, which was not applied"
+    for need in sorted(execution.needs[step.id]):
+        if need not in execution.results or execution.results[need].outcome.status not in GOOD:
+            return f"it depends on {execution.pairs[need][0].address}, which was not applied"
     instance = step.identity.instance
     if reason := find_silence(instance, undone):
         return reason
@@ -122,13 +126,15 @@ def _find_hindrance(now: Execution, step: Step, undone: Sequence[Result]) -> str
     return None
 
 
-def _look_again(now: Execution, ready: Collection[str]) -> None:
+def _look_again(execution: Execution, ready: Collection[str]) -> None:
     """Raises PlanRefused if the objects of these steps changed; what this run wrote is expected."""
-    run = now.run
-    changes = list({id(now.pairs[s][0]): now.pairs[s][0] for s in sorted(ready)}.values())
+    run = execution.run
+    changes = list(
+        {id(execution.pairs[s][0]): execution.pairs[s][0] for s in sorted(ready)}.values()
+    )
     written = {
         step_id: result.outcome.incarnation
-        for step_id, result in now.results.items()
+        for step_id, result in execution.results.items()
         if result.outcome.status in GOOD
     }
     refuse_if_stale(
@@ -140,24 +146,24 @@ def _look_again(now: Execution, ready: Collection[str]) -> None:
             run.ledger.state,
             run.clock,
             partial(run.stop.sleep, run.clock),
-            run.again,
+            run.rerun,
             written,
         ),
     )
 
 
-def _refuse_after_wait(now: Execution, wave: Wave, ready: Collection[str]) -> set[str]:
+def _refuse_after_wait(execution: Execution, wave: Wave, ready: Collection[str]) -> set[str]:
     """Pass 2 of the dry run, for steps that had to wait for others. The refused ones are skipped,
     and their ids returned."""
-    run = now.run
-    waited = {step_id for step_id in ready if now.needs[step_id]}
+    run = execution.run
+    waited = {step_id for step_id in ready if execution.needs[step_id]}
     wait = partial(run.stop.sleep, run.clock)
     asking = DryRun(run.sessions, run.report, run.clock, wait, run.paces)
     verdicts = dry_run((wave,), waited, asking)
     refused = [verdict for verdict in verdicts.values() if verdict.fault is not None]
-    now.note_results(
+    execution.note_results(
         Result(
-            *now.pairs[verdict.step],
+            *execution.pairs[verdict.step],
             Outcome(verdict.step, OutcomeStatus.SKIPPED, fault=verdict.fault),
         )
         for verdict in refused

@@ -15,9 +15,9 @@ from ..plan.lower import find_needs, place_changes
 from ..plan.model import Plan
 from ..provider.contract import ResourceType, Secrets, Session
 from ..state.backend import Held, Lease
-from .again import Again
 from .ledger import Ledger, make_bookkeeping_step
 from .report import GOOD, Result, count_ends
+from .rerun import Rerun
 from .settle import is_in_vain
 from .stop import Stop
 from .waiting import Paces
@@ -44,9 +44,9 @@ class ApplyRun(Struct, frozen=True):
     """Gets progress and messages."""
     lease: Lease = Held()
     """The lock that the run has."""
-    done: Mapping[str, Outcome] = field(default_factory=dict)
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     """Step id -> outcome, of steps that the resumed run has applied."""
-    again: Again = Again()
+    rerun: Rerun = Rerun()
     """How the user goes on with it."""
     paces: Paces = field(default_factory=Paces)
     """What the run knows about the limits of its systems."""
@@ -97,9 +97,9 @@ def start_execution(run: ApplyRun) -> Execution:
     """The execution of a plan, with the results that a resumed run already has."""
     pairs = {step.id: (change, step) for change, step in _list_pairs(run.plan)}
     results = {
-        step_id: Result(*pair, run.done[step_id])
+        step_id: Result(*pair, run.outcomes[step_id])
         for step_id, pair in pairs.items()
-        if step_id in run.done
+        if step_id in run.outcomes
     }
     return Execution(run, pairs, find_needs(run.plan.effective), results)
 

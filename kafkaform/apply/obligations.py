@@ -152,5 +152,7 @@ def describe_work(work: Work) -> str:
         noun, verb, stands = f"{words.setting} of its {words.task}", "set", _SETTING_STANDS
     else:
         noun, verb, stands = words.task_on_it, "started", _STANDS
-    now = (_DUE if work.due else stands[work.outcome.status]).format(task=words.task)
-    return f"{body['address']}: the {noun} that run {work.obligation.run} {verb} {now}{far}{cause}."
+    ending = (_DUE if work.due else stands[work.outcome.status]).format(task=words.task)
+    return (
+        f"{body['address']}: the {noun} that run {work.obligation.run} {verb} {ending}{far}{cause}."
+    )

@@ -33,9 +33,9 @@ from ..plan.observe import (
 )
 from ..provider.contract import ResourceType, Session
 from ..state.model import Row, State
-from .again import APPLY, Again
 from .judge import canonicalize_reading
 from .ledger import make_bookkeeping_step
+from .rerun import PLAIN_APPLY, Rerun
 
 SHOWN = 5
 """How many objects, and how many values of one object, an error names."""
@@ -62,7 +62,7 @@ class Recheck(Struct, frozen=True):
     """Limits the wait for nodes that disagree."""
     wait: Callable[[float], object]
     """Waits for seconds; raises if the run is to stop."""
-    again: Again = APPLY
+    rerun: Rerun = PLAIN_APPLY
     """How the user goes on."""
     applied: Mapping[str, str | None] = EMPTY
     """Step id -> the incarnation that it made, for steps that this run or the run that it resumes
@@ -92,7 +92,7 @@ def refuse_if_stale(changes: Sequence[Change], recheck: Recheck) -> None:
     changes = [change for change in changes if not _is_recorded(change, recheck)]
     _refuse_without_session(changes, recheck.sessions)
     readings = _read_objects(changes, recheck)
-    _refuse_unread(changes, readings, recheck.again)
+    _refuse_unread(changes, readings, recheck.rerun)
     doubted = [c.identity for c in changes if _compare_live(c, readings, recheck)]
     disputed, agreed = _ask_all_nodes(doubted, recheck)
     readings = {**readings, **agreed}
@@ -143,7 +143,7 @@ def _read_objects(changes: Sequence[Change], recheck: Recheck) -> dict[Identity,
 # ── what could not be read ──────────────────────────────────────────────────────────────
 
 
-def _refuse_unread(changes: Sequence[Change], readings: Readings, again: Again) -> None:
+def _refuse_unread(changes: Sequence[Change], readings: Readings, rerun: Rerun) -> None:
     """Raises PlanRefused if something could not be read, naming each cause once."""
     # A dead node fails ten thousand reads in the same way.
     causes: dict[str, list[Change]] = {}
@@ -164,7 +164,7 @@ def _refuse_unread(changes: Sequence[Change], readings: Readings, again: Again) 
         )
         raise PlanRefused(
             f"objects of the plan could not be read: {unread}",
-            " ".join((*dict.fromkeys(filter(None, advice.values())), again.repeat)),
+            " ".join((*dict.fromkeys(filter(None, advice.values())), rerun.repeat_advice)),
         )
 
 
@@ -372,11 +372,11 @@ def _make_error(
     causes, advice = [], []
     if stale:
         causes.append(f"the plan is stale: {_render_stale(changes, stale, recheck)}")
-        advice.append(recheck.again.anew)
+        advice.append(recheck.rerun.new_plan_advice)
     if disputed:
         words = recheck.sessions[next(iter(disputed)).instance].words
         causes.append(f"the {words.node}s disagree: {_render_disputed(changes, disputed, recheck)}")
-        advice.append(_advise_disputed(words, recheck.again))
+        advice.append(_advise_disputed(words, recheck.rerun))
     return PlanRefused("; ".join(causes), " ".join(advice))
 
 
@@ -425,9 +425,9 @@ def _join_shown(texts: Sequence[str], number: int) -> str:
     return "; ".join(texts) + (f"; and {hidden_count} more" if hidden_count > 0 else "")
 
 
-def _advise_disputed(words: Words, again: Again) -> str:
+def _advise_disputed(words: Words, rerun: Rerun) -> str:
     return (
-        f"Wait a minute. {again.anew} If a {words.node} still differs then, it does not follow the "
-        "others: set the value that you want with `kafkaform alter`, which reaches all "
-        f"{words.node}s."
+        f"Wait a minute. {rerun.new_plan_advice} If a {words.node} still differs then, it does "
+        "not follow the others: set the value that you want with `kafkaform alter`, which reaches "
+        f"all {words.node}s."
     )

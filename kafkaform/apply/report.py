@@ -20,8 +20,8 @@ from ..core.errors import (
 from ..core.resource import SETTING, FaultClass
 from ..core.text.quantity import render_count
 from ..core.words import NEUTRAL, Words, shared
-from .again import APPLY, Again
 from .judge import is_untellable
+from .rerun import PLAIN_APPLY, Rerun
 from .verify import Invisible, Sight
 
 GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
@@ -105,8 +105,8 @@ class Report(Struct, frozen=True):
         """How many steps ended so."""
         return sum(1 for result in self.results if result.outcome.status is status)
 
-    def make_error(self, again: Again = APPLY) -> KafkaformError | None:
-        """The error that the command ends with, None if everything was applied. again: how the user
+    def make_error(self, rerun: Rerun = PLAIN_APPLY) -> KafkaformError | None:
+        """The error that the command ends with, None if everything was applied. rerun: how the user
         goes on."""
         # The order decides what the user has to know first. An unknown outcome comes before a
         # failure, because nobody should act on the system before it is known.
@@ -119,24 +119,24 @@ class Report(Struct, frozen=True):
             first = f"{self.stopped.advice} " if isinstance(self.stopped, OtherSystem) else ""
             return OutcomeUnknown(
                 f"the outcome of {_render_steps(unknown)} is not known yet{cause}",
-                f"{first}{self._advise_unknown(again)}".lstrip(),
+                f"{first}{self._advise_unknown(rerun)}".lstrip(),
             )
         # Once something was applied, a refusal is not the whole truth: the plan is applied in part.
         if self.stopped is not None and not any(r.outcome.status in GOOD for r in self.results):
             return self.stopped
         undone = self._render_undone()
         if not undone and self.stopped is None:
-            return self._make_unseen_error(again)
+            return self._make_unseen_error(rerun)
         if self.stopped is None:
-            return AppliedInPart(undone, again.rest)
+            return AppliedInPart(undone, rerun.remainder_advice)
         if not undone:
             return OutcomeUnknown(
                 f"everything was applied, but could not be verified: {self.stopped.message}",
-                f"{self.stopped.advice} {again.repeat}".lstrip(),
+                f"{self.stopped.advice} {rerun.repeat_advice}".lstrip(),
             )
         return AppliedInPart(f"{undone}: {self.stopped.message}", self.stopped.advice)
 
-    def _make_unseen_error(self, again: Again) -> OutcomeUnknown | None:
+    def _make_unseen_error(self, rerun: Rerun) -> OutcomeUnknown | None:
         """What was applied and not seen as it was applied, and what to do. None if all was seen."""
         unseen = [item for item in self.invisible if item.counts]
         if not unseen:
@@ -149,15 +149,15 @@ class Report(Struct, frozen=True):
             remainder = f", and {len(rights) - 1:,} more" if rights[1:] else ""
             return OutcomeUnknown(
                 f"{objects} applied, but cannot be seen: {rights[0]}{remainder}",
-                f"Grant what is missing, then run {again.same} again, which looks again. With "
-                "--no-wait, a run does not look.",
+                f"Grant what is missing, then run {rerun.command_text} again, which looks again. "
+                "With --no-wait, a run does not look.",
             )
         noun = unseen[0].noun
         return OutcomeUnknown(
             f"{objects} applied, but not every live {noun} shows {'it' if single else 'them'} as "
             "applied",
-            f"Run {again.same} again in a minute: it looks again. If a {noun} stays behind, look "
-            "into its log.",
+            f"Run {rerun.command_text} again in a minute: it looks again. If a {noun} stays "
+            "behind, look into its log.",
         )
 
     def _render_undone(self) -> str:
@@ -170,12 +170,12 @@ class Report(Struct, frozen=True):
             counts_shown.append(f"a {shared(unfinished).setting} was not removed")
         return ", ".join(counts_shown)
 
-    def _advise_unknown(self, again: Again) -> str:
+    def _advise_unknown(self, rerun: Rerun) -> str:
         """How to find out about the unknown outcomes."""
         unknown = [r for r in self.results if r.outcome.status is OutcomeStatus.UNKNOWN]
         if not all(is_untellable(result.change, result.step) for result in unknown):
-            return f"Run {again.same} again: it first reads the objects and recovers."
-        if again.command == "alter":
+            return f"Run {rerun.command_text} again: it first reads the objects and recovers."
+        if rerun.command == "alter":
             return (
                 "Whether the secret arrived cannot be read back. Run the same `kafkaform alter` "
                 "again, "

@@ -44,17 +44,17 @@ class Intents(Struct, frozen=True):
     waiting: dict[str, Result] = field(default_factory=dict)
     """Step id -> the last refusal of a step that waits under an open intent."""
 
-    def list_expired(self, steps: Collection[Step], now: float) -> list[Result]:
+    def list_expired(self, steps: Collection[Step], time: float) -> list[Result]:
         """Those of these steps that wait under an intent that is too old for another request."""
         return [
             self.waiting[step.id]
             for step in steps
-            if step.id in self.waiting and now - self.times[step.id] > INTENT_SECONDS
+            if step.id in self.waiting and time - self.times[step.id] > INTENT_SECONDS
         ]
 
 
 def send_requests(
-    now: Execution, task: str, batches: Sequence[Batch], look: Look | None = None
+    execution: Execution, task: str, batches: Sequence[Batch], look: Look | None = None
 ) -> None:
     """Send requests of one name, one after another. task: the id of their progress; look: looks
     again at the objects of steps that had to wait, None for steps whose objects were just read.
@@ -65,7 +65,7 @@ def send_requests(
     label, several = f"Applying {batches[0].request.name}", len(batches) > 1
 
     def show_progress(count: int, *, finished: bool = False) -> None:
-        now.run.report(Progress(task, label, count, total, "steps", finished=finished))
+        execution.run.report(Progress(task, label, count, total, "steps", finished=finished))
 
     def show_left(end: int, remaining: int) -> None:
         nonlocal several
@@ -77,18 +77,18 @@ def send_requests(
             show_progress(sent)
         sent += len(batch.steps)
         # A single batch has a progress of its own only if it takes several requests.
-        _send_batch(now, batch, look, partial(show_left, sent))
+        _send_batch(execution, batch, look, partial(show_left, sent))
     if several:
         steps = (step.id for batch in batches for step in batch.steps)
-        ends = count_ends(now.results[step_id].outcome for step_id in steps)
-        now.run.report(Progress(task, label, sent, total, "steps", finished=True, ends=ends))
+        ends = count_ends(execution.results[step_id].outcome for step_id in steps)
+        execution.run.report(Progress(task, label, sent, total, "steps", finished=True, ends=ends))
 
 
 def _send_batch(
-    now: Execution, batch: Batch, look: Look | None, show: Callable[[int], None]
+    execution: Execution, batch: Batch, look: Look | None, show: Callable[[int], None]
 ) -> None:
     """Send one batch, and again, later, what the system certainly has not executed."""
-    run, session = now.run, now.run.sessions[batch.instance]
+    run, session = execution.run, execution.run.sessions[batch.instance]
     pace = run.paces.find(batch.instance, batch.request.name)
     intents = Intents()
 
@@ -97,10 +97,10 @@ def _send_batch(
         if look is not None and pace.limited:
             # The wait may have taken minutes. What somebody did meanwhile was not reviewed.
             look([step.id for step in steps])
-        if reason := find_silence(batch.instance, now.results.values()):
-            now.skip_steps([step.id for step in steps], reason)
+        if reason := find_silence(batch.instance, execution.results.values()):
+            execution.skip_steps([step.id for step in steps], reason)
             return {}
-        ended = _send_once(now, replace(batch, steps=steps), intents)
+        ended = _send_once(execution, replace(batch, steps=steps), intents)
         return {
             result.step.id: result.outcome.fault
             for result in ended
@@ -115,25 +115,28 @@ def _send_batch(
     except (StorageError, Locked, OtherSystem):
         raise  # The log cannot or must not be written: the next run settles what is open.
     except KafkaformError:
-        _end_waiting(now, intents)
+        _end_waiting(execution, intents)
         raise
-    _end_waiting(now, intents)
-    now.skip_steps([step.id for step in remaining if step.id not in now.results], pace.closed)
-    now.show_progress()
+    _end_waiting(execution, intents)
+    execution.skip_steps(
+        [step.id for step in remaining if step.id not in execution.results], pace.closed
+    )
+    execution.show_progress()
 
 
-def _end_waiting(now: Execution, intents: Intents) -> None:
+def _end_waiting(execution: Execution, intents: Intents) -> None:
     """Record the last refusal of each step that still waits: it is not sent again."""
-    with now.run.stop.delay_second_signal():
-        now.run.ledger.record_outcomes(now.run.plan, list(intents.waiting.values()))
+    with execution.run.stop.delay_second_signal():
+        execution.run.ledger.record_outcomes(execution.run.plan, list(intents.waiting.values()))
     intents.waiting.clear()
 
 
-def _send_once(now: Execution, batch: Batch, intents: Intents) -> Sequence[Result]:
-    """Intent, send, settle, record. Whatever ends it early, `now.results` says what is known."""
-    run, session = now.run, now.run.sessions[batch.instance]
+def _send_once(execution: Execution, batch: Batch, intents: Intents) -> Sequence[Result]:
+    """Write the intents, send, settle and record. `execution.results` says what is known, whatever
+    ends this early."""
+    run, session = execution.run, execution.run.sessions[batch.instance]
     patience = compute_patience(session.facts)
-    planned = _write_intents(now, batch.steps, intents, patience)
+    planned = _write_intents(execution, batch.steps, intents, patience)
     # The deadline counts from before the send: whoever keeps the request cannot have had it longer.
     started = run.clock.monotonic()
     outcomes = session.apply(batch, run.secrets)
@@ -147,14 +150,14 @@ def _send_once(now: Execution, batch: Batch, intents: Intents) -> Sequence[Resul
     # What is certain is on record before anybody waits for what is not: the wait can take a minute,
     # and a crash in it must not turn known outcomes into open intents.
     refused = [result for result in clear if _may_repeat(result)]
-    now.note_results(refused)
+    execution.note_results(refused)
     intents.waiting.update((result.step.id, result) for result in refused)
-    _record_outcomes(now, [result for result in clear if not _may_repeat(result)])
+    _record_outcomes(execution, [result for result in clear if not _may_repeat(result)])
     deadline = started + patience
     if unclear:
         say_unclear(run.report, len(unclear), deadline - run.clock.monotonic())
     settled = settle_results(unclear, session, run.types, deadline, run.clock, run.report)
-    _record_outcomes(now, settled)
+    _record_outcomes(execution, settled)
     return (*clear, *map(_keep_pause, unclear, settled))
 
 
@@ -168,14 +171,14 @@ def _keep_pause(unclear: Result, settled: Result) -> Result:
 
 
 def _write_intents(
-    now: Execution, steps: Sequence[Step], intents: Intents, seconds: float
+    execution: Execution, steps: Sequence[Step], intents: Intents, seconds: float
 ) -> list[Result]:
     """Make certain that each of these steps has a durable intent, and that nobody else can write
     for so many seconds. Returns the steps as in flight.
 
     Raises Locked if somebody can; then nothing is sent.
     """
-    run, time = now.run, now.run.clock.now()
+    run, time = execution.run, execution.run.clock.now()
     expired = intents.list_expired(steps, time)
     fresh = {result.step.id for result in expired}
     fresh.update(step.id for step in steps if step.id not in intents.waiting)
@@ -183,13 +186,13 @@ def _write_intents(
     intents.times.update(dict.fromkeys(fresh, time))
     planned = [
         Result(
-            *now.pairs[step.id],
+            *execution.pairs[step.id],
             Outcome(step.id, OutcomeStatus.UNKNOWN, fault=IN_FLIGHT),
             intents.attempts[step.id],
         )
         for step in steps
     ]
-    now.note_results(planned)
+    execution.note_results(planned)
     for step in steps:
         intents.waiting.pop(step.id, None)
     try:
@@ -202,7 +205,7 @@ def _write_intents(
         run.lease.ensure(seconds)
     except Locked as error:
         # The intents stay open; the run that has the lock now finds that nothing came of them.
-        now.note_results(
+        execution.note_results(
             replace(result, outcome=make_skipped(result.step.id, error.message))
             for result in planned
         )
@@ -210,12 +213,12 @@ def _write_intents(
     return planned
 
 
-def _record_outcomes(now: Execution, ended: Sequence[Result]) -> None:
+def _record_outcomes(execution: Execution, ended: Sequence[Result]) -> None:
     # An unknown result gets no outcome record: its intent stays open, and so the next run asks.
     certain = [result for result in ended if result.outcome.status is not OutcomeStatus.UNKNOWN]
-    with now.run.stop.delay_second_signal():
-        now.run.ledger.record_outcomes(now.run.plan, certain)
-        now.note_results(ended)
+    with execution.run.stop.delay_second_signal():
+        execution.run.ledger.record_outcomes(execution.run.plan, certain)
+        execution.note_results(ended)
 
 
 def _has_fault(result: Result, kind: FaultClass) -> bool:

@@ -114,7 +114,7 @@ def run_apply(
 def _error_of(applied: Applied, ask: ApplyRequest) -> KafkaformError | None:
     """The error of a run that was not stopped before it sent: a request that failed, a rule that
     does not hold, or a change that was left out. None if everything that was asked for is done."""
-    error = applied.report.make_error(ask.again) if applied.report is not None else None
+    error = applied.report.make_error(ask.rerun) if applied.report is not None else None
     if error is None and has_errors(applied.diagnostics):
         diagnostics = applied.diagnostics
         error = ConfigurationError(
@@ -232,7 +232,7 @@ def _make_job(
         scene.announce,
         scene.lease,
         outcomes,
-        scene.ask.again,
+        scene.ask.rerun,
         paces,
     )
 
@@ -307,7 +307,7 @@ def _look_again(scene: Scene, plan: Plan, outcomes: Mapping[str, Outcome]) -> Pa
             state,
             scene.space.clock,
             scene.space.clock.sleep,
-            scene.ask.again,
+            scene.ask.rerun,
             written,
             whole=True,
             remake=find_remaker(scene, plan),

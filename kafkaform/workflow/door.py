@@ -1,9 +1,9 @@
 """Everything that `kafkaform` exports to programs (docs/library.md): functions, and the types that
 they take, return and raise."""
 
-from ..apply.again import Again
 from ..apply.recover import Recovered
 from ..apply.report import Report, Result, Work
+from ..apply.rerun import Rerun
 from ..apply.stop import Stop
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.diagnostics import Diagnostic, Severity
@@ -39,7 +39,7 @@ from .workspace import Workspace, open_workspace
 __all__ = [
     "AccessRow",
     "Action",
-    "Again",
+    "Rerun",
     "Applied",
     "AppliedInPart",
     "Blocked",

@@ -148,7 +148,7 @@ def _require_reached(plan: Plan, scene: Scene) -> None:
         if fault is not None and change.action is not Action.FORGET:
             raise ConnectError(
                 f"{change.address} cannot be applied: {fault.message}",
-                f"{fault.advice} {scene.ask.again.repeat} Nothing was sent.".strip(),
+                f"{fault.advice} {scene.ask.rerun.repeat_advice} Nothing was sent.".strip(),
             )
 
 
@@ -344,7 +344,7 @@ def refuse_outdated_refresh(scene: Scene, plan: Plan, applied: Collection[str]) 
         raise PlanRefused(
             f"the plan is stale: {_render_outdated(scene, plan, stale[:NAMED], new)}"
             + (f"; and {len(stale) - NAMED} more" if stale[NAMED:] else ""),
-            scene.ask.again.anew,
+            scene.ask.rerun.new_plan_advice,
         )
 
 

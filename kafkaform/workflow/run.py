@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..apply.again import APPLY, Again
 from ..apply.ledger import Ledger
 from ..apply.report import Report, Result
+from ..apply.rerun import PLAIN_APPLY, Rerun
 from ..apply.stop import Stop
 from ..audit.index import LogIndex
 from ..core.change import Outcome
@@ -58,7 +58,7 @@ class ApplyRequest(Struct, frozen=True):
     """The provider instance of a command that needs no block."""
     make: Callable[[Scene], Plan] | None = None
     """Makes the plan of such a command."""
-    again: Again = APPLY
+    rerun: Rerun = PLAIN_APPLY
     """How errors name the way to continue."""
 
 

@@ -179,5 +179,5 @@ def _make_request(
         command="alter",
         instance=connection.instance,
         make=lambda scene: plan_alteration(scene, connection, alteration),
-        again=advise("alter"),
+        rerun=advise("alter"),
     )

@@ -115,7 +115,7 @@ def apply_command(
             fail_on=conditions,
             wait=not no_wait,
             lock_timeout=parse_duration(lock_timeout, "--lock-timeout"),
-            again=advise("apply", plan_file, expect, options),
+            rerun=advise("apply", plan_file, expect, options),
         )
         show_run(screen, run)
 

@@ -97,6 +97,6 @@ def destroy(
             expect=expect,
             wait=not no_wait,
             lock_timeout=seconds,
-            again=advise("destroy", None, expect),
+            rerun=advise("destroy", None, expect),
         )
         show_run(screen, run)

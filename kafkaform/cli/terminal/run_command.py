@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from ...apply.again import Again
+from ...apply.rerun import Rerun
 from ...core.errors import KafkaformError
 from ...plan.model import Mode, Options, Plan
 from ...workflow.planning import list_option_words
@@ -54,7 +54,7 @@ def advise(
     plan_file: Path | None = None,
     expect: str | None = None,
     options: Options = Options(),  # noqa: B008  # it is frozen
-) -> Again:
+) -> Rerun:
     """How the user continues if this command line is refused or ends in part.
 
     options: those of an `apply` that plans, so that the advice has its flags.
@@ -64,4 +64,4 @@ def advise(
     flags = map(shlex.quote, list_option_words(options))
     words = " ".join(("kafkaform", command, *plan, *token, *flags))
     repeat = f"`{words}`" if command == "apply" else f"the same `{words}`"
-    return Again(command, repeat, reviewed=bool(plan or token))
+    return Rerun(command, repeat, reviewed=bool(plan or token))

@@ -373,9 +373,9 @@ def apply(
     here, screen = space(where, said), where.screen
 
     def run(stop: Stop) -> Applied:
-        again = advise("apply", None if saved is None else Path("plan.json"), expect)
+        rerun = advise("apply", None if saved is None else Path("plan.json"), expect)
         how = {
-            "again": again,
+            "rerun": rerun,
             "expect": expect,
             "approve": screen.approve,
             "progress": screen.report,

@@ -5,37 +5,38 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Again(Struct, frozen=True):
-    """How a run was begun."""
+class Rerun(Struct, frozen=True):
+    """How a run can be repeated, for the advice of its errors."""
 
     command: str = "apply"
     """The name of its command."""
-    same: str = "`kafkaform apply`"
-    """How to run it once more, in words."""
+    command_text: str = "`kafkaform apply`"
+    """The command line that runs it once more, in words."""
     reviewed: bool = False
     """Its plan was reviewed before it began: it comes from a file, or its approval was given."""
 
     @property
-    def repeat(self) -> str:
+    def repeat_advice(self) -> str:
         """What to do if this very plan can be applied later."""
-        return f"Run {self.same} again."
+        return f"Run {self.command_text} again."
 
     @property
-    def anew(self) -> str:
+    def new_plan_advice(self) -> str:
         """What to do if this plan must not be applied any more."""
         if self.reviewed:
             return "Plan again and have the new plan reviewed."
-        return f"Run {self.same} again: it makes a new plan."
+        return f"Run {self.command_text} again: it makes a new plan."
 
     @property
-    def rest(self) -> str:
+    def remainder_advice(self) -> str:
         """What to do if a part of the plan was applied."""
         if self.reviewed:
-            return f"Run {self.same} again: it applies what is left of the plan."
+            return f"Run {self.command_text} again: it applies what is left of the plan."
         return (
-            f"Run {self.same} again: what was applied is recorded, and the rest is planned again."
+            f"Run {self.command_text} again: what was applied is recorded, and the rest is "
+            "planned again."
         )
 
 
-APPLY = Again()
-"""A plain `apply`, which plans and asks."""
+PLAIN_APPLY = Rerun()
+"""How an `apply` that plans and asks can be repeated."""
