@@ -24,11 +24,10 @@ from ..plan.diff import flatten, keep_set_values, lay_over, render_path
 from ..plan.lower import lower_plan
 from ..state.edit import put_rows
 from ..state.model import Row
-from .execution import ApplyRun, Execution
+from .execution import ApplyRun, Execution, send_requests
 from .ledger import make_bookkeeping_step
-from .replay import REMOVING, SETTING_AGAIN, cut_repair
+from .recovery import REMOVING, SETTING_AGAIN, cut_repair
 from .report import GOOD, Report, Result
-from .send import send_requests
 from .verify import Invisible, Sight, Values, Verified, verify_applied
 
 NO_EFFECT = "NO_EFFECT"

@@ -13,17 +13,15 @@ from msgspec.structs import replace
 
 from ..apply.bindings import describe_bindings, record_bindings
 from ..apply.confirm import confirm_report
-from ..apply.execute import execute_plan
-from ..apply.execution import ApplyRun
-from ..apply.freshness import refuse_unproven_removals
+from ..apply.execution import ApplyRun, execute_plan
+from ..apply.freshness import Recheck, refuse_if_stale, refuse_unproven_removals
 from ..apply.ledger import Ledger
 from ..apply.preflight import refuse_failed, run_first_pass
-from ..apply.recheck import Recheck, refuse_if_stale
-from ..apply.replay import replay_log
+from ..apply.rate_limits import Paces, expect_limits
+from ..apply.recovery import replay_log
 from ..apply.report import Report
 from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
 from ..apply.stop import Stop
-from ..apply.waiting import Paces, expect_limits
 from ..audit.event import RecordKind, render_time
 from ..audit.record_bodies import (
     make_approval_body,

@@ -1,9 +1,8 @@
 """Everything that `kafkaform` exports to programs (docs/library.md): functions, and the types that
 they take, return and raise."""
 
-from ..apply.recover import Recovered
-from ..apply.report import Report, Result, Work
-from ..apply.rerun import Rerun
+from ..apply.recovery import Recovered
+from ..apply.report import Report, Rerun, Result, Work
 from ..apply.stop import Stop
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.diagnostics import Diagnostic, Severity

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..apply.recover import Recovered
+from ..apply.recovery import Recovered
 from ..apply.report import Work
 from ..core.change import Verdict
 from ..core.progress import Event, Message

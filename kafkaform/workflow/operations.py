@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ..apply.rerun import Rerun
+from ..apply.report import Rerun
 from ..apply.stop import Stop
 from ..core.address import Address, parse_address
 from ..core.diagnostics import Range

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from ..apply.bindings import complete_records, describe_bindings
-from ..apply.obligations import ask_progress
-from ..apply.owed import add_owed_removals, find_settings
+from ..apply.obligations import add_owed_removals, ask_progress, find_settings
 from ..apply.preflight import refuse_failed, run_first_pass
-from ..apply.replay import replay_log
+from ..apply.recovery import replay_log
 from ..apply.secrets import (
     find_missing,
     find_plan_secrets,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..apply.judge import is_untellable
 from ..apply.ledger import Ledger
-from ..apply.owed import Owed, end_never_sent
-from ..apply.recover import RecoveryScope, recover
+from ..apply.obligations import Owed, end_never_sent
+from ..apply.recovery import RecoveryScope, recover
 from ..apply.report import Result
 from ..apply.settle import compute_patience
+from ..apply.verify import is_untellable
 from ..audit.index import LogIndex, get_run
 from ..core.clock import Clock
 from ..core.errors import OutcomeUnknown

@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..apply.ledger import Ledger
-from ..apply.report import Report, Result
-from ..apply.rerun import PLAIN_APPLY, Rerun
+from ..apply.report import PLAIN_APPLY, Report, Rerun, Result
 from ..apply.stop import Stop
 from ..audit.index import LogIndex
 from ..core.change import Outcome

@@ -18,8 +18,8 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from ..apply.bindings import Binding, complete_index, find_bindings
-from ..apply.owed import Owed, find_owed
-from ..apply.replay import read_rows
+from ..apply.obligations import Owed, find_owed
+from ..apply.recovery import read_rows
 from ..apply.secrets import resolve_instance_secrets
 from ..audit.chain import read_glances
 from ..audit.event import RecordKind

@@ -23,7 +23,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kafkaform.apply.replay import index_steps
+from kafkaform.apply.recovery import index_steps
 from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import Record, decode
 from kafkaform.audit.index import TERMINAL, get_run

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from ...apply.rerun import Rerun
+from ...apply.report import Rerun
 from ...core.errors import KafkaformError
 from ...plan.model import Mode, Options, Plan
 from ...workflow.planning import list_option_words

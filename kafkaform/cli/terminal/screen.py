@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...apply.obligations import describe_work
-from ...apply.recover import SUPERSEDED, Recovered
+from ...apply.recovery import SUPERSEDED, Recovered
 from ...apply.report import Report, Result, Work
 from ...apply.verify import Invisible, Sight
 from ...core.change import Action, Verdict

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from kafkaform.apply.obligations import describe_work
-from kafkaform.apply.recover import Recovered
+from kafkaform.apply.recovery import Recovered
 from kafkaform.apply.report import Work
 from kafkaform.apply.stop import Stop
 from kafkaform.audit.chain import verify_log

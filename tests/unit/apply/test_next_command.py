@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.apply.rerun import Rerun
+from kafkaform.apply.report import Rerun
 from kafkaform.cli.terminal.run_command import advise
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, KafkaformError, PlanRefused, exit_code

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.apply.ledger import STATE
-from kafkaform.apply.report import Report, Result, group_by_change
-from kafkaform.apply.rerun import Rerun
+from kafkaform.apply.report import Report, Rerun, Result, group_by_change
 from kafkaform.core.change import Action, Change, Evidence, Outcome, OutcomeStatus, Repeat, Step
 from kafkaform.core.errors import (
     Interrupted,

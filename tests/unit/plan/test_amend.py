@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkaform.apply.commit import commit_step
+from kafkaform.apply.ledger import commit_step
 from kafkaform.core.change import Action, Outcome, OutcomeStatus, Ownership, PathChange
 from kafkaform.core.finding import Block
 from kafkaform.core.resource import Absent, Facts, Hidden, Identity, Observed, Reading

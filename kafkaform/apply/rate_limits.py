@@ -1,7 +1,7 @@
-"""Waiting for systems: what a run says meanwhile, and how it sends to one that limits changes.
+"""Send to systems that limit changes, and report what a run waits for.
 
 A system may refuse a part of a request for now, because a quota of its own is used up. Nothing
-happened to that part, so it is sent again, later. To repeat all that is left in each round would be
+happened to that part, so it is sent again later. To repeat all that is left in each round would be
 refused nearly whole each time, and every attempt is recorded. So the rate at which steps get
 through is measured, and only as many are sent as it will most likely let through. A system that is
 not ready is asked with a single step, and gets twice as many whenever it takes all.
