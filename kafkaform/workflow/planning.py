@@ -26,9 +26,8 @@ from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import ignore_event
 from ..core.resource import Desired, World
-from ..plan.build import make_plan
+from ..plan.build import PlanHeader, make_plan
 from ..plan.drift import refuse_idle_options
-from ..plan.instances import PlanHeader
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import read_world

@@ -16,7 +16,7 @@ from kafkaform.audit.chain import read_glances
 from kafkaform.audit.index import LogIndex, index_log
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.resource import FaultClass
-from kafkaform.plan import build, observe, release
+from kafkaform.plan import build, lifecycle, observe
 from kafkaform.provider.contract import Session
 from kafkaform.state.backend import Held
 from kafkaform.workflow import applying, plan_choice, workspace
@@ -116,7 +116,7 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "what the log knows is not taken in": lambda: [
         (recovery, "replay_log", lambda found, state: Replayed(state))
     ],
-    "no protection": lambda: [(release, "_block_protected", lambda *_, **__: None)],
+    "no protection": lambda: [(lifecycle, "_block_protected", lambda *_, **__: None)],
     "no guard": lambda: [(build, "apply_guards", lambda changes, *_: tuple(changes))],
     "no lock": lambda: [(MemoryBackend, "lock", lambda *_: nullcontext(Held()))],
     "a log that was cut off is believed": lambda: [(applying, "read_log", _unanchored)],

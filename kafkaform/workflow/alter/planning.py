@@ -26,9 +26,8 @@ from ...core.resource import Desired, Identity, InstanceWorld, Reading
 from ...core.secret import NoSecret, Secret
 from ...core.value import SecretRef
 from ...language.desired import load_tree
-from ...plan.amend import amend, plan_changes
-from ...plan.case import block_reserved
-from ...plan.instances import PlanHeader
+from ...plan.build import PlanHeader, amend, plan_changes
+from ...plan.claims import block_reserved
 from ...plan.model import Plan
 from ...plan.observe import Look, hide_all_reported
 from ...provider.commands import Alteration, Draft

@@ -7,7 +7,7 @@ from kafkaform.core.change import Action, Outcome, OutcomeStatus, Ownership, Pat
 from kafkaform.core.finding import Block
 from kafkaform.core.resource import Absent, Facts, Hidden, Identity, Observed, Reading
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.amend import Edit, amend
+from kafkaform.plan.build import Edit, amend
 from kafkaform_kafka.kinds.topic.configs import TYPE
 
 FACTS = Facts("c", ("1",))
