@@ -22,6 +22,7 @@ from ..core.resource import Output
 from ..core.value import FrozenMap, Value
 from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
+from .change_lines import render_headline
 from .diagnostics import make_diagnostic_data
 from .jsonplan import (
     Data,
@@ -34,11 +35,10 @@ from .jsonplan import (
     make_findings,
     mask_paths,
 )
-from .lines import render_headline
 from .plan_text import render_last_line, render_removal
+from .plan_view import PlanView, make_view
 from .report import ApplyReport, count_applied
 from .text import SENSITIVE, inline, render_json
-from .view import PlanView, make_view
 
 UI_VERSION = "1.2"
 """The version of Terraform's messages that these follow."""

@@ -14,7 +14,7 @@ from ..core.resource import Identity
 from ..core.text.quantity import render_count
 from ..plan.codec import read_recorded_plan
 from ..plan.model import Plan
-from ..render.lines import render_brief
+from ..render.change_lines import render_brief
 from ..workflow.plan_files import load_plan
 from ..workflow.stores import Store
 from .names import link_object

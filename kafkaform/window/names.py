@@ -19,9 +19,8 @@ from ..core.change import Action, Path, PathChange
 from ..core.resource import Identity
 from ..core.value import FrozenMap
 from ..provider.contract import ResourceType
-from ..render.body import render_sides
-from ..render.lines import render_brief
-from ..render.parts import are_long
+from ..render.attributes import are_long, render_sides
+from ..render.change_lines import render_brief
 from ..render.text import SENSITIVE, mask_value
 from ..state.model import Row
 from .page import Cell, CellRow, make_id

@@ -13,7 +13,7 @@ from ..core.change import Action
 from ..core.errors import KafkaformError
 from ..core.finding import Level
 from ..plan.model import Plan
-from ..render.review.html.page import render_html
+from ..render.review.html_page import render_html
 from ..workflow.plan_files import load_plan, read_words
 from ..workflow.planning import render_apply_command
 from .page import Cell, CellRow, WindowPage, WindowSection, make_id, make_table

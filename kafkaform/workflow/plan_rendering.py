@@ -10,8 +10,7 @@ from ..core.redaction import mask_secrets
 from ..plan.model import Plan
 from ..render.jsonplan import to_json
 from ..render.plan_text import render_plan_text
-from ..render.style import Detail
-from ..render.text import render_json
+from ..render.text import Detail, render_json
 from .plan_files import read_words
 from .planning import render_apply_command
 
@@ -46,7 +45,7 @@ def render_plan(
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
     if form == "markdown":
-        from ..render.review.markdown.comment import render_markdown  # noqa: PLC0415  # for startup
+        from ..render.review.comment import render_markdown  # noqa: PLC0415  # for startup
 
         return mask_secrets(
             render_markdown(
@@ -58,7 +57,7 @@ def render_plan(
             )
         )
     if form == "html":
-        from ..render.review.html.page import render_html  # noqa: PLC0415  # for startup
+        from ..render.review.html_page import render_html  # noqa: PLC0415  # for startup
 
         # Secrets are masked before the page escapes them.
         return render_html(plan, words=read_words(plan), command=render_apply_command(plan))

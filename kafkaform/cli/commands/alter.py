@@ -14,9 +14,7 @@ from msgspec.structs import replace
 from ...core.errors import ConnectError, UsageError
 from ...plan.model import Options
 from ...provider.commands import Alteration
-from ...render.page import render_page
-from ...render.style import Detail
-from ...render.text import inline, render_json
+from ...render.text import Detail, inline, render_json, render_page
 from ...workflow.alter.dry_run import rehearse
 from ...workflow.alter.planning import make_workspace, plan_alteration
 from ...workflow.applying import run_apply

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ...core.errors import UsageError
 from ...plan.model import Options, Plan
-from ...render.style import Detail
+from ...render.text import Detail
 from ...workflow.configuration.policies import VARIABLE, list_policy_ids
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.judgement.conditions import check_accepted, check_fail_on

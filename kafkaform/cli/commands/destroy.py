@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...plan.model import Mode, Options
-from ...render.style import Detail
+from ...render.text import Detail
 from ...workflow.judgement.conditions import check_accepted
 from ...workflow.operations import destroy as destroy_objects
 from ...workflow.stores import parse_duration

@@ -9,7 +9,7 @@ import typer
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
 from ...provider.registry import Registry
-from ...render.judgement.rules import make_rule_data, render_rule, render_rules
+from ...render.judgement import make_rule_data, render_rule, render_rules
 from ...render.text import render_json
 from ...workflow.judgement.conditions import find_rules
 from ..offers.commands import make_app

@@ -9,8 +9,7 @@ import typer
 from msgspec import to_builtins
 
 from ...render.plan_comparison import compare_plans, render_comparison
-from ...render.style import Detail
-from ...render.text import render_json
+from ...render.text import Detail, render_json
 from ...workflow.plan_files import load_plan, load_plan_document, read_words_of
 from ...workflow.plan_rendering import render_plan
 from ...workflow.stores import open_store

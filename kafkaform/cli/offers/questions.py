@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from ...provider.commands import Question
-from ...render.page import render_page
-from ...render.text import render_json
+from ...render.text import render_json, render_page
 from ..options.connection import Way, connects
 from ..options.flag_groups import take_flags
 from ..terminal.console import Console

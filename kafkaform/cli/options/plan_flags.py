@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ...core.errors import UsageError
 from ...plan.model import Mode, Options
-from ...render.style import Detail
+from ...render.text import Detail
 from .flag_groups import take_flags
 from .flags import (
     Accept,

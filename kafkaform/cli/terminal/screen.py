@@ -24,12 +24,11 @@ from ...core.resource import FaultClass, Output
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Plan
 from ...render import stream
-from ...render.entries import join_names
+from ...render.change_entries import join_names
+from ...render.dry_run import list_validation_events, render_validation
 from ...render.jsonplan import Data
 from ...render.report import ApplyReport, make_apply_report, render_apply_summary
-from ...render.style import Detail
-from ...render.text import inline, render_count
-from ...render.validation import list_validation_events, render_validation
+from ...render.text import Detail, inline, render_count
 from ...version import VERSION
 from ...workflow.events import DryRun, Note, PlanChosen, RunEvent
 from ...workflow.plan_files import read_words

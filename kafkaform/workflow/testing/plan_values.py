@@ -10,7 +10,7 @@ from ...core.value import FrozenMap
 from ...language.values.conversion import lift_value
 from ...language.values.value import SENSITIVE, Marked
 from ...plan.model import Plan
-from ...render.view import make_view
+from ...render.plan_view import make_view
 from ..configuration.policies import describe_findings
 
 COUNTS = (

@@ -17,7 +17,7 @@ from ...language.desired import Built
 from ...language.expectations import Failure, compare_failures, find_failures
 from ...language.suites import SuiteRun, make_variable_file
 from ...plan.model import Mode, Options, Plan
-from ...render.suites.results import RunResult, Status
+from ...render.suite_results import RunResult, Status
 from ...syntax.nodes import Attribute
 from ..configuration.evaluation import Configuration
 from ..configuration.policies import NO_POLICIES, load_policies

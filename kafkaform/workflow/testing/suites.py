@@ -17,7 +17,7 @@ from ...language.declare.top_level import declare_blocks
 from ...language.expectations import find_mistakes, find_unknown_expectations
 from ...language.suites import ENDING, Suite, parse_suite
 from ...language.values.faults import make_error, suggest_near
-from ...render.suites.results import RunResult, Status, SuiteResult, SuiteStart
+from ...render.suite_results import RunResult, Status, SuiteResult, SuiteStart
 from ..configuration.evaluation import Configuration
 from ..secrecy import keep_secrets
 from .files import SuiteFile

@@ -17,7 +17,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.review.markdown.comment import render_markdown
+from kafkaform.render.review.comment import render_markdown
 from kafkaform_kafka.kinds.topic.throttles import RATES, ThrottlePlace
 from kafkaform_kafka.memory import Killed, killed_before, lost_reply
 from kafkaform_kafka.words import WORDS
