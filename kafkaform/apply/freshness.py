@@ -19,8 +19,7 @@ from ..core.change import Action, Change, Ownership, Path
 from ..core.clock import Clock
 from ..core.errors import OtherSystem, PlanRefused
 from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
-from ..core.text.foreign import inline
-from ..core.text.sentence import make_sentence
+from ..core.text.display import inline, make_sentence
 from ..core.value import EMPTY, Value
 from ..core.words import Words
 from ..plan.approval import RULE, compute_approval, is_same_change

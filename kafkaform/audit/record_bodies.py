@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from ..core import canonical
 from ..core.change import Outcome, PathChange, Verdict
-from ..core.redaction import mask_secrets
 from ..core.resource import Fault, Identity
+from ..core.secret import mask_secrets
 from ..core.value import FrozenMap, Value, freeze
 from .event import Record
 from .sink import Torn

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError, exit_code
-from ..core.redaction import holds_secret
+from ..core.secret import holds_secret
 from .bug_report import explain_error
 from .command_tree import get_commands, run_typed
 from .completion import LEAVE, OFFERED, Completer

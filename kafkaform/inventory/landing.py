@@ -16,7 +16,7 @@ from ..core.canonical import dumps
 from ..core.errors import StorageError
 from ..core.landing import META, REGISTER, ROOT, ROWS, LandedRow, Meta
 from ..core.objects import ObjectExists
-from ..core.redaction import mask_secrets
+from ..core.secret import mask_secrets
 from .place import LandingPlace, make_exists_error
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)

@@ -10,8 +10,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from ..core.errors import StorageError
-from ..core.folder import Folder
-from ..core.objects import Entry, Objects, StoredObject
+from ..core.objects import Entry, Folder, Objects, StoredObject
 from ..state.backends.obstores import is_remote, open_objects
 from .hdfs import SCHEME, open_hdfs
 

@@ -20,7 +20,6 @@ from ..core.change import Action, Change, Impact, Ownership, Path, PathChange, a
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, PlanRefused
 from ..core.finding import UNREAD, Finding, Harm
-from ..core.redaction import mask_secrets
 from ..core.resource import (
     Absent,
     Desired,
@@ -34,6 +33,7 @@ from ..core.resource import (
     Reading,
     World,
 )
+from ..core.secret import mask_secrets
 from ..core.value import EMPTY, FrozenMap
 from ..core.words import NEUTRAL
 from ..provider.contract import Provider, ResourceType, collect_types

@@ -16,7 +16,6 @@ from ..core.address import Address, matches, parse_address, rename_address
 from ..core.change import BOOKKEEPING, Action, Change, Ownership, add_findings
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ..core.finding import Block, Finding
-from ..core.redaction import mask_secrets
 from ..core.resource import (
     Absent,
     Declared,
@@ -35,6 +34,7 @@ from ..core.resource import (
     Removed,
     World,
 )
+from ..core.secret import mask_secrets
 from ..core.value import EMPTY
 from ..core.words import NEUTRAL, Words
 from ..provider.contract import Provider, ResourceType

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.change import Action, Change, Path, PathChange
-from ..core.text.cell_width import cell_width
+from ..core.text.display import cell_width
 from ..core.text.quantity import NO_LIMIT, render_quantity
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import Words

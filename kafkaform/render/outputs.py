@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.resource import Output
-from ..core.text.cell_width import cell_width
+from ..core.text.display import cell_width
 from ..core.value import FrozenMap, Value
 from ..plan.model import OutputChange
 from .attributes import STYLES, Line, compare_parts, render_piece

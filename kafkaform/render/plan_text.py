@@ -14,7 +14,7 @@ from ..core.change import Change
 from ..core.diagnostics import Diagnostic
 from ..core.finding import Finding, Harm, Level
 from ..core.resource import SETTING, TASK
-from ..core.text.cell_width import cell_width
+from ..core.text.display import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import Plan, Removal
 from .attributes import Line

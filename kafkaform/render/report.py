@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.resource import FaultClass
-from ..core.text.sentence import make_sentence
+from ..core.text.display import make_sentence
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from .change_entries import LEAST, join_names, join_sentences, join_texts, mask_names, read_names
 from .change_lines import name_object

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 from msgspec import Struct
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
-from ..core.redaction import clean_diagnostics, mask_secrets
+from ..core.secret import clean_diagnostics, mask_secrets
 from ..plan.model import Plan
 from .diagnostics import make_diagnostic_data, render_diagnostics
 from .jsonplan import to_json

@@ -1,7 +1,7 @@
 """Turn values and messages into text that is safe to print.
 
 Names, configuration values, principals and server messages are foreign text
-(`core/text/foreign.py`): they can contain terminal escapes, line breaks or log commands. Every
+(`core/text/display.py`): they can contain terminal escapes, line breaks or log commands. Every
 renderer passes them through `inline`, `render_block` or `render_value`. So are the pages of
 providers, such as those of `describe`. `Paint` adds the colours of a terminal.
 """
@@ -18,10 +18,9 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ..core.canonical import dumps, render_number
-from ..core.text.cell_width import cell_width
-from ..core.text.foreign import escape_formula as escape_formula
-from ..core.text.foreign import escape_log_commands
-from ..core.text.foreign import inline as inline
+from ..core.text.display import cell_width, escape_log_commands
+from ..core.text.display import escape_formula as escape_formula
+from ..core.text.display import inline as inline
 from ..core.text.quantity import render_count as render_count
 from ..core.text.quantity import render_quantity, render_with_exact
 from ..core.value import FrozenMap, SecretRef, Value

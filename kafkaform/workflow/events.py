@@ -11,7 +11,7 @@ from ..apply.recovery import Recovered
 from ..apply.report import Work
 from ..core.change import Verdict
 from ..core.progress import Event, Message
-from ..core.redaction import mask_secrets
+from ..core.secret import mask_secrets
 from ..plan.model import Plan
 
 IN_SPITE = "The run went on without this callback; what it did is recorded."

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ..core.errors import UsageError
-from ..core.redaction import mask_secrets
+from ..core.secret import mask_secrets
 from ..plan.model import Plan
 from ..render.jsonplan import to_json
 from ..render.plan_text import render_plan_text

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ..apply.report import Report, Result
 from ..core.errors import KafkaformError
-from ..core.redaction import KnownSecrets, mask_secrets, watch_secrets
+from ..core.secret import KnownSecrets, mask_secrets, watch_secrets
 
 
 @contextmanager

@@ -31,9 +31,8 @@ from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, ConnectError, OtherSystem, StorageError, UsageError
-from ..core.redaction import KnownSecrets, watched
 from ..core.resource import Desired, Fault, FaultClass, Identity, World
-from ..core.secret import PartialRepr
+from ..core.secret import KnownSecrets, PartialRepr, watched
 from ..core.storage import read_named_file
 from ..core.value import FrozenMap, SecretRef
 from ..core.words import Vocabulary

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kafkaform.core.change import Step, Verdict
-from kafkaform.core.redaction import mask_secrets
 from kafkaform.core.resource import Absent, Failed, Fault, FaultClass, Hidden, Reading
+from kafkaform.core.secret import mask_secrets
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from . import rest

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kafkaform.core.redaction import mask_secrets
+from kafkaform.core.secret import mask_secrets
 
 from .answers import Connector, TaskStatus
 

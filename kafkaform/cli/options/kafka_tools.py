@@ -14,7 +14,7 @@ from typing import Any
 
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
-from ...core.text.foreign import inline
+from ...core.text.display import inline
 
 TYPE, NAME, DEFAULT = "--entity-type", "--entity-name", "--entity-default"
 

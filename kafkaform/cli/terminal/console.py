@@ -13,7 +13,7 @@ from typing import TextIO
 from msgspec import Struct
 
 from ...core.diagnostics import Diagnostics
-from ...core.redaction import clean_diagnostics
+from ...core.secret import clean_diagnostics
 from .outlet import is_lost
 from .signals import discard_typed_ahead, wait_until_readable
 

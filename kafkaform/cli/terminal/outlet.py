@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, TextIO
 from msgspec import Struct, field
 
 from ...core.diagnostics import Diagnostic, Severity
-from ...core.redaction import KnownSecrets, watch_secrets
+from ...core.secret import KnownSecrets, watch_secrets
 
 ELSEWHERE = "Give the command an output that can be written."
 _KEPT = "surrogateescape"

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...core.canonical import dumps
-from ...core.text.foreign import escape_formula, inline
+from ...core.text.display import escape_formula, inline
 from ..access.operation_bits import MASKS, list_operations
 
 if TYPE_CHECKING:

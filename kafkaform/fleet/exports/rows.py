@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from ...core.canonical import dumps
 from ...core.storage import make_storage_error
-from ...core.text.cell_width import cell_width
-from ...core.text.foreign import escape_log_commands
+from ...core.text.display import cell_width, escape_log_commands
 from ...core.text.quantity import render_amount, render_quantity
 from ..access.operation_bits import MASKS
 from ..tables.definitions import GOLD, SCHEMA_VERSION, TABLES

@@ -6,9 +6,9 @@ from datetime import date
 
 from msgspec import Struct
 
+from ...core.canonical import Misfit, from_data, parse_json
 from ...core.errors import StorageError
 from ...core.landing import FORMAT
-from ...core.nouns import Misfit, from_data, parse_json
 from ...core.value import FrozenMap
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...core.text.foreign import inline
+from ...core.text.display import inline
 from .coverage import STATUSES
 from .grids import ColumnKind, Grid, GridColumn, render_moment, render_value
 from .model import FleetReport, Number

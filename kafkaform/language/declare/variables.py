@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...core.schema import ANY, STRING, Type
-from ...core.text.sentence import make_sentence
+from ...core.text.display import make_sentence
 from ...core.value import SecretRef, Value
 from ...syntax.nodes import Expression, Lit
 from ...syntax.parse import parse_expression

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 
 from ...core.schema import BOOL, NUMBER
-from ...core.text.sentence import make_sentence
+from ...core.text.display import make_sentence
 from ...syntax.nodes import Block, Expression
 from ..declare.declarations import get_enabled
 from ..expressions.code import Context, Env

@@ -11,7 +11,7 @@ from ...core.address import render_key
 from ...core.diagnostics import Diagnostic
 from ...core.resource import ProviderConfig
 from ...core.schema import STRING, ObjectSchema
-from ...core.text.sentence import make_sentence
+from ...core.text.display import make_sentence
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Expression
 from ..declare.addresses import read_provider_instance

@@ -6,7 +6,7 @@ from decimal import Decimal
 from math import ceil, floor
 
 from ...core.schema import AttributeSchema, Refuses
-from ...core.text.sentence import make_sentence
+from ...core.text.display import make_sentence
 from ...core.value import FrozenMap, Value
 from ...syntax.nodes import ConstantObject, Expression, Lit, Object
 from ...syntax.terms import list_items

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.text.sentence import make_sentence
+from ...core.text.display import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import Expression, FunctionCall
 from ..functions.spec import Function, Param

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from ...core.schema import STRING
-from ...core.text.sentence import make_sentence
+from ...core.text.display import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import Expression, Template, TemplateFor, TemplateIf
 from ..values.conversion import convert_value

@@ -30,7 +30,7 @@ def open_login(auth: Auth | None) -> MakeHeader:
     if isinstance(auth, BearerToken):
         bearer = Secret("Bearer " + auth.token.reveal())
         return lambda: bearer
-    # Calls are made in threads of their own. Secrets are masked by context (`core.redaction`), and
+    # Calls are made in threads of their own. Secrets are masked by context (`core.secret`), and
     # a new token must be known in the context of the run.
     source = TokenSource(partial(copy_context().run, fetch_token, auth))
     return partial(_make_token_header, source)

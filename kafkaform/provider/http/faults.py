@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
-from ...core.redaction import mask_secrets
 from ...core.resource import Fault, FaultClass
+from ...core.secret import mask_secrets
 from .exchange import Call, CallFailed, HttpAnswer, NotSent
 
 ErrorTable = Mapping[tuple[int, int | None], tuple[FaultClass, str]]

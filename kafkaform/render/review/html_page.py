@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ...core.change import Action, Change
 from ...core.finding import Harm, Level
-from ...core.redaction import mask_secrets
+from ...core.secret import mask_secrets
 from ...core.text.quantity import render_count
 from ...core.words import NO_WORDS, Vocabulary, Words
 from ...html.document import make_environment, render_document

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.redaction import mask_secrets
 from ...core.resource import Output
+from ...core.secret import mask_secrets
 from ...core.value import EMPTY, FrozenMap, Value
 
 

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from ...audit.event import render_time
 from ...core.clock import SystemClock
 from ...core.errors import Blocked, UsageError
-from ...core.folder import Folder
 from ...core.installation import render_extra_command
-from ...core.objects import Objects
+from ...core.objects import Folder, Objects
 from ...core.progress import Reporter
 from ...fleet.spark import doctor
 from ...fleet.spark.session import LOCAL, LandedBytes, SparkPlace, build_session

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.errors import KafkaformError
-from ...core.redaction import mask_secrets
+from ...core.secret import mask_secrets
 from ...core.value import EMPTY, FrozenMap, SecretRef
 from ...language.declare.folder import Tree
 from ...language.declare.top_level import declare_blocks

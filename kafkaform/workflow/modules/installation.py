@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from ...core.diagnostics import Diagnostic, Severity
-from ...core.folder import Folder
+from ...core.objects import Folder
 from ...language.declare.module_sources import Package, UnreadableModule
 from .git import RefCommit, fetch_entries, find_commit
 from .lock_file import LOCK_FILE, Lock, render_locks

@@ -18,8 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from ...core.errors import StorageError
-from ...core.folder import Folder
-from ...core.objects import ObjectChanged, ObjectExists
+from ...core.objects import Folder, ObjectChanged, ObjectExists
 from ...language.declare.module_sources import UnreadableModule
 from ...sandbox.places import get_cache_folder
 from ...syntax.limits import FILE_BYTES

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from ...audit.sinks.memory import MemorySink
 from ...core.diagnostics import Diagnostic, Severity
-from ...core.redaction import KnownSecrets
 from ...core.resource import Desired
+from ...core.secret import KnownSecrets
 from ...language.declare.declarations import Declarations
 from ...language.declare.folder import Tree
 from ...language.expectations import Spots

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...core.clock import SimulatedClock, SystemClock
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
-from ...core.redaction import watched
+from ...core.secret import watched
 from ...language.declare.declarations import Declarations
 from ...language.declare.top_level import declare_blocks
 from ...language.expectations import find_mistakes, find_unknown_expectations

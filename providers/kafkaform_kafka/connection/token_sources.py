@@ -18,7 +18,7 @@ from .tokens import make_endpoint, read_token_file
 def open_token_source(settings: KafkaSettings) -> TokenSource | None:
     """The source that a provider block names, None for another login. Raises ConfigurationError if
     a package is missing."""
-    # A client asks from a thread of its own. Secrets are masked by context (`core.redaction`), and
+    # A client asks from a thread of its own. Secrets are masked by context (`core.secret`), and
     # the new token must be known in the context of the run.
     here = copy_context()
     if settings.token_file:

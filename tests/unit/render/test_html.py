@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform.core.change import Action
-from kafkaform.core.redaction import MASK, watch_secrets
+from kafkaform.core.secret import MASK, watch_secrets
 from kafkaform.plan.model import Plan
 from kafkaform.render.review.html_page import render_html
 from kafkaform.workflow.plan_rendering import render_plan
