@@ -143,9 +143,8 @@ class Ledger(Struct):
         try:
             written = self.journal.write_all([*opened, *intents])
         except StorageError as error:
-            raise StorageError(
-                f"{error.message}; {_render_count(results)} not sent", error.advice
-            ) from None
+            number = "1 step was" if len(results) == 1 else f"{len(results):,} steps were"
+            raise StorageError(f"{error.message}; {number} not sent", error.advice) from None
         self.obligations += written[: len(opened)]
 
     def record_outcomes(self, plan: Plan, results: Sequence[Result]) -> None:
@@ -290,10 +289,6 @@ class Ledger(Struct):
             f"{error.message}. {rescue} is in the audit log",
             "Make the state writable again and run apply, which takes the outcomes from the log.",
         )
-
-
-def _render_count(results: Sequence[Result]) -> str:
-    return "1 step was" if len(results) == 1 else f"{len(results):,} steps were"
 
 
 def _render_outcomes(results: Sequence[Result]) -> str:

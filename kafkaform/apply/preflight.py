@@ -95,7 +95,11 @@ def dry_run(waves: Iterable[Wave], keep: Collection[str], asking: DryRun) -> dic
             continue
         batch_verdicts = _preflight_batch(batch, asking, show_progress)
         verdicts.update(batch_verdicts)
-        faults = [v.fault for v in batch_verdicts.values() if v.fault and _is_lost(v.fault)]
+        faults = [
+            verdict.fault
+            for verdict in batch_verdicts.values()
+            if verdict.fault and verdict.fault.kind is FaultClass.AMBIGUOUS
+        ]
         if len(faults) == len(batch_verdicts):
             mute[batch.instance] = faults[0]
         show_progress()
@@ -113,10 +117,6 @@ def _name_end(verdict: Verdict) -> str:
         return _PASSED
     # Only these say no. Whatever else went wrong, the system has not judged the step.
     return _REFUSED if verdict.fault.kind in _JUDGEMENTS else _UNCHECKED
-
-
-def _is_lost(fault: Fault) -> bool:
-    return fault.kind is FaultClass.AMBIGUOUS
 
 
 def _skip_batch(batch: Batch, silence: Fault) -> dict[str, Verdict]:

@@ -283,8 +283,10 @@ class _Asker(Struct, frozen=True):
             incarnation = self.incarnations.get(identity, change.incarnation)
             if not is_visible(change, reading, kind, self.session.facts, incarnation):
                 gaps[identity] = self._find_gap(change, reading)
-            elif change.action is Action.CREATE and (unset := _list_unset(change, reading)):
-                self.reported[identity] = unset
+            elif change.action is Action.CREATE and isinstance(reading, Observed):
+                unset = list_unset(change.after, reading)
+                if unset:
+                    self.reported[identity] = unset
         return gaps
 
     def _find_gap(self, change: Change, reading: Reading) -> _Gap:
@@ -494,10 +496,6 @@ def _find_gap(change: Change, reading: Reading, kind: ResourceType, facts: Facts
         harmless = unchanged.keys() <= unset.keys()
         return _Gap(Sight.KEPT, _render_values(unchanged, kind), unchanged, harmless)
     return _Gap(why=_render_values({path: now.get(path) for path in differing}, kind))
-
-
-def _list_unset(change: Change, reading: Reading) -> Values:
-    return list_unset(change.after, reading) if isinstance(reading, Observed) else NO_VALUES
 
 
 def _render_values(values: Values, kind: ResourceType) -> str:

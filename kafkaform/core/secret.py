@@ -39,7 +39,7 @@ FEW = 128
 position."""
 _CLIPPED = ("…", '"…', '\\"…', "\\u2026", '\\"\\u2026')
 """What follows where a long text was cut, so that only the beginning of a secret is left."""
-SHOWN = "<secret>"
+SECRET_TEXT = "<secret>"
 
 
 def list_spellings(secret: str) -> set[str]:
@@ -248,10 +248,10 @@ class Secret:
         return compare_digest(own_text, other_text)
 
     def __repr__(self) -> str:
-        return SHOWN
+        return SECRET_TEXT
 
     def __format__(self, spec: str) -> str:
-        return SHOWN
+        return SECRET_TEXT
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Called by pickle, copy and deepcopy."""

@@ -117,7 +117,7 @@ def make_plan(
     if refreshes:
         changes = _judge_refreshes(changes, state, providers, facts)
     else:
-        wider = _accept_more(options, lifted)
+        wider = replace(options, accept=(*options.accept, *lifted)) if lifted else options
         changes, remarks = _judge_changes(changes, desired, state, providers, look, wider)
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
@@ -163,10 +163,6 @@ def remake_changes(
     concerned = [claim for claim in claims if claim.identity in identities]
     cases = open_cases(concerned, world, types, pending, providers, plan.options)
     return {case.claim.identity: decide(case) for case in cases}
-
-
-def _accept_more(options: Options, lifted: Sequence[str]) -> Options:
-    return replace(options, accept=(*options.accept, *lifted)) if lifted else options
 
 
 def _judge_refreshes(

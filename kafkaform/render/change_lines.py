@@ -168,7 +168,8 @@ def render_brief_entry(entry: Entry, words: Words) -> str:
 def _render_brief_values(change: Change, words: Words) -> str:
     """What an update changes, and what a new object has."""
     if change.blocked is not None or is_line(change, words):
-        return render_values(change) if _is_update(change) else ""
+        is_update = change.action is Action.UPDATE and change.blocked is None
+        return render_values(change) if is_update else ""
     if change.action is Action.UPDATE:
         return render_values(change)
     if change.action is not Action.CREATE:
@@ -306,10 +307,6 @@ def _render_signs(subject: Change | Entry) -> Iterator[Line]:
     if subject.impact is not None:
         yield Line(1, "!", inline(subject.impact.text), "delete")
     yield from render_findings(item for item in subject.findings if item.level is not Level.BLOCK)
-
-
-def _is_update(change: Change) -> bool:
-    return change.action is Action.UPDATE and change.blocked is None
 
 
 def render_headline(change: Change, *, with_instance: bool = False, name: str = "") -> str:

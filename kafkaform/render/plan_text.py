@@ -177,7 +177,9 @@ def _render_entries(entries: Sequence[Entry], view: PlanView, paint: Paint) -> I
     several = len(view.instances) > 1
     for key, run in groupby(entries, partial(_get_plain_kind, view)):
         members = list(run)
-        if key is not None and (len(members) >= LEAST or _has_lines(members[0], view)):
+        lead = members[0].lead
+        is_one_line = is_line(lead, view.words_of(lead.identity.instance))
+        if key is not None and (len(members) >= LEAST or is_one_line):
             yield from _render_plain_run([entry.lead for entry in members], view, paint)
             continue
         for entry in members:
@@ -191,10 +193,6 @@ def _get_plain_kind(view: PlanView, entry: Entry) -> tuple[str, ...] | None:
     identity = entry.lead.identity
     plain = len(entry.changes) == 1 and is_plain(entry.lead, view.words_of(identity.instance))
     return (identity.instance, identity.kind, entry.lead.action) if plain else None
-
-
-def _has_lines(entry: Entry, view: PlanView) -> bool:
-    return is_line(entry.lead, view.words_of(entry.lead.identity.instance))
 
 
 def _render_plain_run(changes: list[Change], view: PlanView, paint: Paint) -> Iterator[str]:

@@ -123,7 +123,10 @@ def list_plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]
     for instance in plan.instances.values():
         yield from (make_log(finding.text, "warn") for finding in instance.findings)
     yield from map(make_resource_drift, plan.drifted)
-    yield from (make_planned_change(item) for item in plan.changes if _is_planned(item, view))
+    for change in plan.changes:
+        # What a refresh-only plan records is in its drift, as in Terraform.
+        if change.blocked is not None or (change.effective and not view.refresh):
+            yield make_planned_change(change)
     for item in plan.removals:
         line = render_removal(item, view.words_of(item.identity.instance))
         yield make_log(f"to remove: {line}")
@@ -308,11 +311,6 @@ def _make_hook(kind: str, change: Change, message: str, elapsed: float | None = 
     if elapsed is not None:
         body["elapsed_seconds"] = round(elapsed)
     return _make_event(kind, f"{change.address}: {change.action.value} {message}", hook=body)
-
-
-def _is_planned(change: Change, view: PlanView) -> bool:
-    # What a refresh-only plan records stands in its drift, as in Terraform.
-    return change.blocked is not None or (change.effective and not view.refresh)
 
 
 def _make_progress(event: Progress) -> Data:
