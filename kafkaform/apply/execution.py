@@ -243,7 +243,7 @@ def _send_batch(
         raise
     _end_waiting(execution, intents)
     execution.skip_steps(
-        [step.id for step in remaining if step.id not in execution.results], pace.closed
+        [step.id for step in remaining if step.id not in execution.results], pace.closed_reason
     )
     execution.show_progress()
 

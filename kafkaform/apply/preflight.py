@@ -163,7 +163,7 @@ def _preflight_batch(
     patience, system = compute_patience(session.facts), session.words.system
     limited = Limited(pace, asking.clock, asking.wait, patience, asking.report, system, show)
     for step in send_in_parts(batch.steps, ask, limited):
-        fault = Fault("NOT_ASKED", f"not checked: {pace.closed}", FaultClass.NOT_APPLIED)
+        fault = Fault("NOT_ASKED", f"not checked: {pace.closed_reason}", FaultClass.NOT_APPLIED)
         verdicts.setdefault(step.id, Verdict(step.id, step.evidence, fault))
     return verdicts
 

@@ -206,7 +206,7 @@ class Verified(Struct, frozen=True):
 
     invisible: tuple[Invisible, ...] = ()
     """What a live node did not show."""
-    kept: Mapping[Identity, Values] = field(default_factory=dict)
+    kept_values: Mapping[Identity, Values] = field(default_factory=dict)
     """Object -> values that a node keeps although their removal was accepted."""
     reported: Mapping[Identity, Values] = field(default_factory=dict)
     """Object -> values that a node reports although nothing sets them, and that would be in effect
@@ -217,8 +217,8 @@ class _Gap(Struct, frozen=True):
     """What one node does not show of one object, and why."""
 
     sight: Sight = Sight.LATE
-    why: str = ""
-    kept: Values = NO_VALUES
+    reason: str = ""
+    kept_values: Values = NO_VALUES
     """The values that it keeps."""
     harmless: bool = False
     """All of them would be in effect anyway."""
@@ -332,7 +332,7 @@ def verify_applied(
         {
             identity: values
             for item_verified in verified
-            for identity, values in item_verified.kept.items()
+            for identity, values in item_verified.kept_values.items()
         },
         {
             identity: values
@@ -368,17 +368,17 @@ def _sum_up(changes: Sequence[Change], gaps_by_node: Mapping[str, Gaps], asker: 
             if gap is None:
                 continue
             if gap.harmless:
-                reported[identity] = {**reported.get(identity, NO_VALUES), **gap.kept}
+                reported[identity] = {**reported.get(identity, NO_VALUES), **gap.kept_values}
                 continue
             if gap.sight is Sight.KEPT:
-                kept_values[identity] = {**kept_values.get(identity, NO_VALUES), **gap.kept}
+                kept_values[identity] = {**kept_values.get(identity, NO_VALUES), **gap.kept_values}
             silent = gap.sight is Sight.SILENT and not facts.lists_nodes
             counts = not silent or sum(
                 identity in node_gaps for node_gaps in gaps_by_node.values()
             ) >= len(facts.nodes)
             deleted = identity if change.action is Action.DELETE else None
             invisible.append(
-                Invisible(change.address, node, gap.why, noun, gap.sight, counts, deleted)
+                Invisible(change.address, node, gap.reason, noun, gap.sight, counts, deleted)
             )
     return Verified(tuple(invisible), kept_values, reported)
 
@@ -495,7 +495,7 @@ def _find_gap(change: Change, reading: Reading, kind: ResourceType, facts: Facts
     if unchanged and len(unchanged) == len(differing):
         harmless = unchanged.keys() <= unset.keys()
         return _Gap(Sight.KEPT, _render_values(unchanged, kind), unchanged, harmless)
-    return _Gap(why=_render_values({path: now.get(path) for path in differing}, kind))
+    return _Gap(reason=_render_values({path: now.get(path) for path in differing}, kind))
 
 
 def _render_values(values: Values, kind: ResourceType) -> str:

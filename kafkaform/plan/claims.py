@@ -62,7 +62,7 @@ class Claim(Struct, frozen=True):
     """Its row, under the addresses that were recorded."""
     owners: tuple[str, ...] = ()
     """The recorded owners under the names that `moved` blocks give them."""
-    lost: tuple[str, ...] = ()
+    lost_owners: tuple[str, ...] = ()
     """Those of `owners` that no longer declare it."""
     removed: Removed | None = None
     """The `removed` block that ends the claim, if each lost owner is named by one."""
@@ -110,7 +110,7 @@ def make_claims(
         if identity in imports.parts:
             claim = replace(claim, adopt=True)
         claims.append(claim)
-    if any(claim.lost for claim in claims):
+    if any(claim.lost_owners for claim in claims):
         claims = _complete_blocks(claims, desired, declared)
     return tuple(sorted(claims, key=lambda c: (c.address, c.identity))), imports.faults
 
@@ -124,10 +124,10 @@ def _complete_blocks(
     return [
         replace(
             claim,
-            renamed=tuple(owner for owner in claim.lost if owner in blocks),
+            renamed=tuple(owner for owner in claim.lost_owners if owner in blocks),
             standing=claim.identity in standing,
         )
-        if claim.lost
+        if claim.lost_owners
         else claim
         for claim in claims
     ]
