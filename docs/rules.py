@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kafkaform.core.rule import Rule
 from kafkaform.provider.registry import Registry
-from kafkaform.render.judgement.rules import NEEDS, group_rules, render_acceptance, render_level
+from kafkaform.render.judgement import NEEDS, group_rules, render_acceptance, render_level
 from kafkaform.workflow.judgement import find_rules
 
 FILE = Path(__file__).with_name("rules.md")

@@ -22,11 +22,11 @@ from msgspec import Struct
 from kafkaform.audit import bodies
 from kafkaform.audit.bodies import MemberRule, Rules
 from kafkaform.audit.event import RecordKind
+from kafkaform.core.canonical import NOTHING, list_defaults
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Block, Breadth, Harm, Level
 from kafkaform.core.landing import FORMAT as LANDING_FORMAT
 from kafkaform.core.landing import LandedRow, Meta
-from kafkaform.core.nouns import NOTHING, list_defaults
 from kafkaform.core.value import FrozenMap
 from kafkaform.fleet.landed.register import Register
 from kafkaform.plan.model import FORMAT as PLAN_FORMAT

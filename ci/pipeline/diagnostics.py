@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkaform.core import diagnostics as core
-from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.display import inline
 from kafkaform.render.diagnostics import join_alike
-from kafkaform.render.review.markdown.text import render_code
+from kafkaform.render.review.comment_rows import render_code
 
 COMMENT_LIMIT = 60_000
 """Characters; GitHub refuses comments of more than 65,536."""

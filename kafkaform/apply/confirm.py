@@ -23,11 +23,10 @@ from ..core.value import FrozenMap
 from ..plan.diff import flatten, keep_set_values, lay_over, render_path
 from ..plan.lower import lower_plan
 from ..state.model import Row, put_rows
-from .execution import ApplyRun, Execution
+from .execution import ApplyRun, Execution, send_requests
 from .ledger import make_bookkeeping_step
-from .replay import REMOVING, SETTING_AGAIN, cut_repair
+from .recovery import REMOVING, SETTING_AGAIN, cut_repair
 from .report import GOOD, Report, Result
-from .send import send_requests
 from .verify import Invisible, Sight, Values, Verified, verify_applied
 
 NO_EFFECT = "NO_EFFECT"
@@ -56,9 +55,9 @@ def confirm_report(run: ApplyRun, report: Report, unseen: Sequence[Unseen] = ())
     failed: tuple[Result, ...] = ()
     try:
         verified = _verify(run, whole, incarnations)
-        if verified.kept:
+        if verified.kept_values:
             verified, failed = _repair(
-                run, [c for c in whole if c.identity in verified.kept], verified
+                run, [c for c in whole if c.identity in verified.kept_values], verified
             )
         verified = _drop_recreated(run, deletions, verified)
     except (Interrupted, Locked, OtherSystem) as error:
@@ -173,7 +172,9 @@ def _repair(
 ) -> tuple[Verified, tuple[Result, ...]]:
     """Set what was to be removed as it is, remove it again, and look once more. What was verified
     then, and the repairs that were not applied."""
-    repairs = [pair for c in changes if (pair := _make_repair(run, c, before.kept[c.identity]))]
+    repairs = [
+        pair for c in changes if (pair := _make_repair(run, c, before.kept_values[c.identity]))
+    ]
     if not repairs:
         return before, ()
     objects = "1 object" if len(repairs) == 1 else f"{len(repairs):,} objects"
@@ -194,7 +195,7 @@ def _repair(
     repaired = {change.identity for change in mended}
     after = _verify(run, [c for c in changes if c.identity in repaired], {})
     addresses = {change.address for change in mended}
-    still_kept = {i: values for i, values in before.kept.items() if i not in repaired}
+    still_kept = {i: values for i, values in before.kept_values.items() if i not in repaired}
     invisible = (
         item
         for item in before.invisible
@@ -203,7 +204,7 @@ def _repair(
     return (
         Verified(
             (*invisible, *after.invisible),
-            {**still_kept, **after.kept},
+            {**still_kept, **after.kept_values},
             {**before.reported, **after.reported},
         ),
         tuple(failed),
@@ -289,14 +290,14 @@ def _record_verified(
 
 
 def _select_rows(rows: Mapping[Identity, Row], verified: Verified) -> Iterator[Row]:
-    for identity in sorted(verified.kept.keys() | verified.reported.keys()):
+    for identity in sorted(verified.kept_values.keys() | verified.reported.keys()):
         if identity in rows:
             yield rows[identity]
 
 
 def _note_values(row: Row, verified: Verified) -> Row:
     """The row with the values that its object still has, and with those that are only reported."""
-    kept_values = verified.kept.get(row.identity, {})
+    kept_values = verified.kept_values.get(row.identity, {})
     reported = verified.reported.get(row.identity, {})
     attributes = row.attributes
     for path, value in kept_values.items():
@@ -322,7 +323,7 @@ def _list_ineffective(
         if item.sight is Sight.KEPT:
             by_address.setdefault(item.address, []).append(item)
     for change in changes:
-        paths = verified.kept.get(change.identity)
+        paths = verified.kept_values.get(change.identity)
         items = by_address.get(change.address)
         if not paths or not items:
             continue

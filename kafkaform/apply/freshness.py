@@ -1,22 +1,55 @@
-"""Refuse a plan that was altered, was made for another state or system, or takes away what is not
-proven to be ours. `recheck` compares the objects themselves.
+"""Refuse a plan that is not what was reviewed: the plan was altered, was made for another state or
+system, takes away what is not proven to be ours, or its objects have changed since.
+
+Only objects that the plan changes are looked at, so that other people's merges do not make a review
+stale. Directly before the first request, each of them is compared as a whole: everything that the
+plan shows of it or hides because it stays as it is. Before later requests, only what the changes
+write is compared, because the run itself may have altered the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
 
 from ..audit.index import LogIndex, Origin
-from ..core.change import Action, Change, Path
+from ..core.change import Action, Change, Ownership, Path
+from ..core.clock import Clock
 from ..core.errors import OtherSystem, PlanRefused
-from ..core.resource import Identity
-from ..plan.approval import RULE, compute_approval
-from ..plan.diff import flatten, render_path
+from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
+from ..core.text.display import inline, make_sentence
+from ..core.value import EMPTY, Value
+from ..core.words import Words
+from ..plan.approval import RULE, compute_approval, is_same_change
+from ..plan.diff import flatten, render_leaf, render_path, render_sides
 from ..plan.model import Mode, Plan
+from ..plan.observe import (
+    AGREEMENT_SECONDS,
+    Views,
+    await_agreement,
+    describe_disagreement,
+    hide_all_reported,
+    resolve_absence,
+)
 from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..state.model import Row, State
+from .ledger import make_bookkeeping_step
+from .report import PLAIN_APPLY, Rerun
+from .verify import canonicalize_reading
 
-AGAIN = "Plan again and have the new plan reviewed."
+REPLAN_ADVICE = "Plan again and have the new plan reviewed."
+
+Written = Callable[[Collection[Identity]], Mapping[Identity, Collection[Path]]]
+"""Identities -> for each the paths that the audit log shows as written or taken over by us."""
+SHOWN = 5
+"""How many objects, and how many values of one object, an error names."""
+Readings = Mapping[Identity, Reading]
+Remake = Callable[[Readings], Mapping[Identity, Change]]
+"""Readings -> the changes that a plan would have for these objects now."""
+Tell = Callable[[Mapping[Identity, Collection[Path]]], Mapping[Identity, str]]
+"""Changed paths of each object -> who changed them, as text, as far as that is known."""
+RETURNED = "it was to be forgotten because it was gone, and that is no longer certain"
 
 
 def refuse_if_altered(plan: Plan, providers: Mapping[str, Provider]) -> None:
@@ -26,22 +59,25 @@ def refuse_if_altered(plan: Plan, providers: Mapping[str, Provider]) -> None:
         raise PlanRefused(
             "the plan was approved under the rules of another version of kafkaform, which covered "
             "other parts of a plan",
-            AGAIN,
+            REPLAN_ADVICE,
         )
     if not _is_consistent(plan, providers):
         raise PlanRefused(
-            "the plan was altered: its approval or its steps do not match its changes", AGAIN
+            "the plan was altered: its approval or its steps do not match its changes",
+            REPLAN_ADVICE,
         )
 
 
 def refuse_if_foreign(plan: Plan, state: State, sessions: Mapping[str, Session]) -> None:
     """Raises PlanRefused for a plan of another state, and OtherSystem for one of another system."""
     if plan.lineage != state.lineage:
-        raise PlanRefused("the plan was made for another state", AGAIN)
+        raise PlanRefused("the plan was made for another state", REPLAN_ADVICE)
     needed = {c.identity.instance for c in plan.effective if c.action is not Action.FORGET}
     for instance, planned in plan.instances.items():
         if instance not in sessions and instance in needed:
-            raise PlanRefused(f'provider instance "{instance}" is not configured here', AGAIN)
+            raise PlanRefused(
+                f'provider instance "{instance}" is not configured here', REPLAN_ADVICE
+            )
         # Nothing is sent to a system that was left out of the plan, or cannot be reached now.
         if instance not in sessions or not planned.facts.scope_id:
             continue
@@ -108,10 +144,6 @@ def _has_altered_steps(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     )
 
 
-Written = Callable[[Collection[Identity]], Mapping[Identity, Collection[Path]]]
-"""Identities -> for each the paths that the audit log shows as written or taken over by us."""
-
-
 def refuse_unproven_removals(
     changes: Iterable[Change],
     state: State,
@@ -170,3 +202,386 @@ def find_origin(index: LogIndex, row: Row, scope_id: str) -> Origin | None:
     # and the state could name another system.
     origin = index.origins.get(row.origin)
     return origin if origin == Origin(row.identity, row.incarnation, scope_id) else None
+
+
+class Recheck(Struct, frozen=True):
+    """What a look at the objects of a plan works with."""
+
+    plan: Plan
+    """The plan that is applied."""
+    sessions: Mapping[str, Session]
+    """Provider instance -> its session."""
+    types: Mapping[str, ResourceType]
+    """Resource types by name."""
+    state: State
+    """The state as it is now."""
+    clock: Clock
+    """Limits the wait for nodes that disagree."""
+    wait: Callable[[float], object]
+    """Waits for seconds; raises if the run is to stop."""
+    rerun: Rerun = PLAIN_APPLY
+    """How the user goes on."""
+    applied: Mapping[str, str | None] = EMPTY
+    """Step id -> the incarnation that it made, for steps that this run or the run that it resumes
+    has applied."""
+    whole: bool = False
+    """Objects are compared as a whole, and not only in what their changes write."""
+    # Only the configuration says which additions of others a block leaves alone.
+    remake: Remake | None = None
+    """None if the plan was made from another configuration than this one."""
+    tell: Tell | None = None
+    """None if the log is not asked."""
+
+
+class Difference(Struct, frozen=True):
+    """One way in which an object is not as the plan saw it."""
+
+    text: str
+    """What was and what is, for people."""
+    path: Path = ()
+    """The value that differs; the empty path is the object itself."""
+
+
+def refuse_if_stale(changes: Sequence[Change], recheck: Recheck) -> None:
+    """Read the objects of these changes of the plan again and compare. Raises PlanRefused naming
+    what differs, which nodes disagree, or what could not be read, which says nothing about the
+    plan."""
+    changes = [change for change in changes if not _is_recorded(change, recheck)]
+    _refuse_without_session(changes, recheck.sessions)
+    readings = _read_objects(changes, recheck)
+    _refuse_unread(changes, readings, recheck.rerun)
+    doubted = [c.identity for c in changes if _compare_live(c, readings, recheck)]
+    disputed, agreed = _ask_all_nodes(doubted, recheck)
+    readings = {**readings, **agreed}
+    stale: dict[Identity, list[Difference]] = {}
+    for change in changes:
+        live = [] if change.identity in disputed else _compare_live(change, readings, recheck)
+        if differences := [*_compare_row(change, recheck), *live]:
+            stale[change.identity] = differences
+    for identity in _find_harmless(changes, stale.keys(), readings, recheck):
+        del stale[identity]
+    if stale or disputed:
+        raise _make_error(changes, stale, disputed, recheck)
+
+
+def _is_recorded(change: Change, recheck: Recheck) -> bool:
+    """True for a change of the state alone that was recorded already."""
+    return not change.steps and make_bookkeeping_step(change).id in recheck.applied
+
+
+def _refuse_without_session(changes: Sequence[Change], sessions: Mapping[str, Session]) -> None:
+    for change in changes:
+        # Forgetting needs no read, and so no session.
+        if change.identity.instance not in sessions and change.action is not Action.FORGET:
+            raise PlanRefused(
+                f'{change.address} belongs to provider instance "{change.identity.instance}", '
+                "which this configuration does not use",
+                "Apply it from the configuration that it was planned for.",
+            )
+
+
+def _read_objects(changes: Sequence[Change], recheck: Recheck) -> dict[Identity, Reading]:
+    readings: dict[Identity, Reading] = {}
+    for instance, session in recheck.sessions.items():
+        ids = [
+            change.identity
+            for change in changes
+            if change.identity.instance == instance
+            # What is forgotten on request is not looked at, so that an object that nobody can see
+            # can be let go. Whether it was a request, only the configuration says.
+            and (change.action is not Action.FORGET or recheck.remake is not None)
+        ]
+        if ids:
+            readings.update(hide_all_reported(session.read(ids), recheck.state))
+            session.prove()
+    return readings
+
+
+# ── what could not be read ──────────────────────────────────────────────────────────────
+
+
+def _refuse_unread(changes: Sequence[Change], readings: Readings, rerun: Rerun) -> None:
+    """Raises PlanRefused if something could not be read, naming each cause once."""
+    # A dead node fails ten thousand reads in the same way.
+    causes: dict[str, list[Change]] = {}
+    advice: dict[str, str] = {}
+    for change in changes:
+        reading = None if change.action is Action.FORGET else readings.get(change.identity)
+        if isinstance(reading, Hidden):
+            cause, do = f"needs {reading.right}", f"Grant {reading.right}."
+        elif isinstance(reading, Failed):
+            cause, do = f"{reading.fault.message} ({reading.fault.code})", _render_advice(reading)
+        else:
+            continue
+        causes.setdefault(cause, []).append(change)
+        advice.setdefault(cause, do)
+    if causes:
+        unread = "; ".join(
+            f"{_render_names(changes)}: {reason}" for reason, changes in causes.items()
+        )
+        raise PlanRefused(
+            f"objects of the plan could not be read: {unread}",
+            " ".join((*dict.fromkeys(filter(None, advice.values())), rerun.repeat_advice)),
+        )
+
+
+def _render_advice(reading: Failed) -> str:
+    """The advice of a fault as a sentence, unless it is to run the command again, which the caller
+    says anyway."""
+    fault = reading.fault
+    if fault.kind in (FaultClass.AMBIGUOUS, FaultClass.NOT_APPLIED) or not fault.advice:
+        return ""
+    return make_sentence(fault.advice)
+
+
+def _render_names(changes: Sequence[Change]) -> str:
+    """The first few, and the number of the others."""
+    hidden_count = len(changes) - SHOWN
+    names = ", ".join(change.address for change in changes[:SHOWN])
+    return f"{names} and {hidden_count:,} more" if hidden_count > 0 else names
+
+
+# ── the row ─────────────────────────────────────────────────────────────────────────────
+
+
+def _compare_row(change: Change, recheck: Recheck) -> Iterator[Difference]:
+    """How the object's record in the state differs from the one that the plan saw."""
+    if any(step.id in recheck.applied for step in change.steps):
+        return
+    row = recheck.state.objects.get(change.identity)
+    pairs = [*_list_ownership(row, change), *(_list_books(row, change) if row else ())]
+    differing = [(name, was, now) for name, was, now in pairs if was != now]
+    if differing:
+        named = ", ".join(render_sides(name, *map(_render_text, w)) for name, *w in differing)
+        yield Difference(f"its record in the state changed: {named}")
+    # Nothing else of a forgotten object is compared, so its id has to be: a later object of that
+    # name is another one.
+    elif change.action is Action.FORGET and row and row.incarnation != change.incarnation:
+        yield Difference("its record in the state belongs to another object now")
+
+
+def _list_ownership(row: Row | None, change: Change) -> Iterator[tuple[str, Value, Value]]:
+    now, was = row.ownership if row else Ownership(), change.row_before
+    yield "owners", was.owners, now.owners
+    yield "protected", was.protected, now.protected
+    yield "secret version", was.secret_version, now.secret_version
+
+
+def _list_books(row: Row, change: Change) -> Iterator[tuple[str, Value, Value]]:
+    """Owner and labels, as the plan saw them and as they are recorded now."""
+    if change.adopts or change.action is Action.CREATE:
+        return  # what an earlier row says does not count then
+    before = {item.path: item.before for item in change.paths}
+    yield "owner", before.get(("owner",), change.owner), row.owner
+    for key in sorted({*row.labels, *change.labels}):
+        was = before.get(("labels", key), change.labels.get(key))
+        yield f"labels.{key}", was, row.labels.get(key)
+
+
+def _render_text(value: Value) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else inline(str(value))
+
+
+# ── the live object ─────────────────────────────────────────────────────────────────────
+
+
+def _compare_live(change: Change, readings: Readings, recheck: Recheck) -> list[Difference]:
+    """How the live object differs from the one that the plan saw."""
+    reading = readings.get(change.identity)
+    if change.action is Action.FORGET:
+        return [] if reading is None or isinstance(reading, Absent) else [Difference(RETURNED)]
+    if reading is None or isinstance(reading, Hidden | Failed):
+        return []
+    reading = resolve_absence(reading, change.before)
+    assert isinstance(reading, Observed | Absent)
+    applied = [step.id for step in change.steps if step.id in recheck.applied]
+    if isinstance(reading, Absent):
+        gone = change.action is Action.CREATE or (change.action is Action.DELETE and applied)
+        return [] if gone else [Difference("it no longer exists")]
+    if change.action is Action.CREATE:
+        incarnations = {recheck.applied[step_id] for step_id in applied}
+        return [] if reading.incarnation in incarnations else [Difference("it exists now")]
+    if reading.incarnation != change.incarnation:
+        return [Difference("it was deleted and recreated")]
+    return list(_compare_values(change, reading, recheck))
+
+
+def _compare_values(change: Change, reading: Observed, recheck: Recheck) -> Iterator[Difference]:
+    """Each value that is neither as planned nor as this run wrote it."""
+    kind = recheck.types[change.identity.kind]
+    facts = recheck.sessions[change.identity.instance].facts
+    live = canonicalize_reading(reading, kind, facts)
+    names, expected = _list_names(change, recheck), _Expected.of(change, recheck)
+    before, after = flatten(change.before), flatten(change.after)
+    now = {p: v for p, v in flatten(live.attributes).items() if p[0] in names}
+    foreign = live.foreign - before.keys() - after.keys()
+    for path in sorted(now.keys() | {p for p in before if p[0] in names}):
+        if path in expected.open or path in foreign or now.get(path) == before.get(path):
+            continue
+        # Reads lag behind writes, so what we wrote may show its value before or after.
+        if path in expected.written and now.get(path) == after.get(path):
+            continue
+        sides = (render_leaf(path, side.get(path), kind) for side in (before, now))
+        yield Difference(render_sides(render_path(path), *sides), path)
+
+
+def _list_names(change: Change, recheck: Recheck) -> set[str]:
+    """The attributes that have to be as the plan saw them."""
+    started = any(step.id in recheck.applied for step in change.steps)
+    if started or not recheck.whole:
+        return {item.path[0] for item in change.paths} & {*(change.before or EMPTY)}
+    managed = {name for name, value in (change.after or EMPTY).items() if value is not None}
+    return managed | {*(change.before or EMPTY)}
+
+
+class _Expected(Struct, frozen=True):
+    """The paths of one object that may differ from what the plan saw."""
+
+    written: Collection[Path]
+    """What this run wrote."""
+    open: Collection[Path]
+    """What a run is still changing, and what another change of the plan wrote to the same object of
+    the system."""
+
+    @classmethod
+    def of(cls, change: Change, recheck: Recheck) -> _Expected:
+        """Those of this change."""
+        applied, identity = recheck.applied, change.identity
+        written = {p for step in change.steps if step.id in applied for p in step.paths}
+        # A step that waits for another one starts from what that one left, and no record says what.
+        halfway = {
+            path
+            for step in change.steps
+            if step.id not in applied and any(need in applied for need in step.after)
+            for path in step.paths
+        }
+        # An object and its settings that another block declares are one object of the system.
+        beside = {
+            path
+            for planned in (recheck.plan.effective if applied else ())
+            if planned.identity != identity
+            and (planned.identity.instance, planned.identity.key)
+            == (identity.instance, identity.key)
+            for step in planned.steps
+            if step.id in applied
+            for path in step.paths
+        }
+        return cls(written, halfway | beside)
+
+
+# ── a second opinion ────────────────────────────────────────────────────────────────────
+
+
+def _ask_all_nodes(
+    doubted: Sequence[Identity], recheck: Recheck
+) -> tuple[Mapping[Identity, Views], Readings]:
+    """The objects on which the nodes disagree even after a wait, and what they agree on for the
+    others."""
+    disputed: dict[Identity, Views] = {}
+    agreed: dict[Identity, Reading] = {}
+    for instance, session in recheck.sessions.items():
+        ids = [identity for identity in doubted if identity.instance == instance]
+        if not ids or len(session.live_nodes()) < 2:
+            continue
+        seconds = min(AGREEMENT_SECONDS, session.facts.operation_timeout)
+        disputed.update(await_agreement(session, ids, seconds, recheck.clock, recheck.wait))
+        if agreeing := [identity for identity in ids if identity not in disputed]:
+            agreed.update(hide_all_reported(session.read(agreeing), recheck.state))
+        session.prove()
+    return disputed, agreed
+
+
+def _find_harmless(
+    changes: Sequence[Change],
+    differing: Collection[Identity],
+    readings: Readings,
+    recheck: Recheck,
+) -> list[Identity]:
+    """The objects of which others changed only what the plan leaves to them: a new plan would have
+    the very same change."""
+    differing_readings = {
+        identity: readings[identity] for identity in differing if identity in readings
+    }
+    if not differing_readings or recheck.remake is None:
+        return []
+    planned = {change.identity: change for change in changes}
+    return [
+        identity
+        for identity, remade in recheck.remake(differing_readings).items()
+        if is_same_change(remade, planned[identity])
+    ]
+
+
+# ── the error ───────────────────────────────────────────────────────────────────────────
+
+
+def _make_error(
+    changes: Sequence[Change],
+    stale: Mapping[Identity, Sequence[Difference]],
+    disputed: Mapping[Identity, Views],
+    recheck: Recheck,
+) -> PlanRefused:
+    causes, advice = [], []
+    if stale:
+        causes.append(f"the plan is stale: {_render_stale(changes, stale, recheck)}")
+        advice.append(recheck.rerun.new_plan_advice)
+    if disputed:
+        words = recheck.sessions[next(iter(disputed)).instance].words
+        causes.append(f"the {words.node}s disagree: {_render_disputed(changes, disputed, recheck)}")
+        advice.append(_advise_disputed(words, recheck.rerun))
+    return PlanRefused("; ".join(causes), " ".join(advice))
+
+
+def _render_stale(
+    changes: Iterable[Change], stale: Mapping[Identity, Sequence[Difference]], recheck: Recheck
+) -> str:
+    # Somebody who changed a thousand objects in the same way is one cause.
+    groups: dict[str, list[Change]] = {}
+    for change in changes:
+        if change.identity in stale:
+            text = _render_differences(stale[change.identity])
+            groups.setdefault(text, []).append(change)
+    listed = dict(list(groups.items())[:SHOWN])
+    named = [change for group in listed.values() for change in group[:SHOWN]]
+    paths = {c.identity: [item.path for item in stale[c.identity]] for c in named}
+    writer_texts = recheck.tell(paths) if recheck.tell else {}
+    texts = []
+    for text, group in listed.items():
+        writers = dict.fromkeys(writer_texts.get(change.identity, "") for change in group[:SHOWN])
+        by = "; ".join(filter(None, writers))
+        texts.append(f"{_render_names(group)}: {text}{f' ({by})' if by else ''}")
+    hidden_count = sum(len(group) for group in list(groups.values())[SHOWN:])
+    return "; ".join(texts) + (f"; and {hidden_count:,} more" if hidden_count > 0 else "")
+
+
+def _render_differences(differences: Sequence[Difference]) -> str:
+    hidden_count = len(differences) - SHOWN
+    texts = [difference.text for difference in differences[:SHOWN]]
+    return ", ".join(texts) + (f", and {hidden_count} more" if hidden_count > 0 else "")
+
+
+def _render_disputed(
+    changes: Iterable[Change], disputed: Mapping[Identity, Views], recheck: Recheck
+) -> str:
+    texts = []
+    for change in [change for change in changes if change.identity in disputed][:SHOWN]:
+        identity, session = change.identity, recheck.sessions[change.identity.instance]
+        kind, noun = recheck.types[identity.kind], session.words.node
+        differences = describe_disagreement(disputed[identity], kind, session.facts, noun)
+        texts.append(f"{change.address}: {differences}")
+    return _join_shown(texts, len(disputed))
+
+
+def _join_shown(texts: Sequence[str], number: int) -> str:
+    hidden_count = number - len(texts)
+    return "; ".join(texts) + (f"; and {hidden_count} more" if hidden_count > 0 else "")
+
+
+def _advise_disputed(words: Words, rerun: Rerun) -> str:
+    return (
+        f"Wait a minute. {rerun.new_plan_advice} If a {words.node} still differs then, it does "
+        "not follow the others: set the value that you want with `kafkaform alter`, which reaches "
+        f"all {words.node}s."
+    )

@@ -1,10 +1,6 @@
 """The one place that records: intents before a send, outcomes and the state after it.
 
-The order decides. An intent is durable before its request leaves, an outcome before the state that
-follows from it, and each success is in the state before the next batch leaves. An obligation comes
-before the outcome that opens it, in one append: whatever a crash leaves of that append, no started
-work is without its obligation. What a step sets and must undo (`Step.owes`) is owed from the append
-of its intent on.
+An applied step leaves a row of the state in which only what succeeded is new, path by path.
 """
 
 from __future__ import annotations
@@ -12,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..audit.event import Record, RecordKind
 from ..audit.journal import (
@@ -23,19 +20,86 @@ from ..audit.journal import (
     make_outcome_body,
     make_recover_body,
 )
-from ..core.change import Action, Change, Evidence, Repeat, Request, Step
+from ..core.change import Action, Change, Evidence, Outcome, Path, Repeat, Request, Step
 from ..core.errors import StorageError
 from ..core.resource import SETTING, TASK, Identity
 from ..core.value import EMPTY, FrozenMap
+from ..plan.diff import flatten, keep_set_values, lay_over, render_path
 from ..plan.model import Plan
 from ..state.backend import Backend
 from ..state.model import Row, State, count_change, put_rows, set_head, set_scope
-from .commit import commit_step, refresh_row
 from .report import GOOD, Result, Work, WorkKey, get_work_key
+
+GONE = (Action.DELETE, Action.FORGET)
 
 NAMED = 5
 """How many steps a message names."""
 STATE = Request("state", part=1, phase=0, max_items=1, max_weight=1)
+
+
+def commit_step(
+    row: Row | None, change: Change, paths: tuple[Path, ...], outcome: Outcome, seq: int
+) -> Row | None:
+    """The row after one applied step, None if there is none any more.
+
+    paths: what the step made true, empty for a change without steps; seq: the number of its audit
+    record, which becomes the origin of the row if the step made, adopted or imported the object.
+    """
+    if change.action in GONE or not change.row_after.owners:
+        return None
+    taken_over = change.action is Action.CREATE or change.adopts
+    incarnation = outcome.incarnation or change.incarnation
+    # A row of an earlier object with the same name says nothing about this one.
+    same_row = row if row is not None and row.incarnation == incarnation else None
+    return Row(
+        identity=change.identity,
+        owners=change.row_after.owners,
+        origin=seq if taken_over or row is None else row.origin,
+        attributes=_compute_attributes(same_row, change, paths),
+        incarnation=incarnation,
+        protected=change.row_after.protected or "no",
+        owner=change.owner,
+        labels=change.labels,
+        depends_on=change.depends_on,
+        secret_version=change.row_after.secret_version,
+        reported=_keep_reported(same_row, change),
+    )
+
+
+def _keep_reported(row: Row | None, change: Change) -> FrozenMap:
+    """What the system reports although nothing sets it, without what the change sets."""
+    if row is None or not row.reported:
+        return EMPTY
+    paths = {render_path(path) for path in flatten(change.after)}
+    return row.reported.without(paths)
+
+
+def refresh_row(row: Row, change: Change) -> Row:
+    """The row of an object that needs nothing, with what is live and declared today."""
+    return replace(
+        row,
+        attributes=keep_set_values(lay_over(change.after or EMPTY, change.theirs, EMPTY)),
+        depends_on=change.depends_on,
+    )
+
+
+def _compute_attributes(row: Row | None, change: Change, paths: tuple[Path, ...]) -> FrozenMap:
+    """The attributes as planned, but as before where other steps have yet to write. row: that of
+    this very object, if there is one already."""
+    # If a later step fails, the row must not claim what that step was to write: the next plan would
+    # see drift instead of a change that is still to be made.
+    after = lay_over(change.after or EMPTY, change.theirs, EMPTY)
+    if not change.steps:
+        return keep_set_values(after)
+    applied_paths, attributes = (
+        set(paths),
+        row.attributes if row is not None else change.before or EMPTY,
+    )
+    pending = [path for step in change.steps for path in step.paths if path not in applied_paths]
+    # Owner and labels are no attributes: they have members of their own in a row.
+    return keep_set_values(
+        lay_over(after, [path for path in pending if path[0] in after], attributes)
+    )
 
 
 def make_bookkeeping_step(change: Change) -> Step:
@@ -78,9 +142,8 @@ class Ledger(Struct):
         try:
             written = self.journal.write_all([*opened, *intents])
         except StorageError as error:
-            raise StorageError(
-                f"{error.message}; {_render_count(results)} not sent", error.advice
-            ) from None
+            number = "1 step was" if len(results) == 1 else f"{len(results):,} steps were"
+            raise StorageError(f"{error.message}; {number} not sent", error.advice) from None
         self.obligations += written[: len(opened)]
 
     def record_outcomes(self, plan: Plan, results: Sequence[Result]) -> None:
@@ -225,10 +288,6 @@ class Ledger(Struct):
             f"{error.message}. {rescue} is in the audit log",
             "Make the state writable again and run apply, which takes the outcomes from the log.",
         )
-
-
-def _render_count(results: Sequence[Result]) -> str:
-    return "1 step was" if len(results) == 1 else f"{len(results):,} steps were"
 
 
 def _render_outcomes(results: Sequence[Result]) -> str:

@@ -21,8 +21,8 @@ from ..core.resource import Fault, FaultClass
 from ..plan.lower import find_needs, lower_plan
 from ..plan.model import Plan, Wave
 from ..provider.contract import Session
+from .rate_limits import Limited, Paces, Wait, send_in_parts
 from .settle import compute_patience
-from .waiting import Limited, Paces, Wait, send_in_parts
 
 _PASSED, _REFUSED, _UNCHECKED = "passed", "refused", "not checked"
 _JUDGEMENTS = (FaultClass.DEFINITE, FaultClass.PERMISSION, FaultClass.CONVERGED)
@@ -95,7 +95,11 @@ def dry_run(waves: Iterable[Wave], keep: Collection[str], asking: DryRun) -> dic
             continue
         batch_verdicts = _preflight_batch(batch, asking, show_progress)
         verdicts.update(batch_verdicts)
-        faults = [v.fault for v in batch_verdicts.values() if v.fault and _is_lost(v.fault)]
+        faults = [
+            verdict.fault
+            for verdict in batch_verdicts.values()
+            if verdict.fault and verdict.fault.kind is FaultClass.AMBIGUOUS
+        ]
         if len(faults) == len(batch_verdicts):
             mute[batch.instance] = faults[0]
         show_progress()
@@ -113,10 +117,6 @@ def _name_end(verdict: Verdict) -> str:
         return _PASSED
     # Only these say no. Whatever else went wrong, the system has not judged the step.
     return _REFUSED if verdict.fault.kind in _JUDGEMENTS else _UNCHECKED
-
-
-def _is_lost(fault: Fault) -> bool:
-    return fault.kind is FaultClass.AMBIGUOUS
 
 
 def _skip_batch(batch: Batch, silence: Fault) -> dict[str, Verdict]:
@@ -163,7 +163,7 @@ def _preflight_batch(
     patience, system = compute_patience(session.facts), session.words.system
     limited = Limited(pace, asking.clock, asking.wait, patience, asking.report, system, show)
     for step in send_in_parts(batch.steps, ask, limited):
-        fault = Fault("NOT_ASKED", f"not checked: {pace.closed}", FaultClass.NOT_APPLIED)
+        fault = Fault("NOT_ASKED", f"not checked: {pace.closed_reason}", FaultClass.NOT_APPLIED)
         verdicts.setdefault(step.id, Verdict(step.id, step.evidence, fault))
     return verdicts
 

@@ -1,4 +1,5 @@
-"""The report of an apply: a result for each step, and the error that the command ends with."""
+"""The report of an apply: a result for each step, the error that the command ends with, and how the
+user goes on."""
 
 from __future__ import annotations
 
@@ -20,9 +21,45 @@ from ..core.errors import (
 from ..core.resource import SETTING, FaultClass
 from ..core.text.quantity import render_count
 from ..core.words import NEUTRAL, Words, shared
-from .again import APPLY, Again
-from .judge import is_untellable
-from .verify import Invisible, Sight
+from .verify import Invisible, Sight, is_untellable
+
+
+class Rerun(Struct, frozen=True):
+    """How a run can be repeated, for the advice of its errors."""
+
+    command: str = "apply"
+    """The name of its command."""
+    command_text: str = "`kafkaform apply`"
+    """The command line that runs it once more, in words."""
+    reviewed: bool = False
+    """Its plan was reviewed before it began: it comes from a file, or its approval was given."""
+
+    @property
+    def repeat_advice(self) -> str:
+        """What to do if this very plan can be applied later."""
+        return f"Run {self.command_text} again."
+
+    @property
+    def new_plan_advice(self) -> str:
+        """What to do if this plan must not be applied any more."""
+        if self.reviewed:
+            return "Plan again and have the new plan reviewed."
+        return f"Run {self.command_text} again: it makes a new plan."
+
+    @property
+    def remainder_advice(self) -> str:
+        """What to do if a part of the plan was applied."""
+        if self.reviewed:
+            return f"Run {self.command_text} again: it applies what is left of the plan."
+        return (
+            f"Run {self.command_text} again: what was applied is recorded, and the rest is "
+            "planned again."
+        )
+
+
+PLAIN_APPLY = Rerun()
+"""How an `apply` that plans and asks can be repeated."""
+
 
 GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
 
@@ -105,8 +142,8 @@ class Report(Struct, frozen=True):
         """How many steps ended so."""
         return sum(1 for result in self.results if result.outcome.status is status)
 
-    def make_error(self, again: Again = APPLY) -> KafkaformError | None:
-        """The error that the command ends with, None if everything was applied. again: how the user
+    def make_error(self, rerun: Rerun = PLAIN_APPLY) -> KafkaformError | None:
+        """The error that the command ends with, None if everything was applied. rerun: how the user
         goes on."""
         # The order decides what the user has to know first. An unknown outcome comes before a
         # failure, because nobody should act on the system before it is known.
@@ -119,24 +156,24 @@ class Report(Struct, frozen=True):
             first = f"{self.stopped.advice} " if isinstance(self.stopped, OtherSystem) else ""
             return OutcomeUnknown(
                 f"the outcome of {_render_steps(unknown)} is not known yet{cause}",
-                f"{first}{self._advise_unknown(again)}".lstrip(),
+                f"{first}{self._advise_unknown(rerun)}".lstrip(),
             )
         # Once something was applied, a refusal is not the whole truth: the plan is applied in part.
         if self.stopped is not None and not any(r.outcome.status in GOOD for r in self.results):
             return self.stopped
         undone = self._render_undone()
         if not undone and self.stopped is None:
-            return self._make_unseen_error(again)
+            return self._make_unseen_error(rerun)
         if self.stopped is None:
-            return AppliedInPart(undone, again.rest)
+            return AppliedInPart(undone, rerun.remainder_advice)
         if not undone:
             return OutcomeUnknown(
                 f"everything was applied, but could not be verified: {self.stopped.message}",
-                f"{self.stopped.advice} {again.repeat}".lstrip(),
+                f"{self.stopped.advice} {rerun.repeat_advice}".lstrip(),
             )
         return AppliedInPart(f"{undone}: {self.stopped.message}", self.stopped.advice)
 
-    def _make_unseen_error(self, again: Again) -> OutcomeUnknown | None:
+    def _make_unseen_error(self, rerun: Rerun) -> OutcomeUnknown | None:
         """What was applied and not seen as it was applied, and what to do. None if all was seen."""
         unseen = [item for item in self.invisible if item.counts]
         if not unseen:
@@ -149,15 +186,15 @@ class Report(Struct, frozen=True):
             remainder = f", and {len(rights) - 1:,} more" if rights[1:] else ""
             return OutcomeUnknown(
                 f"{objects} applied, but cannot be seen: {rights[0]}{remainder}",
-                f"Grant what is missing, then run {again.same} again, which looks again. With "
-                "--no-wait, a run does not look.",
+                f"Grant what is missing, then run {rerun.command_text} again, which looks again. "
+                "With --no-wait, a run does not look.",
             )
         noun = unseen[0].noun
         return OutcomeUnknown(
             f"{objects} applied, but not every live {noun} shows {'it' if single else 'them'} as "
             "applied",
-            f"Run {again.same} again in a minute: it looks again. If a {noun} stays behind, look "
-            "into its log.",
+            f"Run {rerun.command_text} again in a minute: it looks again. If a {noun} stays "
+            "behind, look into its log.",
         )
 
     def _render_undone(self) -> str:
@@ -170,12 +207,12 @@ class Report(Struct, frozen=True):
             counts_shown.append(f"a {shared(unfinished).setting} was not removed")
         return ", ".join(counts_shown)
 
-    def _advise_unknown(self, again: Again) -> str:
+    def _advise_unknown(self, rerun: Rerun) -> str:
         """How to find out about the unknown outcomes."""
         unknown = [r for r in self.results if r.outcome.status is OutcomeStatus.UNKNOWN]
         if not all(is_untellable(result.change, result.step) for result in unknown):
-            return f"Run {again.same} again: it first reads the objects and recovers."
-        if again.command == "alter":
+            return f"Run {rerun.command_text} again: it first reads the objects and recovers."
+        if rerun.command == "alter":
             return (
                 "Whether the secret arrived cannot be read back. Run the same `kafkaform alter` "
                 "again, "

@@ -11,9 +11,8 @@ from ..core.canonical import dumps
 from ..core.change import Change
 from ..core.diagnostics import Diagnostic, Range, Severity
 from ..core.errors import ConfigurationError
-from ..core.redaction import holds_secret
 from ..core.resource import Desired, ProviderConfig
-from ..core.secret import NoSecret, Secret
+from ..core.secret import NoSecret, Secret, holds_secret
 from ..core.value import COMMAND, EMPTY, SecretRef, Value, find_references
 from ..plan.model import Plan
 from ..provider.contract import Secrets

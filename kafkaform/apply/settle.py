@@ -19,9 +19,9 @@ from ..core.clock import Clock
 from ..core.progress import Reporter, ignore_event
 from ..core.resource import Absent, Facts, Failed, Fault, FaultClass, Identity, Observed, Reading
 from ..provider.contract import ResourceType, Session
-from .judge import HAPPENED, Judgement, is_untellable, judge_step
+from .rate_limits import say_silent
 from .report import Result
-from .waiting import say_silent
+from .verify import HAPPENED, Judgement, is_untellable, judge_step
 
 # The nodes measure their timeouts by their own clocks, and a write becomes visible some time after
 # it was committed.

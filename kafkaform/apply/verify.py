@@ -1,11 +1,16 @@
-"""Verify: after the last write, ask every live node until it shows what was applied.
+"""Compare what live nodes show with what was applied.
 
-Success means that a change is committed; other nodes learn about it a little later. The run waits
-as long as the nodes make progress: the time limit starts again whenever they show more of it. What
-a node does not show then is told, with the reason: the node is late, does not answer, hides the
-object because a right is missing, or keeps a value that was removed. The run waits for a node that
-does not answer until the system has had the time to notice that it is dead; a node that is not live
-any more need not show anything.
+A fresh reading shows whether one step happened, not yet, or something else did. Reads can lag
+behind writes and never run ahead of them. So the target, once seen, is proof, and the pre-image
+proves nothing before the deadline. An object with a running task counts as what it will be.
+
+After the last write, every live node is asked until it shows what was applied. Success means that a
+change is committed; other nodes learn about it a little later. The run waits as long as the nodes
+make progress: the time limit starts again whenever they show more of it. What a node does not show
+then is reported with the reason: the node is late, does not answer, hides the object because a
+right is missing, or keeps a value that was removed. The run waits for a node that does not answer
+until the system has had the time to notice that it is dead; a node that is not live any more need
+not show anything.
 """
 
 from __future__ import annotations
@@ -14,8 +19,9 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from ..core.change import Action, Change, Path
+from ..core.change import Action, Change, Path, Step
 from ..core.clock import Clock
 from ..core.finding import AccessRow, Breadth
 from ..core.progress import Progress, Reporter
@@ -23,11 +29,10 @@ from ..core.resource import Absent, Depth, Facts, Failed, Hidden, Identity, Obse
 from ..core.value import EMPTY, Value
 from ..core.words import NEUTRAL
 from ..plan.diff import equals_target, flatten, list_unset, render_leaf, render_path
-from ..plan.observe import resolve_absence
+from ..plan.observe import compute_destination, resolve_absence
 from ..provider.contract import ResourceType, Session
-from .judge import canonicalize_reading, has_emptied
+from .rate_limits import say_silent
 from .stop import Stop
-from .waiting import say_silent
 
 POLL_SECONDS = 0.1
 # A system shows what was applied in the order of its requests. Thousands of objects that are asked
@@ -43,6 +48,114 @@ STUCK_SECONDS = 5.0
 removal of a value that is in effect anyway."""
 SHOWN = 3
 """How many values of one object a text names."""
+_NOUNS = {Action.CREATE: "creation", Action.UPDATE: "change", Action.DELETE: "deletion"}
+Values = Mapping[Path, Value]
+"""Path -> value."""
+NO_VALUES: Values = {}
+
+
+class Judgement(StrEnum):
+    """What one reading says about one step."""
+
+    DONE = "done"
+    """The object is as the step makes it."""
+    STARTED = "started"
+    """It will be as soon as the running task has ended."""
+    NOT_YET = "not_yet"
+    """The object is as it was before the step."""
+    OTHER = "other"
+    """It is neither: somebody else changed it."""
+    UNKNOWN = "unknown"
+    """The object is hidden, could not be read, or looks the same before and after."""
+
+
+HAPPENED = frozenset({Judgement.DONE, Judgement.STARTED})
+
+
+def judge_step(
+    change: Change, step: Step, reading: Reading, kind: ResourceType, facts: Facts
+) -> Judgement:
+    """How the live object compares with the pre-image and the target of the step."""
+    if has_emptied(change, step.paths, reading):
+        return Judgement.DONE
+    live = resolve_absence(reading, change.after)
+    if change.action is Action.CREATE and live is not reading:
+        # Others had set something on it before our create. Only if all is as we want it is it ours;
+        # other values are their pre-image.
+        is_done = judge_step(change, step, live, kind, facts) is Judgement.DONE
+        return Judgement.DONE if is_done else Judgement.NOT_YET
+    reading = live
+    if isinstance(reading, Absent):
+        return _judge_absent(change.action)
+    if not isinstance(reading, Observed):
+        return Judgement.UNKNOWN
+    if change.action is Action.DELETE:
+        # Another object of that name means that ours is gone, whoever made the new one.
+        same_incarnation = reading.incarnation == change.incarnation
+        return Judgement.NOT_YET if same_incarnation else Judgement.DONE
+    if change.incarnation is not None and reading.incarnation != change.incarnation:
+        return Judgement.OTHER
+    coming = _judge_observed(change, step, canonicalize_reading(reading, kind, facts))
+    now = _judge_observed(
+        change, step, canonicalize_reading(replace(reading, moving=None), kind, facts)
+    )
+    if coming is Judgement.DONE and now is not Judgement.DONE:
+        return Judgement.STARTED
+    return coming
+
+
+def is_untellable(change: Change, step: Step) -> bool:
+    """True if all that this step writes is hidden data, such as a new password, so that a live
+    object looks the same before and after it."""
+    if change.action is not Action.UPDATE:
+        return False
+    return _agree(step.paths, flatten(change.before), flatten(change.after))
+
+
+def has_emptied(change: Change, paths: Collection[Path], reading: Reading) -> bool:
+    """True if the object is absent because this update removed the last of it.
+
+    An object that consists only of its values and has no incarnation ends so, and is not lost.
+    paths: those that the update wrote, all of which must have been removed.
+    """
+    if change.action is not Action.UPDATE or change.incarnation is not None or not paths:
+        return False
+    after = flatten(change.after)
+    return isinstance(reading, Absent) and all(after.get(path) is None for path in paths)
+
+
+def canonicalize_reading(reading: Observed, kind: ResourceType, facts: Facts) -> Observed:
+    """The reading with canonical attributes, as they will be once a running task has ended."""
+    return replace(reading, attributes=kind.canonical(compute_destination(reading), facts))
+
+
+def _judge_absent(action: Action) -> Judgement:
+    if action is Action.DELETE:
+        return Judgement.DONE
+    return Judgement.NOT_YET if action is Action.CREATE else Judgement.OTHER
+
+
+def _judge_observed(change: Change, step: Step, live: Observed) -> Judgement:
+    now, after, before = flatten(live.attributes), flatten(change.after), flatten(change.before)
+    if change.action is Action.CREATE:
+        # The first of several requests makes the object, without what the others will add to it.
+        one_of_many = len(change.steps) > 1 and bool(step.paths)
+        reached = change.after is not None and (
+            _agree(step.paths, now, after) if one_of_many else equals_target(change.after, live)
+        )
+        return Judgement.DONE if reached else Judgement.OTHER
+    if is_untellable(change, step):
+        return Judgement.UNKNOWN
+    if _agree(step.paths, now, after):
+        return Judgement.DONE
+    # A step that waited for another step of its change starts from what that one left, which the
+    # change does not record.
+    not_yet = step.after or _agree(step.paths, now, before)
+    return Judgement.NOT_YET if not_yet else Judgement.OTHER
+
+
+def _agree(paths: tuple[Path, ...], first: dict[Path, Value], second: dict[Path, Value]) -> bool:
+    return all(first.get(path) == second.get(path) for path in paths)
 
 
 class Sight(StrEnum):
@@ -56,9 +169,6 @@ class Sight(StrEnum):
     """We have no right to see the object."""
     KEPT = "kept"
     """It still shows values whose removal was accepted, and all else as it was applied."""
-
-
-_NOUNS = {Action.CREATE: "creation", Action.UPDATE: "change", Action.DELETE: "deletion"}
 
 
 class Invisible(Struct, frozen=True):
@@ -91,17 +201,12 @@ class Invisible(Struct, frozen=True):
         return f"{sight} on {self.noun} {self.node}{f': {cause}' if cause else ''}"
 
 
-Values = Mapping[Path, Value]
-"""Path -> value."""
-NO_VALUES: Values = {}
-
-
 class Verified(Struct, frozen=True):
     """What the nodes showed in the end."""
 
     invisible: tuple[Invisible, ...] = ()
     """What a live node did not show."""
-    kept: Mapping[Identity, Values] = field(default_factory=dict)
+    kept_values: Mapping[Identity, Values] = field(default_factory=dict)
     """Object -> values that a node keeps although their removal was accepted."""
     reported: Mapping[Identity, Values] = field(default_factory=dict)
     """Object -> values that a node reports although nothing sets them, and that would be in effect
@@ -112,8 +217,8 @@ class _Gap(Struct, frozen=True):
     """What one node does not show of one object, and why."""
 
     sight: Sight = Sight.LATE
-    why: str = ""
-    kept: Values = NO_VALUES
+    reason: str = ""
+    kept_values: Values = NO_VALUES
     """The values that it keeps."""
     harmless: bool = False
     """All of them would be in effect anyway."""
@@ -178,8 +283,10 @@ class _Asker(Struct, frozen=True):
             incarnation = self.incarnations.get(identity, change.incarnation)
             if not is_visible(change, reading, kind, self.session.facts, incarnation):
                 gaps[identity] = self._find_gap(change, reading)
-            elif change.action is Action.CREATE and (unset := _list_unset(change, reading)):
-                self.reported[identity] = unset
+            elif change.action is Action.CREATE and isinstance(reading, Observed):
+                unset = list_unset(change.after, reading)
+                if unset:
+                    self.reported[identity] = unset
         return gaps
 
     def _find_gap(self, change: Change, reading: Reading) -> _Gap:
@@ -225,7 +332,7 @@ def verify_applied(
         {
             identity: values
             for item_verified in verified
-            for identity, values in item_verified.kept.items()
+            for identity, values in item_verified.kept_values.items()
         },
         {
             identity: values
@@ -261,17 +368,17 @@ def _sum_up(changes: Sequence[Change], gaps_by_node: Mapping[str, Gaps], asker: 
             if gap is None:
                 continue
             if gap.harmless:
-                reported[identity] = {**reported.get(identity, NO_VALUES), **gap.kept}
+                reported[identity] = {**reported.get(identity, NO_VALUES), **gap.kept_values}
                 continue
             if gap.sight is Sight.KEPT:
-                kept_values[identity] = {**kept_values.get(identity, NO_VALUES), **gap.kept}
+                kept_values[identity] = {**kept_values.get(identity, NO_VALUES), **gap.kept_values}
             silent = gap.sight is Sight.SILENT and not facts.lists_nodes
             counts = not silent or sum(
                 identity in node_gaps for node_gaps in gaps_by_node.values()
             ) >= len(facts.nodes)
             deleted = identity if change.action is Action.DELETE else None
             invisible.append(
-                Invisible(change.address, node, gap.why, noun, gap.sight, counts, deleted)
+                Invisible(change.address, node, gap.reason, noun, gap.sight, counts, deleted)
             )
     return Verified(tuple(invisible), kept_values, reported)
 
@@ -388,11 +495,7 @@ def _find_gap(change: Change, reading: Reading, kind: ResourceType, facts: Facts
     if unchanged and len(unchanged) == len(differing):
         harmless = unchanged.keys() <= unset.keys()
         return _Gap(Sight.KEPT, _render_values(unchanged, kind), unchanged, harmless)
-    return _Gap(why=_render_values({path: now.get(path) for path in differing}, kind))
-
-
-def _list_unset(change: Change, reading: Reading) -> Values:
-    return list_unset(change.after, reading) if isinstance(reading, Observed) else NO_VALUES
+    return _Gap(reason=_render_values({path: now.get(path) for path in differing}, kind))
 
 
 def _render_values(values: Values, kind: ResourceType) -> str:

@@ -16,8 +16,8 @@ from ..core.change import Outcome, PathChange, Verdict
 from ..core.clock import Clock
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
-from ..core.redaction import mask_secrets
 from ..core.resource import Fault, Identity
+from ..core.secret import mask_secrets
 from ..core.value import FrozenMap, Value, freeze
 from .chain import parse_line_head, seal_line
 from .event import UNUSABLE, Record, RecordKind, Unseen, decode, render_time

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError, exit_code
-from ..core.redaction import holds_secret
+from ..core.secret import holds_secret
 from ..provider.commands import NameListing
 from ..provider.contract import Session
 from .command_tree import get_commands, run_typed

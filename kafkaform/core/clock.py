@@ -1,4 +1,5 @@
-"""Time, as a seam: simulated systems and tests bring a clock of their own."""
+"""Time, as an interface: simulated systems and tests have their own clock. Alone, because packages
+that share nothing else need it."""
 
 from __future__ import annotations
 

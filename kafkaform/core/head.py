@@ -1,4 +1,5 @@
-"""The end of a hash chain: what the state keeps of the audit log, and what an anchor names."""
+"""The end of a hash chain: what the state keeps of the audit log, and what an anchor names. Alone,
+because state and log share nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress events: long work reports them, `cli` draws them."""
+"""Progress events: long work reports them, `cli` draws them. Alone, because every layer reports."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..core.redaction import mask_secrets
-from ..core.text.foreign import inline
+from ..core.secret import mask_secrets
+from ..core.text.display import inline
 
 BASE_STYLE = "base.css.j2"
 """The style sheet that all pages share."""

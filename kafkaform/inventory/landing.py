@@ -24,11 +24,10 @@ from ..audit.event import Glance, read_line, render_time
 from ..audit.sink import Sink
 from ..core.canonical import dumps
 from ..core.errors import StorageError
-from ..core.folder import Folder
 from ..core.head import GENESIS, Head
 from ..core.landing import AUDIT, META, REGISTER, ROOT, ROWS, LandedRow, Meta
-from ..core.objects import Entry, ObjectExists, Objects, StoredObject
-from ..core.redaction import mask_secrets
+from ..core.objects import Entry, Folder, ObjectExists, Objects, StoredObject
+from ..core.secret import mask_secrets
 from ..state.backends.obstores import is_remote, open_objects
 from .hdfs import SCHEME, open_hdfs
 

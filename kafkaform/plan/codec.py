@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import canonical
+from ..core.canonical import Misfit, from_data
 from ..core.change import Change
 from ..core.errors import PlanRefused, StorageError
 from ..core.finding import Finding, Harm, Level
-from ..core.nouns import Misfit, from_data
 from ..core.resource import Identity
 from ..core.value import EMPTY, FrozenMap, Value
 from ..state.codec import find_row_fault, has_secret

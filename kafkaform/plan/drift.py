@@ -13,7 +13,7 @@ from ..core.change import Action, Change, Ownership, PathChange
 from ..core.errors import UsageError
 from ..core.resource import Absent, Failed, Hidden, Observed
 from ..core.value import FrozenMap
-from .case import Case, block_unreadable, start_change
+from .claims import Case, block_unreadable, start_change
 from .diff import (
     agrees,
     compare,

@@ -255,7 +255,9 @@ def _judge_by_policies(change: Change, plan: Plan, judge: PolicyJudge) -> Change
 
 
 def list_new_breaches(plan: Plan, second_plan: Plan) -> list[Change]:
-    """The changes that a plan makes and that the policies block now. again: the same plan, judged
-    once more."""
+    """The changes that a plan makes and that the policies block now. second_plan: the same
+    plan, judged once more."""
     pairs = zip(plan.changes, second_plan.changes, strict=True)
-    return [now for old, now in pairs if old.blocked is None and now.blocked is not None]
+    return [
+        after for before, after in pairs if before.blocked is None and after.blocked is not None
+    ]

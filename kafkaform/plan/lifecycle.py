@@ -20,13 +20,13 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Change, Path, PathChange, add_findings
+from ..core.change import Action, Change, Ownership, Path, PathChange, add_findings
 from ..core.finding import Finding
 from ..core.resource import SETTING, TASK, Absent, Declared, Facts, Failed, Hidden, Observed
 from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import ResourceType
-from .bookkeeping import choose_protection, compare_bookkeeping, compute_row_after
-from .case import Case, block_reserved, block_unreadable, start_change
+from ..state.model import PROTECTIONS, Row
+from .claims import Case, Claim, block_reserved, block_unreadable, start_change
 from .diff import (
     agrees,
     compare,
@@ -40,8 +40,144 @@ from .diff import (
 from .drift import compute_drift, refresh_object
 from .model import Mode
 from .observe import compute_destination, resolve_absence
-from .release import release_object
-from .rules import KEPT, MISSING, RECREATED, TAKEN, UNFINISHED, UNMANAGED
+from .rules import (
+    KEPT,
+    LEFT_ALONE,
+    MISSING,
+    PROTECTED,
+    RECREATED,
+    RENAMED,
+    TAKEN,
+    UNFINISHED,
+    UNMANAGED,
+)
+
+
+def compute_row_after(case: Case, *, adopted: bool) -> Ownership:
+    """The ownership that the declarations give the row. adopted: a live object is taken over."""
+    declared = case.claim.declared
+    return Ownership(
+        tuple(sorted({str(item.address) for item in declared})),
+        max(
+            (choose_protection(item, case, adopted=adopted) for item in declared),
+            key=PROTECTIONS.index,
+        ),
+        declared[0].secret_version,
+    )
+
+
+def choose_protection(item: Declared, case: Case, *, adopted: bool) -> str:
+    """The protection that one declaration asks for."""
+    if item.lifecycle.prevent_destroy is not None:
+        return "explicit" if item.lifecycle.prevent_destroy else "no"
+    # What existed before kafkaform came is protected whatever the provider block says: somebody
+    # else made it, and may still need it.
+    default = adopted or case.facts.protect
+    return "default" if case.kind.protect and default else "no"
+
+
+def compare_bookkeeping(case: Case, *, taken_over: bool = False) -> tuple[PathChange, ...]:
+    """Changes of owner and labels, which exist in the state only.
+
+    taken: the object is created or taken over, so that nothing counts as recorded before.
+    """
+    item, row = case.claim.declared[0], None if taken_over else case.claim.row
+    before = {("labels", key): value for key, value in row.labels.items()} if row else {}
+    after = {("labels", key): value for key, value in item.labels.items()}
+    paths = [
+        PathChange(path, before.get(path), after.get(path))
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    ]
+    owner = row.owner if row else None
+    if owner != item.owner:
+        paths.append(PathChange(("owner",), owner, item.owner))
+    return tuple(paths)
+
+
+def release_object(case: Case) -> Change:
+    """The change of a recorded object that nothing declares: delete, forget, or blocked."""
+    claim, row, reading = case.claim, case.claim.row, case.reading
+    assert row is not None  # a claim that nothing declares comes from a row
+    forget = replace(
+        start_change(case.claim, Action.FORGET), before=row.attributes, incarnation=row.incarnation
+    )
+    if claim.removed is not None and not claim.removed.destroy:
+        # Before any reading is looked at: an object that nobody can see can still be let go.
+        return replace(forget, reason="removed block without destroy")
+    if isinstance(reading, Hidden | Failed):
+        return block_unreadable(case, reading)
+    if isinstance(reading, Absent):
+        if reading.others is not None:
+            return replace(forget, reason="what is left of it belongs to others")
+        drift = compare_gone(row.attributes, case.kind.schema)
+        return replace(forget, reason="it is already gone", drift=drift)
+    if row.incarnation is not None and reading.incarnation != row.incarnation:
+        # A name does not make it ours: whoever recreated the object may have data in it.
+        note = "the live object with this name was recreated outside kafkaform and is left alone"
+        gone = replace(forget, reason="the recorded object is gone")
+        return add_findings(gone, LEFT_ALONE.find(note))
+    return _make_delete(case, row, reading)
+
+
+def _make_delete(case: Case, row: Row, live: Observed) -> Change:
+    claim, kind = case.claim, case.kind
+    lifted = case.mode is Mode.DESTROY
+    own_attributes = lay_over(kind.canonical(live.attributes, case.facts), live.foreign, EMPTY)
+    before = select_managed(own_attributes, row.attributes)
+    after = kind.left(before, row.attributes) if kind.left else None
+    change = replace(
+        start_change(case.claim, Action.DELETE if after is None else Action.UPDATE),
+        before=before,
+        after=after,
+        paths=compare(
+            before,
+            after,
+            schema=kind.schema,
+            fallbacks=live.fallbacks if kind.settings or after is not None else EMPTY,
+        ),
+        incarnation=live.incarnation,
+        reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
+    )
+    if after is not None:
+        change = replace(
+            change,
+            findings=(KEPT.find("values that others set on it stay"),),
+            theirs=tuple(sorted(flatten(after))),
+        )
+    reviewed = lifted or claim.removed is not None
+    block = _block_protected(claim, row, reviewed=reviewed)
+    return change if block is None else add_findings(change, block)
+
+
+def _block_protected(claim: Claim, row: Row, *, reviewed: bool) -> Finding | None:
+    """Why the object must not be deleted, None if it may be. reviewed: a `removed` block or
+    `destroy` asks for the deletion."""
+    if claim.renamed and row.protected != "no":
+        owner = claim.renamed[0]
+        return RENAMED.find(
+            f"{owner} declares another object now, and kafkaform never renames or replaces an "
+            "object",
+            fix="To keep both, give the new object a block of its own. To let the old one go, "
+            f"first run `kafkaform state mv '{owner}' {claim.identity.kind}.old`, then add a "
+            f"`removed` block with from = {claim.identity.kind}.old.",
+        )
+    if row.protected == "explicit":
+        return PROTECTED.find(
+            "it is protected by prevent_destroy",
+            fix="Set prevent_destroy = false in its block, apply that, then destroy it."
+            if claim.standing
+            else "Declare it again with prevent_destroy = false, apply that, then remove it.",
+            asked=reviewed,
+        )
+    if row.protected == "default" and not reviewed:
+        return PROTECTED.find(
+            "removed from the configuration, but delete protection is on",
+            fix=f"To delete it, add a `removed` block with from = {claim.address} and "
+            "lifecycle { destroy = true }. Without that lifecycle it is kept, but no longer "
+            "managed.",
+        )
+    return None
 
 
 def decide(case: Case) -> Change:

@@ -284,10 +284,10 @@ def describe_disagreement(views: Views, kind: ResourceType, facts: Facts, noun: 
     if len(set(sights.values())) > 1:
         return _join_nodes(sights, noun)
     differing = list(_list_differing(views, kind, facts))
-    texts = [
-        f"{render_path(path)} is {_join_nodes(_render_leaves(path, leaves, kind), noun)}"
-        for path, leaves in differing[:SHOWN]
-    ]
+    texts = []
+    for path, leaves in differing[:SHOWN]:
+        node_texts = {node: render_leaf(path, value, kind) for node, value in leaves.items()}
+        texts.append(f"{render_path(path)} is {_join_nodes(node_texts, noun)}")
     hidden_count = len(differing) - SHOWN
     return "; ".join(texts) + (f"; and {hidden_count} more" if hidden_count > 0 else "")
 
@@ -313,12 +313,6 @@ def _list_differing(
         node_values = {node: values.get(path) for node, values in leaves.items()}
         if len(set(node_values.values())) > 1:
             yield path, node_values
-
-
-def _render_leaves(
-    path: Path, leaves: Mapping[str, Value], kind: ResourceType
-) -> Mapping[str, str]:
-    return {node: render_leaf(path, value, kind) for node, value in leaves.items()}
 
 
 def _join_nodes(texts: Mapping[str, str], noun: str) -> str:

@@ -16,7 +16,6 @@ from ..core.change import Action, Change, add_findings
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError
 from ..core.finding import Level
-from ..core.redaction import mask_secrets
 from ..core.resource import (
     Absent,
     CoverageKind,
@@ -29,6 +28,7 @@ from ..core.resource import (
     Sweep,
     Use,
 )
+from ..core.secret import mask_secrets
 from ..core.value import FrozenMap
 from ..provider.contract import AccessProvider, MissingRight, Provider, ResourceType
 from ..provider.uses import find_used, list_partners, match_pattern, read_key

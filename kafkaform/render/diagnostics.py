@@ -9,11 +9,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..core.diagnostics import Diagnostic, Range, Severity
-from ..core.text.cell_width import cell_width
-from .entries import LEAST, join_names, join_sentences, mask_names
-from .lines import ADDRESS_PARTS
-from .style import Paint
-from .text import inline, render_block, render_count
+from ..core.text.display import cell_width
+from .change_entries import LEAST, join_names, join_sentences, mask_names
+from .change_lines import ADDRESS_PARTS
+from .text import Paint, inline, render_block, render_count
 
 SAME_SUMMARY_LIMIT = 10
 """Diagnostics with one summary that are rendered in full. One mistake in a loop makes thousands."""

@@ -1,4 +1,5 @@
-"""Render a graph in the DOT language, in the form of `terraform graph`."""
+"""Render a graph in the DOT language, in the form of `terraform graph`. Alone, because nothing else
+is a graph."""
 
 from __future__ import annotations
 

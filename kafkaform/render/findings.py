@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from ..core.change import Change
 from ..core.finding import POLICY, AccessRow, Breadth, Finding, Harm, Level
-from .body import Line
-from .style import Detail, Paint
-from .text import inline, render_count
+from .attributes import Line
+from .text import Detail, Paint, inline, render_count
 
 LISTED = 10
 """Rows, principals of a row and rights of a principal that a text names; of further ones it says

@@ -17,10 +17,10 @@ from ..core.finding import AccessRow, Finding, Waiver
 from ..core.resource import Output
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
+from .change_lines import STRENGTH
 from .diagnostics import make_diagnostic_data
-from .lines import STRENGTH
+from .plan_view import PlanView, make_view
 from .text import SENSITIVE
-from .view import PlanView, make_view
 
 FORMAT_VERSION = "1.2"
 """The version of Terraform's format that this follows."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.resource import Output
-from ..core.text.cell_width import cell_width
+from ..core.text.display import cell_width
 from ..core.value import FrozenMap, Value
 from ..plan.model import OutputChange
-from .body import STYLES, Line, render_piece
+from .attributes import STYLES, Line, compare_parts, render_piece
 from .jsonplan import choose_output_action
-from .parts import compare_parts
 from .text import ARROW, NOT_SET, SENSITIVE, inline, quote, render_spread, render_value
 
 

@@ -10,12 +10,11 @@ from msgspec import Struct
 
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.resource import FaultClass
-from ..core.text.sentence import make_sentence
+from ..core.text.display import make_sentence
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
-from .entries import LEAST, join_names, join_sentences, join_texts, mask_names, read_names
-from .lines import name_object
-from .style import Paint
-from .text import inline, render_count, render_message, render_table
+from .change_entries import LEAST, join_names, join_sentences, join_texts, mask_names, read_names
+from .change_lines import name_object
+from .text import Paint, inline, render_count, render_message, render_table
 
 APPLIED_LIMIT = 20
 """Applied changes are listed if there are no more than this."""

@@ -22,6 +22,7 @@ from ..core.resource import Output
 from ..core.value import FrozenMap, Value
 from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
+from .change_lines import render_headline
 from .diagnostics import make_diagnostic_data
 from .jsonplan import (
     Data,
@@ -34,11 +35,10 @@ from .jsonplan import (
     make_findings,
     mask_paths,
 )
-from .lines import render_headline
 from .plan_text import render_last_line, render_removal
+from .plan_view import PlanView, make_view
 from .report import ApplyReport, count_applied
 from .text import SENSITIVE, inline, render_json
-from .view import PlanView, make_view
 
 UI_VERSION = "1.2"
 """The version of Terraform's messages that these follow."""
@@ -123,7 +123,10 @@ def list_plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]
     for instance in plan.instances.values():
         yield from (make_log(finding.text, "warn") for finding in instance.findings)
     yield from map(make_resource_drift, plan.drifted)
-    yield from (make_planned_change(item) for item in plan.changes if _is_planned(item, view))
+    for change in plan.changes:
+        # What a refresh-only plan records is in its drift, as in Terraform.
+        if change.blocked is not None or (change.effective and not view.refresh):
+            yield make_planned_change(change)
     for item in plan.removals:
         line = render_removal(item, view.words_of(item.identity.instance))
         yield make_log(f"to remove: {line}")
@@ -308,11 +311,6 @@ def _make_hook(kind: str, change: Change, message: str, elapsed: float | None = 
     if elapsed is not None:
         body["elapsed_seconds"] = round(elapsed)
     return _make_event(kind, f"{change.address}: {change.action.value} {message}", hook=body)
-
-
-def _is_planned(change: Change, view: PlanView) -> bool:
-    # What a refresh-only plan records stands in its drift, as in Terraform.
-    return change.blocked is not None or (change.effective and not view.refresh)
 
 
 def _make_progress(event: Progress) -> Data:

@@ -1,24 +1,30 @@
 """Turn values and messages into text that is safe to print.
 
 Names, configuration values, principals and server messages are foreign text
-(`core/text/foreign.py`): they can contain terminal escapes, line breaks or log commands. Every
-renderer passes them through `inline`, `render_block` or `render_value`.
+(`core/text/display.py`): they can contain terminal escapes, line breaks or log commands. Every
+renderer passes them through `inline`, `render_block` or `render_value`. So are the pages of
+providers, such as those of `describe`. `Paint` adds the colours of a terminal.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from itertools import zip_longest
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from ..core.canonical import dumps, render_number
-from ..core.text.cell_width import cell_width
-from ..core.text.foreign import escape_formula as escape_formula
-from ..core.text.foreign import escape_log_commands
-from ..core.text.foreign import inline as inline
+from ..core.text.display import cell_width, escape_log_commands
+from ..core.text.display import escape_formula as escape_formula
+from ..core.text.display import inline as inline
 from ..core.text.quantity import render_count as render_count
 from ..core.text.quantity import render_quantity, render_with_exact
 from ..core.value import FrozenMap, SecretRef, Value
+from ..provider.page import Grid, Page, Prose
 
 ARROW = "→"
 NOT_SET = "(not set)"
@@ -38,6 +44,37 @@ _HANGS = {f"{mark} ": 4 if mark in "+-~=." else 2 for mark in "+-~=.!#?·"}
 word, values stand further in than their names."""
 MESSAGE_LIMIT = 500
 """Characters of a server's message that people see. Some servers answer with a stack trace."""
+
+Detail: TypeAlias = Literal["concise", "grouped", "full"]
+"""One line per change, everything with equal changes together, or everything for each change by
+itself."""
+# Names, so that the meaning of a colour is decided here alone. Codes 30 to 37 follow the colour
+# scheme of the terminal; exact colours would be unreadable on some backgrounds.
+SGR = {
+    "create": "32",
+    "update": "33",
+    "delete": "31",
+    "adopt": "36",
+    "import": "36",
+    "forget": "35",
+    "refresh": "36",
+    "noop": "",
+    "blocked": "1;31",
+    "kept": "35",
+    "title": "1",
+    "dim": "2",
+    "error": "1;31",
+    "warning": "1;33",
+    "applied": "32",
+    "failed": "1;31",
+    "unknown": "1;33",
+    "started": "36",
+    "skipped": "33",
+}
+NARROWEST = 12
+"""Columns that each column of a table keeps, however narrow the terminal is."""
+PROSE_WIDTH = 96
+"""Columns; longer lines of prose are hard to read, however wide the terminal is."""
 
 
 def render_block(text: str) -> str:
@@ -205,3 +242,49 @@ def render_table(rows: list[list[str]], right: frozenset[int] = frozenset()) -> 
         ]
         lines.append("  ".join(line).rstrip())
     return lines
+
+
+class Paint(Struct, frozen=True):
+    """Called with a style of `SGR` and a text, returns the text in that style."""
+
+    colour: bool
+    """False returns every text unchanged."""
+
+    def __call__(self, style: str, text: str) -> str:
+        code = SGR.get(style, "")
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code and text else text
+
+
+def render_page(page: Page, width: int | None = None) -> Iterator[str]:
+    """The page line by line. width: of the terminal in columns, None for a pipe."""
+    for item in page:
+        if isinstance(item, Grid):
+            rows = [[inline(cell) for cell in row] for row in item.rows]
+            yield from render_table(wrap_cells(rows, width), item.right)
+        elif isinstance(item, Prose):
+            yield from textwrap.wrap(inline(item.text), min(PROSE_WIDTH, width or PROSE_WIDTH))
+        else:
+            yield inline(item)
+
+
+def wrap_cells(rows: list[list[str]], width: int | None) -> list[list[str]]:
+    """The rows with cells wrapped into further rows, so that lines fit into `width` columns."""
+    # Nothing is wrapped for a pipe: `grep` and `awk` need a row on one line.
+    if width is None or not rows:
+        return rows
+    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
+    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > NARROWEST:
+        # Down to the next narrower column, so that several wide ones shrink evenly.
+        excess = sum(widths) + 2 * (len(widths) - 1) - width
+        widest = widths.index(max(widths))
+        second_widest = max((w for n, w in enumerate(widths) if n != widest), default=0)
+        widths[widest] = max(
+            NARROWEST, widths[widest] - excess, min(second_widest, widths[widest] - 1)
+        )
+    return [list(line) for row in rows for line in _wrap_row(row, widths)]
+
+
+def _wrap_row(row: list[str], widths: list[int]) -> Iterable[tuple[str, ...]]:
+    """One row as several, so that no cell is wider than its column. widths: in columns."""
+    cells = [wrap_text(text, width) for text, width in zip(row, widths, strict=True)]
+    return zip_longest(*cells, fillvalue="")

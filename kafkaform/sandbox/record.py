@@ -10,8 +10,8 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from ..core.canonical import Misfit, from_data, parse_json
 from ..core.errors import KafkaformError
-from ..core.nouns import Misfit, from_data, parse_json
 from ..core.storage import make_private_folder
 from . import folders
 from .options import SandboxOptions, check_name

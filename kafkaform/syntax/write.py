@@ -69,7 +69,7 @@ def is_identifier(text: str) -> bool:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  # ASCII only, though HCL allows more
-# The last alternative is a command to the logs of build servers (see `core.text.foreign`), which
+# The last alternative is a command to the logs of build servers (see `core.text.display`), which
 # obey it wherever it stands in a line.
 _ESCAPED = re.compile(r'["\\]|[$%](?=\{)|[^\x20-\x7e]|(?<=#)#(?=\w*\[)')
 _SHORT: Mapping[str, str] = {

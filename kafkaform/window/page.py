@@ -27,9 +27,8 @@ from ..core.resource import Identity
 from ..core.value import FrozenMap
 from ..html.document import make_environment, render_document
 from ..provider.contract import ResourceType
-from ..render.body import render_sides
-from ..render.lines import render_brief
-from ..render.parts import are_long
+from ..render.attributes import are_long, render_sides
+from ..render.change_lines import render_brief
 from ..render.text import SENSITIVE, mask_value
 from ..state.model import Row
 

@@ -19,8 +19,8 @@ from ..core.resource import Identity
 from ..core.text.quantity import render_count
 from ..plan.codec import read_recorded_plan
 from ..plan.model import Plan
-from ..render.lines import render_brief
-from ..render.review.html.page import render_html
+from ..render.change_lines import render_brief
+from ..render.review.html_page import render_html
 from ..workflow.plan_documents import load_plan, read_words
 from ..workflow.planning import render_apply_command
 from ..workflow.stores import Store

@@ -27,15 +27,13 @@ from ..core.change import Change
 from ..core.clock import SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import Blocked, ConfigurationError, StorageError, UsageError
-from ..core.redaction import keep_secrets
 from ..core.resource import Desired, Identity, InstanceWorld, Reading
-from ..core.secret import NoSecret, Secret
+from ..core.secret import NoSecret, Secret, keep_secrets
 from ..core.storage import make_private_folder
 from ..core.value import SecretRef
 from ..language.desired import load_tree
-from ..plan.amend import amend, plan_changes
-from ..plan.case import block_reserved
-from ..plan.instances import PlanHeader
+from ..plan.build import PlanHeader, amend, plan_changes
+from ..plan.claims import block_reserved
 from ..plan.model import Plan
 from ..plan.observe import Look, hide_all_reported
 from ..provider.commands import Alteration, Draft

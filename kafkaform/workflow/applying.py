@@ -18,21 +18,18 @@ from msgspec.structs import replace
 
 from ..apply.bindings import describe_bindings, record_bindings
 from ..apply.confirm import confirm_report
-from ..apply.execute import execute_plan
-from ..apply.execution import ApplyRun
-from ..apply.freshness import refuse_unproven_removals
-from ..apply.judge import is_untellable
+from ..apply.execution import ApplyRun, execute_plan
+from ..apply.freshness import Recheck, refuse_if_stale, refuse_unproven_removals
 from ..apply.ledger import Ledger
-from ..apply.owed import Owed, end_never_sent
+from ..apply.obligations import Owed, end_never_sent
 from ..apply.preflight import refuse_failed, run_first_pass
-from ..apply.recheck import Recheck, refuse_if_stale
-from ..apply.recover import RecoveryScope, recover
-from ..apply.replay import replay_log
+from ..apply.rate_limits import Paces, expect_limits
+from ..apply.recovery import RecoveryScope, recover, replay_log
 from ..apply.report import Report, Result
 from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
 from ..apply.settle import compute_patience
 from ..apply.stop import Stop
-from ..apply.waiting import Paces, expect_limits
+from ..apply.verify import is_untellable
 from ..audit.event import RecordKind, render_time
 from ..audit.index import LogIndex, get_run
 from ..audit.journal import (
@@ -60,8 +57,8 @@ from ..core.errors import (
 )
 from ..core.finding import Harm
 from ..core.progress import Message, ignore_event
-from ..core.redaction import keep_secrets
 from ..core.resource import InstanceWorld
+from ..core.secret import keep_secrets
 from ..core.words import Vocabulary, Words, shared
 from ..plan.approval import RULE, digest_change
 from ..plan.codec import read_recorded_plan
@@ -166,7 +163,7 @@ def run_apply(
 def _error_of(applied: Applied, ask: ApplyRequest) -> KafkaformError | None:
     """The error of a run that was not stopped before it sent: a request that failed, a rule that
     does not hold, or a change that was left out. None if everything that was asked for is done."""
-    error = applied.report.make_error(ask.again) if applied.report is not None else None
+    error = applied.report.make_error(ask.rerun) if applied.report is not None else None
     if error is None and has_errors(applied.diagnostics):
         diagnostics = applied.diagnostics
         error = ConfigurationError(
@@ -284,7 +281,7 @@ def _make_job(
         scene.announce,
         scene.lease,
         outcomes,
-        scene.ask.again,
+        scene.ask.rerun,
         paces,
     )
 
@@ -356,7 +353,7 @@ def _look_again(scene: Scene, plan: Plan, outcomes: Mapping[str, Outcome]) -> Pa
             state,
             scene.space.clock,
             scene.space.clock.sleep,
-            scene.ask.again,
+            scene.ask.rerun,
             written,
             whole=True,
             remake=find_remaker(scene, plan),

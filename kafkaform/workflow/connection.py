@@ -21,11 +21,10 @@ from kafkaform_kafka.connection.servers import find_address_fault, render_addres
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
-from ..core.redaction import remember_secret
 from ..core.resource import ProviderConfig
-from ..core.secret import PartialRepr
+from ..core.secret import PartialRepr, remember_secret
 from ..core.storage import read_named_file
-from ..core.text.sentence import make_sentence
+from ..core.text.display import make_sentence
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from ..render.text import inline

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from ..core.change import PathChange
 from ..core.diagnostics import Severity, suggest
 from ..core.errors import ConfigurationError, ConnectError, UsageError
-from ..core.redaction import keep_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Reading, Sweep
+from ..core.secret import keep_secrets
 from ..language.declare.folder import Tree
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session

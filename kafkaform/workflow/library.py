@@ -3,9 +3,8 @@ they take, return and raise."""
 
 from __future__ import annotations
 
-from ..apply.again import Again
-from ..apply.recover import Recovered
-from ..apply.report import Report, Result, Work
+from ..apply.recovery import Recovered
+from ..apply.report import Report, Rerun, Result, Work
 from ..apply.stop import Stop
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.diagnostics import Diagnostic, Severity
@@ -39,7 +38,7 @@ from .workspace import Workspace, open_workspace
 __all__ = [
     "AccessRow",
     "Action",
-    "Again",
+    "Rerun",
     "Applied",
     "AppliedInPart",
     "Blocked",

@@ -8,17 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..apply.again import APPLY, Again
 from ..apply.ledger import Ledger
-from ..apply.recover import Recovered
-from ..apply.report import Report, Result, Work
+from ..apply.recovery import Recovered
+from ..apply.report import PLAIN_APPLY, Report, Rerun, Result, Work
 from ..apply.stop import Stop
 from ..audit.index import LogIndex
 from ..core.change import Outcome, Verdict
 from ..core.diagnostics import Diagnostics
 from ..core.progress import Event, Message
-from ..core.redaction import mask_secrets
 from ..core.resource import Output
+from ..core.secret import mask_secrets
 from ..core.value import EMPTY, FrozenMap, Value
 from ..plan.model import Options, Plan
 from ..provider.contract import Session
@@ -118,7 +117,7 @@ class ApplyRequest(Struct, frozen=True):
     """The provider instance of a command that needs no block."""
     make: Callable[[Scene], Plan] | None = None
     """Makes the plan of such a command."""
-    again: Again = APPLY
+    rerun: Rerun = PLAIN_APPLY
     """How errors name the way to continue."""
 
 

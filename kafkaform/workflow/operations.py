@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ..apply.again import Again
+from ..apply.report import Rerun
 from ..apply.stop import Stop
 from ..core.address import Address, parse_address
 from ..core.diagnostics import Range
@@ -45,7 +45,7 @@ def apply_changes(
     lock_timeout: float = 0.0,
     progress: Listener = ignore_event,
     stop: Stop | None = None,
-    again: Again | None = None,
+    rerun: Rerun | None = None,
 ) -> Applied:
     """Send exactly what a plan says, and verify it.
 
@@ -58,7 +58,7 @@ def apply_changes(
     every live node shows the changes. lock_timeout: seconds to wait for the lock of the state.
     progress: called with events (`RunEvent`). stop: lets another thread end the run in an orderly
     way.
-    again: how errors name the way to continue.
+    rerun: how errors name the way to continue.
 
     Raises KafkaformError. Its `applied` is not None if something can have been sent:
     AppliedInPart, OutcomeUnknown, Interrupted, or Blocked for a change that was left out. Raised
@@ -84,7 +84,7 @@ def apply_changes(
         wait,
         lock_timeout,
         "apply",
-        again=again or Again("apply", REPEATED, reviewed=plan is not None or expect is not None),
+        rerun=rerun or Rerun("apply", REPEATED, reviewed=plan is not None or expect is not None),
     )
     return run_apply(workspace, ask, progress=progress, stop=stop)
 
@@ -101,7 +101,7 @@ def destroy(
     lock_timeout: float = 0.0,
     progress: Listener = ignore_event,
     stop: Stop | None = None,
-    again: Again | None = None,
+    rerun: Rerun | None = None,
 ) -> Applied:
     """Delete everything that the state owns and that is not protected.
 
@@ -126,7 +126,7 @@ def destroy(
         lock_timeout,
         "destroy",
         tuple(confirm),
-        again=again or Again("destroy", REPEATED, reviewed=expect is not None),
+        rerun=rerun or Rerun("destroy", REPEATED, reviewed=expect is not None),
     )
     return run_apply(workspace, ask, progress=progress, stop=stop)
 
@@ -139,7 +139,7 @@ def import_object(
     lock_timeout: float = 0.0,
     progress: Listener = ignore_event,
     stop: Stop | None = None,
-    again: Again | None = None,
+    rerun: Rerun | None = None,
 ) -> Applied:
     """Record a live object in the state as it is, without changing it.
 
@@ -160,7 +160,7 @@ def import_object(
         lock_timeout=lock_timeout,
         command="import",
         imported=(address, id),
-        again=again or Again("import", REPEATED),
+        rerun=rerun or Rerun("import", REPEATED),
     )
     return run_apply(workspace, ask, progress=progress, stop=stop)
 

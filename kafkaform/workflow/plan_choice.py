@@ -8,14 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ..apply.freshness import AGAIN, refuse_if_altered, refuse_if_foreign
-from ..apply.judge import canonicalize_reading
+from ..apply.freshness import REPLAN_ADVICE, Remake, refuse_if_altered, refuse_if_foreign
 from ..apply.ledger import make_bookkeeping_step
-from ..apply.owed import drop_removals
-from ..apply.recheck import Remake
-from ..apply.replay import index_steps, read_outcome
+from ..apply.obligations import drop_removals
+from ..apply.recovery import index_steps, read_outcome
 from ..apply.report import GOOD
-from ..apply.verify import is_visible
+from ..apply.verify import canonicalize_reading, is_visible
 from ..audit.chain import read_records
 from ..audit.event import RecordKind
 from ..audit.index import LogIndex, list_pending
@@ -146,7 +144,7 @@ def _require_reached(plan: Plan, scene: Scene) -> None:
         if fault is not None and change.action is not Action.FORGET:
             raise ConnectError(
                 f"{change.address} cannot be applied: {fault.message}",
-                f"{fault.advice} {scene.ask.again.repeat} Nothing was sent.".strip(),
+                f"{fault.advice} {scene.ask.rerun.repeat_advice} Nothing was sent.".strip(),
             )
 
 
@@ -177,7 +175,7 @@ def refuse_old_token(token: str | None) -> None:
         raise PlanRefused(
             "this approval is of an earlier version of kafkaform: it names only the first 16 "
             "digits of the configuration's digest, and does not cover all that an apply does",
-            AGAIN,
+            REPLAN_ADVICE,
         )
 
 
@@ -342,7 +340,7 @@ def refuse_outdated_refresh(scene: Scene, plan: Plan, applied: Collection[str]) 
         raise PlanRefused(
             f"the plan is stale: {_render_outdated(scene, plan, stale[:NAMED], new)}"
             + (f"; and {len(stale) - NAMED} more" if stale[NAMED:] else ""),
-            scene.ask.again.anew,
+            scene.ask.rerun.new_plan_advice,
         )
 
 

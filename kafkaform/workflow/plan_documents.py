@@ -14,7 +14,7 @@ from typing import Literal, cast, get_args
 from ..apply.secrets import refuse_exposed
 from ..core import canonical, storage
 from ..core.errors import ConfigurationError, StorageError, UsageError
-from ..core.redaction import mask_secrets
+from ..core.secret import mask_secrets
 from ..core.storage import make_storage_error
 from ..core.value import FrozenMap
 from ..core.words import Vocabulary, Words
@@ -23,8 +23,7 @@ from ..plan.model import Plan
 from ..provider.registry import Registry
 from ..render.jsonplan import to_json
 from ..render.plan_text import render_plan_text
-from ..render.style import Detail
-from ..render.text import render_json
+from ..render.text import Detail, render_json
 from .planning import render_apply_command
 
 Form = Literal["text", "json", "markdown", "html"]
@@ -177,7 +176,7 @@ def render_plan(
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
     if form == "markdown":
-        from ..render.review.markdown.comment import render_markdown  # noqa: PLC0415  # for startup
+        from ..render.review.comment import render_markdown  # noqa: PLC0415  # for startup
 
         return mask_secrets(
             render_markdown(
@@ -189,7 +188,7 @@ def render_plan(
             )
         )
     if form == "html":
-        from ..render.review.html.page import render_html  # noqa: PLC0415  # for startup
+        from ..render.review.html_page import render_html  # noqa: PLC0415  # for startup
 
         # Secrets are masked before the page escapes them.
         return render_html(plan, words=read_words(plan), command=render_apply_command(plan))

@@ -13,10 +13,9 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from ..apply.bindings import complete_records, describe_bindings
-from ..apply.obligations import ask_progress
-from ..apply.owed import add_owed_removals, find_settings
+from ..apply.obligations import add_owed_removals, ask_progress, find_settings
 from ..apply.preflight import refuse_failed, run_first_pass
-from ..apply.replay import replay_log
+from ..apply.recovery import replay_log
 from ..apply.secrets import (
     find_missing,
     find_plan_secrets,
@@ -34,11 +33,10 @@ from ..core.change import Change, Path, PathChange, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import ignore_event
-from ..core.redaction import keep_secrets
 from ..core.resource import Desired, Identity, World
-from ..plan.build import make_plan
+from ..core.secret import keep_secrets
+from ..plan.build import PlanHeader, make_plan
 from ..plan.drift import refuse_idle_options
-from ..plan.instances import PlanHeader
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import read_world

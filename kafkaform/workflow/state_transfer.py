@@ -14,7 +14,7 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..apply.replay import replay_log
+from ..apply.recovery import replay_log
 from ..audit.chain import read_records, verify_log
 from ..audit.event import Line, Record, RecordKind, read_line, render_time
 from ..audit.index import PUSHED, LogIndex, get_run

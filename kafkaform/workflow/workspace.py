@@ -18,8 +18,8 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from ..apply.bindings import Binding, complete_index, find_bindings
-from ..apply.owed import Owed, find_owed
-from ..apply.replay import read_rows
+from ..apply.obligations import Owed, find_owed
+from ..apply.recovery import read_rows
 from ..apply.secrets import resolve_instance_secrets
 from ..audit.chain import read_glances
 from ..audit.event import RecordKind
@@ -31,9 +31,8 @@ from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, ConnectError, OtherSystem, StorageError, UsageError
-from ..core.redaction import KnownSecrets, keep_secrets, watched
 from ..core.resource import Desired, Fault, FaultClass, Identity, World
-from ..core.secret import PartialRepr
+from ..core.secret import KnownSecrets, PartialRepr, keep_secrets, watched
 from ..core.storage import read_named_file
 from ..core.value import FrozenMap, SecretRef
 from ..core.words import Vocabulary

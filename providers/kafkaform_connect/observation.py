@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from kafkaform.core.redaction import mask_secrets
 from kafkaform.core.resource import Identity, Observed
-from kafkaform.core.secret import Secret
+from kafkaform.core.secret import Secret, mask_secrets
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from .connector import (

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kafkaform.core.change import Outcome, OutcomeStatus, Step, Verdict
-from kafkaform.core.redaction import mask_secrets
 from kafkaform.core.resource import Absent, Failed, Fault, FaultClass, Hidden, Reading
+from kafkaform.core.secret import mask_secrets
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 from kafkaform.provider.http.exchange import Call, HttpAnswer

@@ -33,7 +33,7 @@ from typing import Any
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from kafkaform.core.folder import Folder
+from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.datasets import DATASETS
 from kafkaform.fleet.build.schedule import order_datasets
 from kafkaform.fleet.landed.register import Register

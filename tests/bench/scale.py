@@ -22,8 +22,7 @@ from typing import Any
 
 from kafkaform.audit.index import list_pending
 from kafkaform.cli import GARBAGE
-from kafkaform.plan.build import make_plan
-from kafkaform.plan.instances import PlanHeader
+from kafkaform.plan.build import PlanHeader, make_plan
 from kafkaform.plan.model import Options
 from kafkaform.plan.observe import Look, read_world
 from kafkaform.render.plan_text import render_plan_text

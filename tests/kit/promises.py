@@ -23,12 +23,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kafkaform.apply.replay import index_steps
+from kafkaform.apply.recovery import index_steps
 from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import Record, decode
 from kafkaform.audit.index import TERMINAL, get_run
+from kafkaform.core.canonical import from_data
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.nouns import from_data
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.diff import flatten
 from kafkaform.plan.model import Plan

@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kafkaform.core.canonical import from_data
 from kafkaform.core.errors import ConnectError, KafkaformError, Locked, StorageError
-from kafkaform.core.nouns import from_data
 from kafkaform.core.resource import Declared, Desired
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.state.codec import decode, encode

@@ -9,14 +9,14 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
-from kafkaform.apply import execute, recover, send, settle
+from kafkaform.apply import execution, recovery, settle
 from kafkaform.apply.ledger import Ledger
-from kafkaform.apply.replay import Replayed
+from kafkaform.apply.recovery import Replayed
 from kafkaform.audit.chain import read_glances
 from kafkaform.audit.index import LogIndex, index_log
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.resource import FaultClass
-from kafkaform.plan import build, observe, release
+from kafkaform.plan import build, lifecycle, observe
 from kafkaform.provider.contract import Session
 from kafkaform.state.backend import Held
 from kafkaform.workflow import applying, plan_choice, workspace
@@ -27,13 +27,13 @@ Patch = tuple[Any, str, Any]
 
 
 def _unknown_is_applied() -> list[Patch]:
-    real = send.settle_results
+    real = execution.settle_results
 
     def settled(unclear: Any, *rest: Any) -> Any:
         good = [replace(r, outcome=Outcome(r.step.id, OutcomeStatus.APPLIED)) for r in unclear]
         return real((), *rest) + tuple(good)
 
-    return [(send, "settle_results", settled)]
+    return [(execution, "settle_results", settled)]
 
 
 def _sent_before_its_intent() -> list[Patch]:
@@ -70,13 +70,13 @@ def _absent_by_one_broker() -> list[Patch]:
 
 
 def _error_36_is_success() -> list[Patch]:
-    real = send._is_unclear
+    real = execution._is_unclear
     taken = FaultClass.CONVERGED
 
     def unclear(result: Any) -> bool:
-        return real(result) or send._has_fault(result, taken)
+        return real(result) or execution._has_fault(result, taken)
 
-    return [(send, "_is_unclear", unclear)]
+    return [(execution, "_is_unclear", unclear)]
 
 
 def _state_never_saved() -> list[Patch]:
@@ -95,7 +95,7 @@ def _never(*arguments: Any) -> None:
 MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "freshness is skipped": lambda: [
         (applying, "refuse_if_stale", _never),
-        (execute, "refuse_if_stale", _never),
+        (execution, "refuse_if_stale", _never),
     ],
     "unknown counts as applied": _unknown_is_applied,
     "sent before its intent": _sent_before_its_intent,
@@ -103,20 +103,20 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "deletes need no proof": lambda: [(applying, "refuse_unproven_removals", _never)],
     "obligations are forgotten": lambda: [(Ledger, "_list_started", lambda *_: [])],
     "obligations are never discharged": lambda: [(Ledger, "discharge_ended", _never)],
-    "always superseded": lambda: [(recover, "_can_repeat_at_once", lambda *_: True)],
+    "always superseded": lambda: [(recovery, "_can_repeat_at_once", lambda *_: True)],
     "the state is never saved": _state_never_saved,
     "a save over any version": _stale_save,
     "what exists already was made by us": _error_36_is_success,
     "no patience": lambda: [
-        (send, "compute_patience", lambda facts: 0.0),
+        (execution, "compute_patience", lambda facts: 0.0),
         (settle, "compute_patience", _never),
     ],
-    "no patience in recovery": lambda: [(recover, "compute_patience", lambda facts: 0.0)],
+    "no patience in recovery": lambda: [(recovery, "compute_patience", lambda facts: 0.0)],
     "no recovery": lambda: [(applying, "close_earlier_runs", lambda space, ask, found, *_: found)],
     "what the log knows is not taken in": lambda: [
-        (recover, "replay_log", lambda found, state: Replayed(state))
+        (recovery, "replay_log", lambda found, state: Replayed(state))
     ],
-    "no protection": lambda: [(release, "_block_protected", lambda *_, **__: None)],
+    "no protection": lambda: [(lifecycle, "_block_protected", lambda *_, **__: None)],
     "no guard": lambda: [(build, "apply_guards", lambda changes, *_: tuple(changes))],
     "no lock": lambda: [(MemoryBackend, "lock", lambda *_: nullcontext(Held()))],
     "a log that was cut off is believed": lambda: [(applying, "read_log", _unanchored)],
@@ -124,7 +124,7 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "any cluster will do": lambda: [
         (build, "refuse_other_scopes", _never),
         (plan_choice, "refuse_if_foreign", _never),
-        (recover, "refuse_other_system", _never),
+        (recovery, "refuse_other_system", _never),
         (workspace, "refuse_other_scope", _never),
     ],
 }

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kafkaform import __version__
-from kafkaform.core.folder import Folder
+from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.datasets import DATASETS
 from kafkaform.fleet.build.driver import BuildOptions, BuildResult, run_build
 from kafkaform.fleet.tables.definitions import TABLES, Layer

@@ -17,8 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from kafkaform.core.errors import StorageError, UsageError
-from kafkaform.core.folder import Folder
-from kafkaform.core.objects import Entry, StoredObject
+from kafkaform.core.objects import Entry, Folder, StoredObject
 from kafkaform.fleet.build import driver, intake
 from kafkaform.fleet.build.changed_clusters import ChangedClusters, find_changed_clusters
 from kafkaform.fleet.build.datasets import DATASETS as ALL_OF_THEM

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafkaform.audit.event import digest_line, match_last_members
-from kafkaform.core.folder import Folder
 from kafkaform.core.landing import META, ROWS
+from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.datasets import DATASETS
 from kafkaform.fleet.build.driver import BuildOptions, run_build
 from kafkaform.fleet.spark.store import TableStore

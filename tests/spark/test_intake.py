@@ -14,8 +14,8 @@ from kafkaform.audit.event import KINDS as LOG_KINDS
 from kafkaform.audit.event import MEMBERS as LOG_MEMBERS
 from kafkaform.audit.event import decode, digest_line, match_last_members
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.folder import Folder
 from kafkaform.core.landing import FORMAT, STATE, LandedRow, Meta
+from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.intake import BRONZE, BuildStamp, Write, list_ready, take_in
 from kafkaform.fleet.landed.log_lines import KINDS, MEMBERS
 from kafkaform.fleet.tables.definitions import TABLES

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafkaform.core.errors import UsageError
-from kafkaform.core.folder import Folder
+from kafkaform.core.objects import Folder
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.reader import Gold, read_current
 

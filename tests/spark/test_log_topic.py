@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from kafkaform import __version__
 from kafkaform.cli.commands.fleet import INCOMPLETE
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.folder import Folder as Objects
+from kafkaform.core.objects import Folder as Objects
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.reader import Gold, read_current
 from kafkaform_kafka.connection.clients import make_librdkafka_config

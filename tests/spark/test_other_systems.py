@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.core.folder import Folder
+from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.datasets import DATASETS
 from kafkaform.fleet.build.driver import BuildOptions, run_build
 from kafkaform.fleet.tables.reader import Gold, read_current

@@ -14,9 +14,7 @@ from msgspec.structs import replace
 from ...core.errors import ConnectError, UsageError
 from ...plan.model import Options
 from ...provider.commands import Alteration
-from ...render.page import render_page
-from ...render.style import Detail
-from ...render.text import inline, render_json
+from ...render.text import Detail, inline, render_json, render_page
 from ...workflow.alter import make_workspace, plan_alteration, rehearse
 from ...workflow.applying import run_apply
 from ...workflow.connection import Connection
@@ -176,5 +174,5 @@ def _make_request(
         command="alter",
         instance=connection.instance,
         make=lambda scene: plan_alteration(scene, connection, alteration),
-        again=advise("alter"),
+        rerun=advise("alter"),
     )

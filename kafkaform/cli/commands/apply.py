@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
-from ...render.style import Detail
+from ...render.text import Detail
 from ...workflow.configuration.policies import VARIABLE, list_policy_ids
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.judgement import check_accepted, check_fail_on
@@ -131,7 +131,7 @@ def apply_command(
             fail_on=conditions,
             wait=not no_wait,
             lock_timeout=parse_duration(lock_timeout, "--lock-timeout"),
-            again=advise("apply", plan_file, expect, options),
+            rerun=advise("apply", plan_file, expect, options),
         )
         show_run(screen, run)
 
@@ -195,6 +195,6 @@ def destroy(
             expect=expect,
             wait=not no_wait,
             lock_timeout=seconds,
-            again=advise("destroy", None, expect),
+            rerun=advise("destroy", None, expect),
         )
         show_run(screen, run)

@@ -12,7 +12,7 @@ from ...audit.event import Record, encode, summarize_record
 from ...core.clock import SystemClock
 from ...core.errors import StorageError, UsageError
 from ...core.head import Head, parse_head
-from ...core.text.foreign import escape_log_commands
+from ...core.text.display import escape_log_commands
 from ...render.text import inline, render_count, render_json
 from ...workflow.stores import find_anchor, open_store, parse_duration
 from ..options.connection import Way, connects

@@ -10,7 +10,7 @@ import typer
 from ...core.errors import UsageError
 from ...core.finding import CheckedSystem
 from ...provider.registry import Registry
-from ...render.judgement.systems import make_check_data, make_sarif, render_check
+from ...render.judgement import make_check_data, make_sarif, render_check
 from ...render.text import render_json
 from ...workflow.connection import Connection, resolve_every
 from ...workflow.judgement import WORDS, check_fail_on, check_system, find_rules, refuse_findings

@@ -11,7 +11,7 @@ import typer
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
 from ...provider.registry import Registry
-from ...render.judgement.rules import make_rule_data, render_rule, render_rules
+from ...render.judgement import make_rule_data, render_rule, render_rules
 from ...render.text import render_json
 from ...workflow.judgement import find_rules
 from ..options.flags import NoColor

@@ -205,7 +205,7 @@ def _render_difference(text: ConfigurationText, after: bytes, *, colour: bool) -
     """A unified diff as of `diff -u`, with visible control characters."""
     import difflib  # noqa: PLC0415  # only a text that changes needs it
 
-    from ...render.style import Paint  # noqa: PLC0415  # only a text that changes needs it
+    from ...render.text import Paint  # noqa: PLC0415  # only a text that changes needs it
 
     paint = Paint(colour)
     styles = {"+": "create", "-": "delete", "@": "dim"}

@@ -15,7 +15,7 @@ from ...core.diagnostics import has_errors
 from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
 from ...provider.registry import Registry
-from ...render.style import Detail
+from ...render.text import Detail
 from ...workflow.configuration.policies import list_policy_ids
 from ...workflow.configuration.untrusted import dry_run_error, make_registry
 from ...workflow.judgement import check_accepted, check_fail_on

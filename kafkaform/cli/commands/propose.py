@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from ...provider.commands import Proposal
-from ...render.page import render_page
-from ...render.text import inline, render_json
+from ...render.text import inline, render_json, render_page
 from ...workflow.transfer.proposals import choose_override_file, read_declared, save_overrides
 from ..options.connection import Way, connects
 from ..options.flags import take_flags

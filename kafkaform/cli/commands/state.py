@@ -18,8 +18,7 @@ from ...core.resource import Identity
 from ...core.value import FrozenMap
 from ...core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ...render.plan_comparison import compare_plans, render_comparison
-from ...render.style import Detail
-from ...render.text import inline, mask_value, render_count, render_json, render_value
+from ...render.text import Detail, inline, mask_value, render_count, render_json, render_value
 from ...state.codec import encode
 from ...state.model import Row, State, drop_address, move_address
 from ...workflow.plan_documents import load_plan, load_plan_document, read_words_of, render_plan

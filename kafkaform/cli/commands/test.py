@@ -11,9 +11,20 @@ import typer
 from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostic
 from ...render.stream import Stream, make_version
-from ...render.suites.events import list_run_events, list_suite_events, make_start, make_summary
-from ...render.suites.results import RunResult, SuiteResult, SuiteStart, has_failed
-from ...render.suites.text import render_run, render_start, render_suite, render_summary
+from ...render.suite_results import (
+    RunResult,
+    SuiteResult,
+    SuiteStart,
+    has_failed,
+    list_run_events,
+    list_suite_events,
+    make_start,
+    make_summary,
+    render_run,
+    render_start,
+    render_suite,
+    render_summary,
+)
 from ...version import VERSION
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.plan_documents import render_plan, save_file
@@ -67,7 +78,7 @@ def test(
     show = _show_json if json else _show_text
     results = show(console, events, verbose)
     if junit is not None:
-        from ...render.suites.junit import render_junit  # noqa: PLC0415  # only one flag needs XML
+        from ...render.suite_results import render_junit  # noqa: PLC0415  # only one flag needs XML
 
         save_file(junit, render_junit(results), private=False)
     return int(has_failed(results))

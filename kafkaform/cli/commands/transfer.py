@@ -186,7 +186,7 @@ def import_command(
         with open_screen(console, json=json, quiet=quiet, approved=True) as screen:
             workspace = open_workspace(variables=var, variable_files=var_file, state=state)
             run = partial(import_object, workspace, address, id, lock_timeout=seconds)
-            show_run(screen, partial(run, again=advise("import")), outputs=json)
+            show_run(screen, partial(run, rerun=advise("import")), outputs=json)
         return
     generated = write(name=_get_name(target), split=split, documents=target is not None)
     show_generated(generated, target, console)

@@ -68,7 +68,7 @@ def validate(
 
 
 def _show_rules(console: Console, configuration: Configuration, *, json: bool) -> None:
-    from ...render.judgement.rules import make_rule_data, render_rules  # noqa: PLC0415  # only one flag needs it
+    from ...render.judgement import make_rule_data, render_rules  # noqa: PLC0415  # only one flag needs it
     from ...render.text import render_json  # noqa: PLC0415  # see above
 
     rows = list_block_rules(configuration, configuration.evaluate(offline=True))

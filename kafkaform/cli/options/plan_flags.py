@@ -14,7 +14,7 @@ from typer import Context
 
 from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
-from ...render.style import Detail
+from ...render.text import Detail
 from ...workflow.planning import list_apply_words
 from .flags import (
     Accept,

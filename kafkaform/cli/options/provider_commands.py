@@ -14,8 +14,7 @@ import typer
 
 from ...provider.commands import Command, Complete, Operand, Option, Question
 from ...provider.registry import Registry
-from ...render.page import render_page
-from ...render.text import render_json
+from ...render.text import render_json, render_page
 from ..terminal.console import Console
 from .connection import Way, connects
 from .flags import InOrder, take_flags

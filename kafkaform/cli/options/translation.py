@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
-from ...core.text.foreign import inline
+from ...core.text.display import inline
 
 TYPE, NAME, DEFAULT = "--entity-type", "--entity-name", "--entity-default"
 

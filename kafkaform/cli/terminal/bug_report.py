@@ -17,7 +17,7 @@ from types import TracebackType
 
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.installation import list_unfit_packages, render_install_command
-from ...core.redaction import mask_secrets
+from ...core.secret import mask_secrets
 from ...core.storage import CAUSES
 from ...version import VERSION
 

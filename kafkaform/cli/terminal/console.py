@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, TextIO
 from msgspec import Struct, field
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
-from ...core.redaction import KnownSecrets, clean_diagnostics, watch_secrets
+from ...core.secret import KnownSecrets, clean_diagnostics, watch_secrets
 from .signals import discard_typed_ahead, wait_until_readable
 
 ELSEWHERE = "Give the command an output that can be written."

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import current_thread, main_thread
 
-from ...core.redaction import mask_secrets
+from ...core.secret import mask_secrets
 from .console import Console
 
 DEFAULT = "less -FRX"

@@ -13,10 +13,9 @@ import typer
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...apply.again import Again
 from ...apply.obligations import describe_work
-from ...apply.recover import SUPERSEDED, Recovered
-from ...apply.report import Report, Result, Work
+from ...apply.recovery import SUPERSEDED, Recovered
+from ...apply.report import Report, Rerun, Result, Work
 from ...apply.verify import Invisible, Sight
 from ...core.change import Action, Verdict
 from ...core.clock import SystemClock
@@ -28,12 +27,11 @@ from ...core.resource import FaultClass, Output
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Options, Plan
 from ...render import stream
-from ...render.entries import join_names
+from ...render.change_entries import join_names
+from ...render.dry_run import list_validation_events, render_validation
 from ...render.jsonplan import Data
 from ...render.report import ApplyReport, make_apply_report, render_apply_summary
-from ...render.style import Detail
-from ...render.text import inline, render_count
-from ...render.validation import list_validation_events, render_validation
+from ...render.text import Detail, inline, render_count
 from ...version import VERSION
 from ...workflow.model import Applied, DryRun, Note, PlanChosen, RunEvent
 from ...workflow.plan_documents import read_words, render_plan
@@ -433,7 +431,7 @@ def advise(
     plan_file: Path | None = None,
     expect: str | None = None,
     options: Options = Options(),  # noqa: B008  # it is frozen
-) -> Again:
+) -> Rerun:
     """How the user continues if this command line is refused or ends in part.
 
     options: those of an `apply` that plans, so that the advice has its flags.
@@ -443,4 +441,4 @@ def advise(
     flags = map(shlex.quote, list_option_words(options))
     words = " ".join(("kafkaform", command, *plan, *token, *flags))
     repeat = f"`{words}`" if command == "apply" else f"the same `{words}`"
-    return Again(command, repeat, reviewed=bool(plan or token))
+    return Rerun(command, repeat, reviewed=bool(plan or token))

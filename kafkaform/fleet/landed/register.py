@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ...core.canonical import Misfit, from_data, parse_json
 from ...core.errors import StorageError
 from ...core.landing import FORMAT
-from ...core.nouns import Misfit, from_data, parse_json
 from ...core.value import FrozenMap
 
 if TYPE_CHECKING:

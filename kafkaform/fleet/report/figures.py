@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...core.text.foreign import inline
+from ...core.text.display import inline
 from .rows import to_jsonable, to_text
 
 CLIP = 240

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...core.text.foreign import inline
+from ...core.text.display import inline
 from .figures import ColumnKind, Grid, GridColumn, clip_text, render_moment, render_value
 from .model import STATUSES, FleetReport
 from .sections import render_count

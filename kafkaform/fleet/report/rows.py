@@ -22,8 +22,7 @@ from msgspec import Struct
 
 from ...core.canonical import dumps
 from ...core.storage import make_storage_error
-from ...core.text.cell_width import cell_width
-from ...core.text.foreign import escape_formula, escape_log_commands, inline
+from ...core.text.display import cell_width, escape_formula, escape_log_commands, inline
 from ...core.text.quantity import render_amount, render_quantity
 from ..access.permission_rows import MASKS, list_operations
 from ..tables.definitions import GOLD, SCHEMA_VERSION, TABLES

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from ...core.canonical import Misfit, from_data, parse_json
 from ...core.errors import StorageError
-from ...core.nouns import Misfit, from_data, parse_json
 from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ...core.value import FrozenMap
 from .definitions import SCHEMA_VERSION

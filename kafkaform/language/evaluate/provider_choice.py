@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ...core.address import render_key
 from ...core.schema import STRING
-from ...core.text.sentence import make_sentence
+from ...core.text.display import make_sentence
 from ...core.value import EMPTY
 from ...syntax.nodes import Expression
 from ..declare.addresses import read_provider_instance

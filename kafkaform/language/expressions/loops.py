@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from ...core.schema import ANY, STRING
-from ...core.text.sentence import make_sentence
+from ...core.text.display import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import (
     AttrSplat,

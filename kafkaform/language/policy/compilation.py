@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ...core.finding import POLICY
-from ...core.text.sentence import make_sentence
+from ...core.text.display import make_sentence
 from ...core.value import EMPTY
 from ...syntax.nodes import Block, Expression, Lit
 from ...syntax.parse import parse

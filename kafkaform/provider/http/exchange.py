@@ -18,8 +18,8 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from ...core.redaction import mask_secrets
 from ...core.resource import Fault, FaultClass
+from ...core.secret import mask_secrets
 
 NO_QUERY: Mapping[str, str] = {}
 

@@ -10,7 +10,7 @@ from http.client import BadStatusLine, NotConnected
 
 from msgspec import Struct
 
-from ...core.redaction import mask_secrets
+from ...core.secret import mask_secrets
 
 MAX_CAUSE = 300
 """Characters of a cause: it can repeat what a server sent."""

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from ...core.canonical import Misfit, from_data, parse_json
 from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
-from ...core.nouns import Misfit, from_data, parse_json
 from ...core.objects import ObjectChanged, ObjectExists, Objects, StoredObject
 from ..backend import LockInfo
 

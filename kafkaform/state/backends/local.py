@@ -21,9 +21,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ...core import storage
+from ...core.canonical import Misfit, from_data, parse_json
 from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
-from ...core.nouns import Misfit, from_data, parse_json
 from ...core.storage import make_storage_error
 from ..backend import Loaded, LockInfo
 from ..codec import decode, encode

@@ -22,7 +22,7 @@ from ...language.desired import Built
 from ...language.values.faults import Location
 from ...plan.block_judge import judge_blocks, load_books
 from ...provider.contract import Provider
-from ...render.entries import join_names
+from ...render.change_entries import join_names
 from ...syntax.limits import EXCERPT_CHARACTERS
 from ...syntax.nodes import (
     Attr,

@@ -20,9 +20,8 @@ from msgspec.structs import replace
 from ...audit.event import render_time
 from ...core.clock import SystemClock
 from ...core.errors import Blocked, UsageError
-from ...core.folder import Folder
 from ...core.installation import render_extra_command
-from ...core.objects import Objects
+from ...core.objects import Folder, Objects
 from ...core.progress import Reporter, ignore_event
 from ...fleet.spark import doctor
 from ...fleet.spark.session import LOCAL, LandedBytes, SparkSetup, build_session, is_submitted

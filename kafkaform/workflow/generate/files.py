@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Range, Severity
 from ...core.errors import KafkaformError
-from ...core.redaction import mask_secrets
 from ...core.resource import Declared, Identity
 from ...core.schema import AttributeSchema
+from ...core.secret import mask_secrets
 from ...core.value import EMPTY, FrozenMap, SecretRef
 from ...language.declare.folder import Tree
 from ...language.declare.top_level import declare_blocks

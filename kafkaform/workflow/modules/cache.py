@@ -28,8 +28,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ...core.errors import StorageError, UsageError
-from ...core.folder import Folder
-from ...core.objects import ObjectChanged, ObjectExists
+from ...core.objects import Folder, ObjectChanged, ObjectExists
 from ...language.declare.folder import is_read
 from ...language.declare.module_sources import Package, UnreadableModule, is_git, split_git_folder
 from ...language.functions.file_reader import Glob, Read, make_confined_reader, parse_glob

@@ -22,7 +22,7 @@ from threading import Event, Thread
 from msgspec import Struct, field
 
 from ...core.diagnostics import Diagnostic, Severity
-from ...core.folder import Folder
+from ...core.objects import Folder
 from ...language.declare.module_sources import Package, UnreadableModule
 from ...language.values.limits import LIMITS
 from ...syntax.limits import ALL_FILES_BYTES

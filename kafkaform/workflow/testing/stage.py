@@ -16,8 +16,8 @@ from ...audit.sink import MemorySink
 from ...core.clock import SimulatedClock
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors, suggest
 from ...core.errors import Blocked, ConfigurationError, Ended, Interrupted, KafkaformError
-from ...core.redaction import KnownSecrets
 from ...core.resource import Desired, ProviderConfig
+from ...core.secret import KnownSecrets
 from ...core.value import FrozenMap
 from ...language.declare.blocks import Declarations, Header
 from ...language.declare.folder import Tree

@@ -23,7 +23,7 @@ from ...core.errors import (
     KafkaformError,
     UsageError,
 )
-from ...core.redaction import keep_secrets, watched
+from ...core.secret import keep_secrets, watched
 from ...core.value import FrozenMap
 from ...language.declare.blocks import Declarations
 from ...language.declare.top_level import declare_blocks
@@ -41,8 +41,8 @@ from ...language.values.conversion import lift_value
 from ...language.values.faults import make_error, suggest_near
 from ...language.values.value import SENSITIVE, Marked
 from ...plan.model import Mode, Options, Plan
-from ...render.suites.results import RunResult, Status, SuiteResult, SuiteStart
-from ...render.view import make_view
+from ...render.plan_view import make_view
+from ...render.suite_results import RunResult, Status, SuiteResult, SuiteStart
 from ...syntax.nodes import Attribute
 from ..configuration.evaluation import Configuration
 from ..configuration.policies import NO_POLICIES, describe_findings, load_policies

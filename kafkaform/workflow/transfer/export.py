@@ -12,8 +12,8 @@ from msgspec import Struct, field
 
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
-from ...core.redaction import keep_secrets, mask_secrets
 from ...core.resource import Identity, Observed
+from ...core.secret import keep_secrets, mask_secrets
 from ...core.value import FrozenMap, SecretRef
 from ...provider.contract import ResourceType, Session
 from ...provider.takeover import Exporter, ForeignResource

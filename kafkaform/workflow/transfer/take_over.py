@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Severity, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
-from ...core.redaction import keep_secrets, watched
 from ...core.resource import Desired, Identity
 from ...core.schema import AttributeSchema
+from ...core.secret import keep_secrets, watched
 from ...core.value import FrozenMap, Value
 from ...provider.contract import ResourceType, collect_types
 from ...provider.registry import Registry

@@ -14,7 +14,7 @@ from msgspec import Struct
 from kafkaform.core.change import Change, add_findings
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import Absent, Identity, Observed, Reading
-from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.display import inline
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.commands import Alteration, Answer, Draft, Operand, Option, Question
 from kafkaform.provider.contract import Session

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError, UsageError
-from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.display import inline
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Answer, Command, CommandGroup, Operand, Option, Question
 from kafkaform.provider.contract import Session

@@ -9,7 +9,7 @@ from typing import Annotated
 from kafkaform.core.diagnostics import Diagnostic, Severity, suggest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import Depth
-from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.display import inline
 from kafkaform.provider.commands import (
     Answer,
     Ask,

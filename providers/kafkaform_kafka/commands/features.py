@@ -14,7 +14,7 @@ from typing import Annotated
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Reading
-from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.display import inline
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Alteration, Answer, Ask, Draft, Operand, Option, Question
 

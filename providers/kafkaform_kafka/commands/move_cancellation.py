@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from kafkaform.core.change import Change, add_findings
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Identity, Observed, Reading
-from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.display import inline
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Alteration, Draft, Question
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import UsageError
-from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.display import inline
 from kafkaform.provider.commands import Ask, Complete, NameListing
 
 NAMELESS = "cluster"

@@ -19,8 +19,7 @@ from botocore.config import Config
 from botocore.credentials import CredentialProvider, Credentials, ReadOnlyCredentials
 from botocore.session import Session
 
-from kafkaform.core.redaction import remember_secret
-from kafkaform.core.secret import Secret
+from kafkaform.core.secret import Secret, remember_secret
 from kafkaform.provider.http.tokens import LoginToken, make_error
 
 from .aws import AwsLogin

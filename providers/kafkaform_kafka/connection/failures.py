@@ -14,7 +14,7 @@ from enum import Enum, IntEnum, auto
 from msgspec import Struct
 
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.redaction import MASK, mask_secrets
+from kafkaform.core.secret import MASK, mask_secrets
 from kafkaform.provider.http.failures import advise_certificate
 
 from .listener import Listener

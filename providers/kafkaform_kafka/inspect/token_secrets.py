@@ -12,7 +12,7 @@ from pathlib import Path
 from kafkaform.core.errors import KafkaformError, StorageError, UsageError
 from kafkaform.core.resource import Fault
 from kafkaform.core.secret import Secret
-from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.display import inline
 from kafkaform.provider.contract import Session
 
 from ..kinds.token.read import list_rows

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.display import inline
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Answer

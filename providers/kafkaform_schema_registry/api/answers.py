@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform.core.redaction import mask_secrets
+from kafkaform.core.secret import mask_secrets
 from kafkaform.core.value import FrozenMap
 
 MAX_INT = 2**31 - 1

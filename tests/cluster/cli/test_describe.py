@@ -10,8 +10,7 @@ import pytest
 
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.value import FrozenMap, freeze
-from kafkaform.render.page import render_page, wrap_cells
-from kafkaform.render.text import wrap_text
+from kafkaform.render.text import render_page, wrap_cells, wrap_text
 from kafkaform_kafka.inspect.access import access_page
 from kafkaform_kafka.inspect.cells import size
 from kafkaform_kafka.inspect.document_page import document_page

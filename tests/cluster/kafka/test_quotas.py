@@ -13,8 +13,7 @@ from kafkaform.core.change import Action
 from kafkaform.core.clock import Clock, SystemClock
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.plan.build import make_plan
-from kafkaform.plan.instances import PlanHeader
+from kafkaform.plan.build import PlanHeader, make_plan
 from kafkaform.plan.model import Options, Plan
 from kafkaform.plan.observe import Look, read_world
 from kafkaform.state.model import State

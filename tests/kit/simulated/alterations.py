@@ -27,7 +27,7 @@ def apply_alteration(
         command="alter",
         instance=KAFKA,
         make=lambda scene: plan_alteration(scene, found, wanted),
-        again=advise("alter"),
+        rerun=advise("alter"),
     )
     return finish(
         lambda stop: run_apply(space(where, said), ask, progress=where.screen.report, stop=stop)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from kafkaform.apply.obligations import describe_work
-from kafkaform.apply.recover import Recovered
+from kafkaform.apply.recovery import Recovered
 from kafkaform.apply.report import Work
 from kafkaform.apply.stop import Stop
 from kafkaform.audit.chain import verify_log
@@ -371,9 +371,9 @@ def apply(
     here, screen = space(where, said), where.screen
 
     def run(stop: Stop) -> Applied:
-        again = advise("apply", None if saved is None else Path("plan.json"), expect)
+        rerun = advise("apply", None if saved is None else Path("plan.json"), expect)
         how = {
-            "again": again,
+            "rerun": rerun,
             "expect": expect,
             "approve": screen.approve,
             "progress": screen.report,

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kafkaform.core import canonical
+from kafkaform.core.canonical import from_data
 from kafkaform.core.clock import SystemClock
-from kafkaform.core.nouns import from_data
 from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from kafkaform.core.canonical import Misfit, parse_json
 from kafkaform.core.errors import KafkaformError, StorageError
-from kafkaform.core.nouns import Misfit, parse_json
 from kafkaform.core.storage import make_private_folder
 from kafkaform.fleet.landed import register
 from kafkaform.fleet.tables import manifest

@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from kafkaform.core.change import Action
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.review.markdown.comment import render_markdown
+from kafkaform.render.review.comment import render_markdown
 
 from ...kit.commands.folder import Folder
 from ...unit.render.hostile import HOSTILE

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from kafkaform.core.redaction import MASK
+from kafkaform.core.secret import MASK
 
 from ...kit.canaries import CANARIES, hits
 from .commands import LINES, LITERALS, TYPED, WORLDLY

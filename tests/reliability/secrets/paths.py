@@ -14,8 +14,8 @@ from kafkaform.cli.terminal.console import Console
 from kafkaform.cli.terminal.signals import SIGNALS, end_on_signals
 from kafkaform.core.change import Outcome, OutcomeStatus, Verdict
 from kafkaform.core.errors import ConnectError, StorageError
-from kafkaform.core.redaction import holds_secret
 from kafkaform.core.resource import Failed, Fault, FaultClass
+from kafkaform.core.secret import holds_secret
 from kafkaform.state.backends.local import LocalBackend
 
 from .house import House, echo

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply.confirm import NO_EFFECT
-from kafkaform.apply.recover import SUPERSEDED
+from kafkaform.apply.recovery import SUPERSEDED
 from kafkaform.apply.report import Report
 from kafkaform.apply.verify import STUCK_SECONDS, Sight
 from kafkaform.core.address import parse_address

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.apply.owed import NEVER_SENT, UNFOUNDED
+from kafkaform.apply.obligations import NEVER_SENT_NOTE, UNFOUNDED_NOTE
 from kafkaform.audit.event import Record, RecordKind
 from kafkaform.audit.journal import Journal
 from kafkaform.core.errors import AppliedInPart, KafkaformError, PlanRefused
@@ -17,7 +17,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.review.markdown.comment import render_markdown
+from kafkaform.render.review.comment import render_markdown
 from kafkaform_kafka.kinds.topic.throttles import RATES, ThrottlePlace
 from kafkaform_kafka.memory import Killed, killed_before, lost_reply
 from kafkaform_kafka.words import WORDS
@@ -263,7 +263,9 @@ def test_a_forged_obligation_removes_nothing(what: str) -> None:
     FORGERIES[what](where)
     shown = plan(where, wanted(3, throttle=None))
     assert shown.removals == ()
-    assert [item.note for item in shown.pending] == [NEVER_SENT if what == SILENT else UNFOUNDED]
+    assert [item.note for item in shown.pending] == [
+        NEVER_SENT_NOTE if what == SILENT else UNFOUNDED_NOTE
+    ]
     for said in (wanted(3, throttle=None), wanted(2, throttle=None), wanted(3, throttle=None)):
         assert complete(apply(where, said))
         arrive(where)
@@ -310,7 +312,7 @@ def test_what_was_never_sent_is_given_up() -> None:
     apply(where, wanted(3, throttle=None))
     operators(where)
     _alone(where)
-    assert {item.note for item in plan(where, wanted(1)).pending} >= {NEVER_SENT}
+    assert {item.note for item in plan(where, wanted(1)).pending} >= {NEVER_SENT_NOTE}
     apply(where, wanted(3, throttle=None))
     assert "throttle" not in owed(where) and set_there(where) == [BYTES] * 6
 

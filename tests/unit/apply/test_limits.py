@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from kafkaform.apply.execute import LOOK_SECONDS
-from kafkaform.apply.settle import INTENT_SECONDS, MARGIN_SECONDS
-from kafkaform.apply.waiting import (
+from kafkaform.apply.execution import LOOK_SECONDS
+from kafkaform.apply.rate_limits import (
     LEAST_PAUSE,
     LONGEST_GUESS,
     LONGEST_PAUSE,
@@ -21,6 +20,7 @@ from kafkaform.apply.waiting import (
     Pace,
     send_in_parts,
 )
+from kafkaform.apply.settle import INTENT_SECONDS, MARGIN_SECONDS
 from kafkaform.core.change import Evidence, OutcomeStatus, Repeat, Request, Step
 from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import exit_code

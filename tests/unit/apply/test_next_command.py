@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.apply.again import Again
+from kafkaform.apply.report import Rerun
 from kafkaform.cli.terminal.screen import advise
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, KafkaformError, PlanRefused, exit_code
@@ -20,7 +20,7 @@ REVIEWED = "Plan again and have the new plan reviewed."
 
 
 @pytest.mark.parametrize(
-    ("again", "same", "anew"),
+    ("rerun", "command_text", "new_plan_advice"),
     [
         (advise("apply"), "`kafkaform apply`", "Run `kafkaform apply` again: it makes a new plan."),
         (advise("apply", Path("out.plan")), "`kafkaform apply out.plan`", REVIEWED),
@@ -44,10 +44,12 @@ REVIEWED = "Plan again and have the new plan reviewed."
         ),
     ],
 )
-def test_each_way_to_begin_a_run_has_its_way_to_go_on(again: Again, same: str, anew: str) -> None:
-    """Nobody who has no saved plan is told to apply it again."""
-    assert again.same == same and again.anew == anew
-    assert again.repeat == f"Run {same} again."
+def test_each_way_to_begin_a_run_has_its_way_to_go_on(
+    rerun: Rerun, command_text: str, new_plan_advice: str
+) -> None:
+    """A user without a saved plan does not get the advice to apply one again."""
+    assert rerun.command_text == command_text and rerun.new_plan_advice == new_plan_advice
+    assert rerun.repeat_advice == f"Run {command_text} again."
 
 
 def test_what_could_not_be_read_midway_is_applied_in_part() -> None:
@@ -61,7 +63,7 @@ def test_what_could_not_be_read_midway_is_applied_in_part() -> None:
     done = apply(where, desired(topic("z", 1, MS), topic("a")))
     assert statuses(done) == {"a#1": OutcomeStatus.APPLIED, "z#2": OutcomeStatus.SKIPPED}
     assert done.report is not None
-    error = done.report.make_error(Again())
+    error = done.report.make_error(Rerun())
     assert error is not None and exit_code(error) == 5
     assert "1 step not sent: objects of the plan could not be read" in error.message
     assert error.advice.endswith("Run `kafkaform apply` again.")
@@ -73,7 +75,7 @@ def test_what_never_left_is_no_failure_and_not_unknown() -> None:
     where.cluster.faults.schedule(not_sent(), "CreateTopics")
     done = apply(where, desired(topic("z"), topic("a")))
     assert done.report is not None
-    error = done.report.make_error(Again())
+    error = done.report.make_error(Rerun())
     assert error is not None and exit_code(error) == 5 and error.message == "1 step not applied"
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.apply.judge import Judgement, judge_step
 from kafkaform.apply.report import Result
 from kafkaform.apply.settle import settle_results
-from kafkaform.apply.verify import is_visible
+from kafkaform.apply.verify import Judgement, is_visible, judge_step
 from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus, PathChange
 from kafkaform.core.resource import Absent, Facts, Fault, FaultClass, Identity, Observed
 from kafkaform.core.value import EMPTY, FrozenMap

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.apply.again import Again
 from kafkaform.apply.ledger import STATE
-from kafkaform.apply.report import Report, Result, group_by_change
+from kafkaform.apply.report import Report, Rerun, Result, group_by_change
 from kafkaform.core.change import Action, Change, Evidence, Outcome, OutcomeStatus, Repeat, Step
 from kafkaform.core.errors import (
     Interrupted,
@@ -98,6 +97,6 @@ def test_what_to_do_next_names_the_command_that_ran(statuses: list[OutcomeStatus
     """An `alter` is not gone on with by `apply`, and has no approval that could be given again."""
     report = Report(tuple(result(f"t{n}", status) for n, status in enumerate(statuses)))
     for command in ("apply", "alter"):
-        error = report.make_error(Again(command, f"`kafkaform {command}`"))
+        error = report.make_error(Rerun(command, f"`kafkaform {command}`"))
         assert error is not None and f"`kafkaform {command}" in error.advice
         assert command == "apply" or "--expect" not in error.advice

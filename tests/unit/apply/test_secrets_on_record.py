@@ -13,9 +13,8 @@ from kafkaform.audit.journal import make_outcome_body, make_validate_body
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Evidence, Verdict
 from kafkaform.core.errors import ConfigurationError
-from kafkaform.core.redaction import watch_secrets
 from kafkaform.core.resource import Declared, Fault, FaultClass, Output
-from kafkaform.core.secret import Secret
+from kafkaform.core.secret import Secret, watch_secrets
 from kafkaform.core.value import FrozenMap
 from kafkaform.workflow.model import record_outputs
 

@@ -20,8 +20,7 @@ from kafkaform.cli.command_tree import SETTINGS
 from kafkaform.cli.terminal.bug_report import explain_error
 from kafkaform.cli.terminal.console import Console, filter_output
 from kafkaform.core.diagnostics import Diagnostic, Severity
-from kafkaform.core.redaction import clean_diagnostics
-from kafkaform.core.secret import Secret
+from kafkaform.core.secret import Secret, clean_diagnostics
 
 SECRET = "canary-Zq7 with words"
 PROCESS_SECONDS = 60

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from kafkaform.apply.ledger import make_bookkeeping_step
-from kafkaform.apply.recover import SUPERSEDED, Recovered
+from kafkaform.apply.recovery import SUPERSEDED, Recovered
 from kafkaform.apply.report import Result
 from kafkaform.cli.terminal.console import Console
 from kafkaform.cli.terminal.screen import JsonScreen, TextScreen

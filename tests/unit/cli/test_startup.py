@@ -26,7 +26,7 @@ SLOW = {
 """The modules of the standard library that take longest to load, without those that typer needs."""
 OTHERS = {
     *(
-        "kafkaform.apply.execute",
+        "kafkaform.apply.execution",
         "kafkaform.audit",
         "kafkaform.plan.build",
         "kafkaform.render.plan_text",

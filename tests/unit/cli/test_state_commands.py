@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.apply.replay import replay_log
+from kafkaform.apply.recovery import replay_log
 from kafkaform.audit.chain import read_glances
 from kafkaform.audit.event import Record, RecordKind
 from kafkaform.audit.index import index_log

@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from kafkaform.core.redaction import (
+from kafkaform.core.secret import (
     FEW,
     MASK,
     SHORTEST,

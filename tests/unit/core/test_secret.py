@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core import canonical
-from kafkaform.core.redaction import mask_secrets, watch_secrets
-from kafkaform.core.secret import Secret
+from kafkaform.core.secret import Secret, mask_secrets, watch_secrets
 from kafkaform.core.value import freeze
 
 from ...kit.sources import ROOT, list_nodes, list_sources

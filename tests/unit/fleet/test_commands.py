@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kafkaform.cli.app import run_command_line
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.errors import Blocked
-from kafkaform.core.folder import Folder
+from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.driver import BuildResult
 from kafkaform.fleet.spark import doctor, session
 from kafkaform.fleet.spark.session import SparkSetup

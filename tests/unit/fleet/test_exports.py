@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafkaform.core.errors import StorageError
-from kafkaform.core.text import foreign
+from kafkaform.core.text import display
 from kafkaform.fleet.report.rows import (
     INTERNAL,
     Sheet,
@@ -109,9 +109,9 @@ def test_csv_of_any_text(value: str) -> None:
     """Any text is one cell of one row, and the rule is the one of the other renderers."""
     table = render_csv(Sheet(("a", "b"), ((value, "x"),)))
     rows = list(csv.reader(io.StringIO(table, newline="")))
-    assert rows == [["a", "b"], [foreign.escape_formula(foreign.inline(value)), "x"]]
-    assert foreign.escape_formula(value) == render_text.escape_formula(value)
-    assert foreign.inline(value) == render_text.inline(value)
+    assert rows == [["a", "b"], [display.escape_formula(display.inline(value)), "x"]]
+    assert display.escape_formula(value) == render_text.escape_formula(value)
+    assert display.inline(value) == render_text.inline(value)
 
 
 def test_files(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import StorageError
-from kafkaform.core.folder import Folder
-from kafkaform.core.objects import ObjectChanged, ObjectExists, Objects
+from kafkaform.core.objects import Folder, ObjectChanged, ObjectExists, Objects
 from kafkaform.fleet.build.driver import prune
 from kafkaform.fleet.spark.store import TableStore, hadoop_address, quote_text, vacuum
 from kafkaform.fleet.tables import manifest

@@ -6,8 +6,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from kafkaform.core.redaction import mask_secrets, watch_secrets
-from kafkaform.core.secret import Secret
+from kafkaform.core.secret import Secret, mask_secrets, watch_secrets
 from kafkaform.inventory.live import map_parallel
 
 PATIENCE = 60.0

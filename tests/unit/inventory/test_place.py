@@ -15,9 +15,8 @@ from uuid import uuid4
 import pytest
 
 from kafkaform.core.errors import StorageError
-from kafkaform.core.folder import Folder
 from kafkaform.core.landing import LIVE, LandedRow, Meta
-from kafkaform.core.objects import ObjectChanged, ObjectExists
+from kafkaform.core.objects import Folder, ObjectChanged, ObjectExists
 from kafkaform.inventory import landing
 from kafkaform.inventory.landing import LandingPlace, open_place
 
@@ -212,7 +211,7 @@ def test_no_name_leads_elsewhere(name: str, tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from kafkaform.inventory import landing
-from kafkaform.core.folder import Folder
+from kafkaform.core.objects import Folder
 from pathlib import Path
 from tests.unit.inventory.test_place import META, ROWS
 call, number = sys.argv[2], int(sys.argv[3])

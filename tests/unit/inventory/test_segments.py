@@ -17,8 +17,8 @@ from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import StorageError
-from kafkaform.core.folder import Folder
 from kafkaform.core.head import Head
+from kafkaform.core.objects import Folder
 from kafkaform.core.value import FrozenMap
 from kafkaform.inventory import landing
 from kafkaform.inventory.landing import land_log

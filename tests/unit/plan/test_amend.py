@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kafkaform.apply.commit import commit_step
+from kafkaform.apply.ledger import commit_step
 from kafkaform.core.change import Action, Outcome, OutcomeStatus, Ownership, PathChange
 from kafkaform.core.finding import Block
 from kafkaform.core.resource import Absent, Facts, Hidden, Identity, Observed, Reading
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.amend import Edit, amend
+from kafkaform.plan.build import Edit, amend
 from kafkaform_kafka.kinds.topic.configs import TYPE
 
 FACTS = Facts("c", ("1",))

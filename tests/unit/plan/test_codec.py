@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from kafkaform.core import canonical
 from kafkaform.core.address import parse_address
+from kafkaform.core.canonical import from_data
 from kafkaform.core.change import Impact, PathChange, Step
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.finding import Block
-from kafkaform.core.nouns import from_data
 from kafkaform.core.resource import Facts, Identity, Output
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.approval import RULE

@@ -26,8 +26,8 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.plan.build import count_unmanaged
 from kafkaform.plan.codec import encode
-from kafkaform.plan.instances import count_unmanaged
 from kafkaform.plan.model import Unmanaged
 from kafkaform.plan.observe import confirm_absent, read_world
 from kafkaform.provider.contract import Session

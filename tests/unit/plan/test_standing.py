@@ -27,7 +27,7 @@ from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.core.words import NEUTRAL
 from kafkaform.provider.contract import Provider, ResourceType, Session
-from kafkaform.render.judgement.systems import make_check_data, make_sarif, render_check
+from kafkaform.render.judgement import make_check_data, make_sarif, render_check
 from kafkaform.workflow.judgement import check_system, refuse_findings
 
 TYPES = ("shelf_box",)

@@ -27,13 +27,11 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
-from kafkaform.plan.build import make_plan
-from kafkaform.plan.case import Case
-from kafkaform.plan.instances import PlanHeader
+from kafkaform.plan.build import PlanHeader, make_plan
+from kafkaform.plan.claims import Case, make_claims
 from kafkaform.plan.lifecycle import decide
 from kafkaform.plan.model import Options, Plan
 from kafkaform.plan.observe import Look
-from kafkaform.plan.ownership import make_claims
 from kafkaform.state.model import Row, State
 from kafkaform_kafka.provider import PROVIDER
 

@@ -6,7 +6,7 @@ from kafkaform.core.change import Action, Change, PathChange
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
-from kafkaform.render.lines import render_change
+from kafkaform.render.change_lines import render_change
 
 BEFORE, AFTER = FrozenMap(name="a", text="old", size=1), FrozenMap(name="a", text="new", size=1)
 

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Impact
 from kafkaform.core.finding import Block, Harm
-from kafkaform.render.entries import make_entries
-from kafkaform.render.view import make_view
+from kafkaform.render.change_entries import make_entries
+from kafkaform.render.plan_view import make_view
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.words import WORDS as KAFKA
 

@@ -17,7 +17,7 @@ from kafkaform.plan.model import Plan
 from kafkaform.render import stream
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.review.markdown.comment import render_markdown
+from kafkaform.render.review.comment import render_markdown
 
 from .plans import GOLDEN, WORDS
 

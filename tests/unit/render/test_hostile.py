@@ -20,7 +20,7 @@ from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.report import make_apply_report, render_apply_summary
-from kafkaform.render.review.markdown.comment import LIMIT, render_markdown
+from kafkaform.render.review.comment import LIMIT, render_markdown
 
 from ...kit.quick import examples
 from .hostile import HOSTILE, diagnostic, hostile

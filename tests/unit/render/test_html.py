@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform.core.change import Action
-from kafkaform.core.redaction import MASK, watch_secrets
+from kafkaform.core.secret import MASK, watch_secrets
 from kafkaform.plan.model import Plan
-from kafkaform.render.review.html.page import render_html
+from kafkaform.render.review.html_page import render_html
 from kafkaform.workflow.plan_documents import render_plan
 
 from ...kit.markup import Page

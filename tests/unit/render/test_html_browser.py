@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.render.review.html.page import render_html
+from kafkaform.render.review.html_page import render_html
 
 from ...kit.browser import HEIGHT, NAMES, Browser, browser, executable
 from ...kit.web_page import CUT, DEAD, DESK, PALE, PAPER, PHONE, WIDE, complaints

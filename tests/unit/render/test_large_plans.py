@@ -15,8 +15,8 @@ from kafkaform.core.finding import Level
 from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.review.html.page import render_html
-from kafkaform.render.review.markdown.comment import render_markdown
+from kafkaform.render.review.comment import render_markdown
+from kafkaform.render.review.html_page import render_html
 
 from ...test_cases import FOLDER, plan_of, workspace_of
 from .plans import WORDS

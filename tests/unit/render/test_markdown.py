@@ -15,9 +15,9 @@ from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
 from kafkaform.core.resource import Output
 from kafkaform.core.value import freeze
 from kafkaform.plan.model import OutputChange
-from kafkaform.render.review.html.page import render_html
-from kafkaform.render.review.markdown.comment import LIMIT, render_markdown
-from kafkaform.render.review.markdown.text import render_cell, render_code, render_fence
+from kafkaform.render.review.comment import LIMIT, render_markdown
+from kafkaform.render.review.comment_rows import render_cell, render_code, render_fence
+from kafkaform.render.review.html_page import render_html
 
 from ...kit.findings import note, risk
 from ...kit.quick import examples

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, PathChange
 from kafkaform.core.value import FrozenMap
 from kafkaform.render import stream
+from kafkaform.render.attributes import MANY, compare_parts, split_text
+from kafkaform.render.change_lines import render_brief
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.lines import render_brief
-from kafkaform.render.parts import MANY, compare_parts, split_text
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.review.markdown.comment import DETAIL_LIMIT, render_markdown
+from kafkaform.render.review.comment import DETAIL_LIMIT, render_markdown
 
 from .plans import change, frozen, plan
 

@@ -14,10 +14,10 @@ from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.resource import Output
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan
-from kafkaform.render.body import render_sides
-from kafkaform.render.lines import render_brief
+from kafkaform.render.attributes import render_sides
+from kafkaform.render.change_lines import render_brief
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.review.markdown.comment import render_markdown
+from kafkaform.render.review.comment import render_markdown
 
 from . import plans
 from .plans import change, frozen, path, plan

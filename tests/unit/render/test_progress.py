@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kafkaform.cli.terminal.progress import LOG_INTERVAL, open_bars
 from kafkaform.core.progress import Message, Progress
-from kafkaform.render.pace import Pace
+from kafkaform.render.task_progress import Pace
 
 from .test_stream import Frozen
 

@@ -6,11 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.plan.model import Mode, Options, Plan
-from kafkaform.render.change_list import DRIFT_LIMIT
 from kafkaform.render.jsonplan import to_json
-from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.review.markdown.comment import render_markdown
-from kafkaform.render.style import Detail
+from kafkaform.render.plan_text import DRIFT_LIMIT, render_plan_text
+from kafkaform.render.review.comment import render_markdown
+from kafkaform.render.text import Detail
 
 from ...kit.simulated.engine import desired, topic
 from ..plan.worlds import live, planned, row, state

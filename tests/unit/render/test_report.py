@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Outcome, OutcomeStatus, Ownership, PathChange
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.words import Words
+from kafkaform.render.change_lines import render_headline
 from kafkaform.render.jsonplan import make_resource_change
-from kafkaform.render.lines import render_headline
 from kafkaform.render.report import APPLIED_LIMIT, make_apply_report, render_apply_summary
 
 from . import plans

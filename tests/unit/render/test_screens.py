@@ -13,10 +13,10 @@ import pytest
 
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Harm
-from kafkaform.core.text.cell_width import cell_width
+from kafkaform.core.text.display import cell_width
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.style import Detail
+from kafkaform.render.text import Detail
 from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
 
 from ...kit.findings import risk

@@ -11,8 +11,8 @@ from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.progress import Message, Progress
 from kafkaform.core.resource import Fault, FaultClass, Output
 from kafkaform.render import stream
+from kafkaform.render.plan_view import make_view
 from kafkaform.render.report import make_apply_report
-from kafkaform.render.view import make_view
 
 from . import plans
 from .plans import plan

@@ -17,7 +17,7 @@ from kafkaform.core.words import NEUTRAL, Vocabulary, Words, shared
 from kafkaform.plan.model import PlanInstance, Removal
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.report import make_apply_report, render_apply_summary
-from kafkaform.render.review.markdown.comment import render_markdown
+from kafkaform.render.review.comment import render_markdown
 from kafkaform.render.stream import list_plan_events
 from kafkaform_kafka.words import WORDS as KAFKA
 

@@ -14,8 +14,8 @@ from kafkaform.audit.index import LogIndex
 from kafkaform.audit.journal import Journal
 from kafkaform.core.change import PathChange
 from kafkaform.core.errors import StorageError
-from kafkaform.core.redaction import MASK, watch_secrets
 from kafkaform.core.resource import Fault, FaultClass, Identity
+from kafkaform.core.secret import MASK, watch_secrets
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import collect_types
 from kafkaform.provider.registry import Registry

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.errors import UsageError
-from kafkaform.core.redaction import MASK, watch_secrets
+from kafkaform.core.secret import MASK, watch_secrets
 from kafkaform.window import server as limits
 from kafkaform.window.server import WindowServer
 

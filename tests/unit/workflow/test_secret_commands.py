@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.errors import Ended, UsageError
-from kafkaform.core.redaction import mask_secrets, watch_secrets
-from kafkaform.core.secret import NoSecret
+from kafkaform.core.secret import NoSecret, mask_secrets, watch_secrets
 from kafkaform.core.value import make_command_reference
 from kafkaform.workflow.configuration import secret_commands
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration

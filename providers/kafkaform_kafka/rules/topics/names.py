@@ -9,7 +9,7 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import CoverageKind, Depth, Identity, Sweep
 from kafkaform.core.rule import Needs, Rule, Scene, Survey
-from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.display import inline
 
 from ...protocol.broker_rules import collision_key
 from .config_rows import OVERRIDES, TOPIC

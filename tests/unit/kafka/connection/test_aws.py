@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import ConfigurationError, ConnectError
 from kafkaform.core.installation import render_extra_command
-from kafkaform.core.redaction import watch_secrets
-from kafkaform.core.secret import Secret
+from kafkaform.core.secret import Secret, watch_secrets
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection import clients, provider_block, tokens
 from kafkaform_kafka.connection.aws import AwsLogin, find_region

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from kafkaform.core.value import FrozenMap, freeze
-from kafkaform.render.page import render_page
+from kafkaform.render.text import render_page
 from kafkaform_kafka.inspect.cells import config_text, limit_text, size
 from kafkaform_kafka.inspect.config_explanation import config_page
 from kafkaform_kafka.inspect.document_page import document_page

@@ -11,7 +11,7 @@ from kafkaform.core.address import parse_address
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Declared
 from kafkaform.core.value import FrozenMap
-from kafkaform.render.page import render_page
+from kafkaform.render.text import render_page
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform_kafka.placement.page import placement_page
 from kafkaform_kafka.placement.proposal import (

@@ -19,7 +19,7 @@ from kafkaform.plan.model import Options, Plan
 from kafkaform.provider.testing.workbench import INSTANCE, Bench
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.review.markdown.comment import render_markdown
+from kafkaform.render.review.comment import render_markdown
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.quota.keys import MUTATION_RATE
 from kafkaform_kafka.kinds.quota.mutation_simulation import Mutations

@@ -9,8 +9,8 @@ from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.value import FrozenMap
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.render.review.html.page import render_html
-from kafkaform.render.review.markdown.comment import render_markdown
+from kafkaform.render.review.comment import render_markdown
+from kafkaform.render.review.html_page import render_html
 from kafkaform_kafka.connection.settings import read_settings
 from kafkaform_kafka.vendors.names import PROFILES
 

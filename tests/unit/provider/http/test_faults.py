@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from kafkaform.core.redaction import watch_secrets
 from kafkaform.core.resource import FaultClass
-from kafkaform.core.secret import Secret
+from kafkaform.core.secret import Secret, watch_secrets
 from kafkaform.provider.http.exchange import (
     MAX_MESSAGE,
     AnswerLost,

@@ -1,4 +1,5 @@
-"""Render changes as lines of symbol and text, for terminals and for Markdown comments."""
+"""Render changes as lines of symbol and text, for terminals and for review comments, and entries in
+few words for the forms of a plan that fold its details."""
 
 from __future__ import annotations
 
@@ -10,11 +11,13 @@ from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange
 from ..core.finding import Level
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
-from .body import (
+from .attributes import (
     STYLES,
     Line,
     Tree,
+    are_long,
     build_tree,
+    compare_parts,
     drop_texts,
     list_leaves,
     render_node,
@@ -22,9 +25,8 @@ from .body import (
     render_sides,
     render_texts,
 )
-from .entries import Entry, is_name, list_names
-from .findings import render_findings
-from .parts import are_long, compare_parts
+from .change_entries import Entry, is_name, list_names
+from .findings import render_finding, render_findings
 from .text import ARROW, inline, quote, render_path, render_value
 
 NAMES_LIMIT = 6
@@ -75,6 +77,22 @@ CHECKED = {
 
 STRENGTH = tuple(Evidence)
 """Kinds of evidence, strongest first."""
+
+ACTIONS = {
+    "blocked": "blocked",
+    "kept": "blocked",
+    "delete": "destroy",
+    "loses": "change",
+    "update": "change",
+    "create": "create",
+    "move": "move",
+    "adopt": "adopt",
+    "import": "import",
+    "forget": "forget",
+    "refresh": "record",
+    "noted": "nothing to do",
+}
+"""Group -> what happens to its objects, in the words of the table of kinds."""
 
 
 def render_change(
@@ -150,7 +168,8 @@ def render_brief_entry(entry: Entry, words: Words) -> str:
 def _render_brief_values(change: Change, words: Words) -> str:
     """What an update changes, and what a new object has."""
     if change.blocked is not None or is_line(change, words):
-        return render_values(change) if _is_update(change) else ""
+        is_update = change.action is Action.UPDATE and change.blocked is None
+        return render_values(change) if is_update else ""
     if change.action is Action.UPDATE:
         return render_values(change)
     if change.action is not Action.CREATE:
@@ -288,10 +307,6 @@ def _render_signs(subject: Change | Entry) -> Iterator[Line]:
     if subject.impact is not None:
         yield Line(1, "!", inline(subject.impact.text), "delete")
     yield from render_findings(item for item in subject.findings if item.level is not Level.BLOCK)
-
-
-def _is_update(change: Change) -> bool:
-    return change.action is Action.UPDATE and change.blocked is None
 
 
 def render_headline(change: Change, *, with_instance: bool = False, name: str = "") -> str:
@@ -483,3 +498,38 @@ def render_evidence(
     if all(evidence is weakest for _, evidence in requests):
         return checked
     return f"{checked}: {', '.join(map(inline, weak))} has no dry run"
+
+
+def says_differently(entry: Entry) -> bool:
+    """True if the findings of its objects differ, so that an entry has just an example: who gets
+    access to what, and who loses it."""
+    return len({_read_texts(change) for change in entry.changes}) > 1
+
+
+def list_texts(entry: Entry) -> tuple[tuple[Change, str], ...]:
+    """Each object, with its own findings."""
+    return tuple((change, "; ".join(_read_texts(change))) for change in entry.changes)
+
+
+def _read_texts(change: Change) -> tuple[str, ...]:
+    # Texts with figures are added up for all objects together.
+    return tuple(
+        render_finding(item)
+        for item in change.findings
+        if item.level is not Level.BLOCK and not item.figures
+    )
+
+
+def is_brief(entry: Entry, words: Words) -> bool:
+    """True if a row says everything: the name of the object and one short value, if any."""
+    lead = entry.lead
+    # Its row is the sentence, with what is to be known about it.
+    if is_line(lead, words):
+        return True
+    # A row about several objects or a block says why, and not from what to what.
+    if lead.blocked is not None or (lead.grave and len(entry.changes) > 1):
+        return False
+    only = find_only_path(lead)
+    if only is not None:
+        return len(render_brief(only)) <= BRIEF_LIMIT
+    return is_plain(lead, words) or lead.action in (Action.NOOP, Action.FORGET)

@@ -13,34 +13,35 @@ from functools import partial
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ....core.change import Change
-from ....core.finding import Harm, Level
-from ....core.resource import Pending
-from ....core.words import NO_WORDS, Vocabulary, shared
-from ....plan.model import OutputChange, Plan, PlanInstance, Removal
-from ...body import Line
-from ...entries import Entry
-from ...findings import (
-    LISTED,
-    PrincipalAccess,
-    render_finding,
-    render_principals,
-    render_rights,
+from ...core.change import Change
+from ...core.finding import Harm, Level
+from ...core.resource import Pending
+from ...core.words import NO_WORDS, Vocabulary, shared
+from ...plan.model import OutputChange, Plan, PlanInstance, Removal
+from ..attributes import Line
+from ..change_entries import Entry
+from ..change_lines import (
+    is_brief,
+    name_object,
+    render_brief,
+    render_details,
+    render_headline,
+    render_title,
 )
-from ...lines import name_object, render_brief, render_details, render_headline, render_title
-from ...outputs import list_output_lines
-from ...plan_text import (
-    REFRESHES,
-    describe_destroy,
-    render_last_line,
-    render_no_changes,
+from ..findings import LISTED, PrincipalAccess, render_finding, render_principals, render_rights
+from ..outputs import list_output_lines
+from ..plan_text import REFRESHES, describe_destroy, render_last_line, render_no_changes
+from ..plan_view import COLUMNS, KindRow, PlanView, make_view, pending_words
+from ..text import ARROW, inline, render_count
+from .comment_fit import Filled, Fit, Section, Shortened, fill_sections, fit_tables, make_section
+from .comment_rows import (
+    make_tables,
+    render_cell,
+    render_code,
+    render_fence,
+    render_prose,
+    render_tag,
 )
-from ...text import ARROW, inline, render_count
-from ...view import COLUMNS, KindRow, PlanView, make_view, pending_words
-from ..brief import is_brief
-from .fit import Filled, Fit, Section, Shortened, fill_sections, fit_tables, make_section
-from .rows import make_tables
-from .text import render_cell, render_code, render_fence, render_prose, render_tag
 
 # GitHub refuses comments of more than 65,536 characters.
 LIMIT = 60_000
@@ -338,7 +339,7 @@ def _make_page(
 ) -> Callable[[dict[str, Filled], str], str]:
     """The template with everything but the sections and the first line filled in."""
     environment = Environment(
-        loader=PackageLoader("kafkaform.render.review.markdown"),
+        loader=PackageLoader("kafkaform.render.review"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,7 +1,8 @@
-"""Foreign text that people will see: names, values and messages that somebody else chose.
+"""Text that people will see: foreign text made harmless, its width on a terminal, and clauses as
+sentences.
 
-Such a text must not move a cursor, reorder what is read, forge a line, or start a command of a
-build log or a formula of a spreadsheet.
+Foreign text is names, values and messages that somebody else chose. It must not move a cursor,
+reorder what is read, forge a line, or start a command of a build log or a formula of a spreadsheet.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ _INVISIBLE = re.compile(
 _LOG_COMMAND = re.compile(r"##(?=\w*\[)")
 # What spreadsheets read as a formula, however they trim; the last four are full-width.
 _FORMULA = re.compile(r"[\s\"']*[=+\-@|%\uff1d\uff0b\uff0d\uff20]")
+
+_NO_WIDTH = frozenset({"Mn", "Me", "Mc", "Cc", "Cf", "Zl", "Zp"})
+"""Unicode categories that take no column: marks on the character before, and controls."""
+_JOINED = (range(0x1160, 0x1200), range(0xD7B0, 0xD800))
+"""Vowels and final consonants of Hangul, which share the columns of the consonant before them."""
+_OWN_NAME = "kafkaform"
+"""It is written in lower case everywhere."""
 
 
 def escape(char: str) -> str:
@@ -57,3 +65,37 @@ def escape_formula(text: str) -> str:
     """
     cell = inline(text)
     return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def cell_width(text: str) -> int:
+    """How many terminal columns the text takes (Unicode Standard Annex 11)."""
+    if text.isascii():
+        return len(text)
+    # Most text is ASCII, for which nobody should load the tables of Unicode.
+    from unicodedata import category, east_asian_width  # noqa: PLC0415  # for startup
+
+    width = 0
+    for character in text:
+        kind = category(character)
+        if kind in _NO_WIDTH or any(ord(character) in joined for joined in _JOINED):
+            continue
+        # Terminals draw an unassigned character in one column, whatever its block is.
+        width += 2 if kind != "Cn" and east_asian_width(character) in "WF" else 1
+    return width
+
+
+def make_sentence(clause: object) -> str:
+    """`write 5, or nothing` as `Write 5, or nothing.`; empty for an empty text.
+
+    clause: a text, or a fault whose text it is.
+
+    Only a plain word gets a capital letter: a first word in quotes or backticks, or with a dot, an
+    underscore or an equals sign in it, is what somebody has to type.
+    """
+    text = str(clause)
+    if not text:
+        return ""
+    word = text.split(maxsplit=1)[0].rstrip(",;:.?")
+    plain = word.isalpha() and word != _OWN_NAME
+    begin = text[0].upper() if plain else text[0]
+    return f"{begin}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"

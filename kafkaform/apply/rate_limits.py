@@ -1,7 +1,7 @@
-"""Waiting for systems: what a run says meanwhile, and how it sends to one that limits changes.
+"""Send to systems that limit changes, and report what a run waits for.
 
 A system may refuse a part of a request for now, because a quota of its own is used up. Nothing
-happened to that part, so it is sent again, later. To repeat all that is left in each round would be
+happened to that part, so it is sent again later. To repeat all that is left in each round would be
 refused nearly whole each time, and every attempt is recorded. So the rate at which steps get
 through is measured, and only as many are sent as it will most likely let through. A system that is
 not ready is asked with a single step, and gets twice as many whenever it takes all.
@@ -51,7 +51,7 @@ class _Mark(Struct, frozen=True):
 
     time: float
     """Seconds on `Clock.monotonic`."""
-    asked: float
+    wait_asked: float
     """Seconds that the system asked to wait."""
 
 
@@ -61,16 +61,16 @@ class Pace(Struct):
 
     rate: float | None = None
     """What the steps that pass in a second cost; None if it is not known."""
-    free: float = 0.0
+    free_time: float = 0.0
     """When the next step is taken, as far as that is known: seconds on `Clock.monotonic`. The time
     that has passed since then is a credit."""
     credit: float = ROUND_SECONDS
     """The largest credit, in seconds."""
     costs: Mapping[Identity, int] = field(default_factory=dict)
     """What the steps of these objects cost; others cost their weight."""
-    closed: str = ""
+    closed_reason: str = ""
     """Why nothing more is sent in this run."""
-    told: bool = False
+    announced: bool = False
     """The user knows that the system limits changes."""
     _mark: _Mark | None = None
     _passed: int = 0
@@ -118,7 +118,7 @@ class Pace(Struct):
         self._rounds = 0 if passed else self._rounds + 1
         backoff = min(LONGEST_PAUSE, LEAST_PAUSE * 2 ** max(0, self._rounds - 1))
         self._mark, self._passed, self._size, self._streak = _Mark(now, seconds), 0, 1, 0
-        self.free = now + max(seconds * CAUTION, backoff)
+        self.free_time = now + max(seconds * CAUTION, backoff)
 
     def _note_success(self, passed: int, now: float) -> None:
         self._rounds, self._size, self._streak = 0, self._size * 2, self._streak + 1
@@ -126,7 +126,7 @@ class Pace(Struct):
             free = self._find_free(now) + self._compute_seconds(passed)
             # A guess that is wrong must not hold up anything for long. If it is right, the system
             # refuses the next part and names the time itself.
-            self.free = min(free, now + LONGEST_GUESS)
+            self.free_time = min(free, now + LONGEST_GUESS)
             times, remainder = divmod(self._streak, STREAK)
             self.rate *= 1.0 if remainder else 1.0 + times * GROWTH
 
@@ -137,14 +137,14 @@ class Pace(Struct):
         return cost / self.rate * (1.0 if self._mark is None else CAUTION)
 
     def _find_free(self, now: float) -> float:
-        return max(self.free, now - self.credit)
+        return max(self.free_time, now - self.credit)
 
     def _measure_rate(self, now: float, wait_asked: float) -> None:
         """Both refusals say how far below empty the system is, and what passed in between lies
         between them."""
         if self._mark is None or not self._passed:
             return
-        seconds = (now - self._mark.time) - self._mark.asked + wait_asked
+        seconds = (now - self._mark.time) - self._mark.wait_asked + wait_asked
         if seconds > 0:
             self.rate = self._passed / seconds
 
@@ -158,12 +158,12 @@ class Pace(Struct):
 class Paces(Struct, frozen=True):
     """The paces of all systems of one run."""
 
-    known: dict[tuple[str, str], Pace] = field(default_factory=dict)
+    by_request: dict[tuple[str, str], Pace] = field(default_factory=dict)
     """Provider instance and name of the request -> its pace."""
 
     def find(self, instance: str, request: str) -> Pace:
         """The pace of these requests."""
-        return self.known.setdefault((instance, request), Pace())
+        return self.by_request.setdefault((instance, request), Pace())
 
 
 def expect_limits(limits: Mapping[str, RateLimit | None], now: float) -> Paces:
@@ -175,7 +175,7 @@ def expect_limits(limits: Mapping[str, RateLimit | None], now: float) -> Paces:
         # Nobody tells how full the bucket is. If it is not, the first refusal says so.
         credit = limit.burst / limit.rate
         pace = Pace(limit.rate, now - credit, credit, limit.costs)
-        paces.known.update({(instance, name): pace for name in limit.requests})
+        paces.by_request.update({(instance, name): pace for name in limit.requests})
     return paces
 
 
@@ -209,7 +209,7 @@ def send_in_parts(
     send: sends a part once, and returns step id -> fault of those that were refused for now.
     """
     pace, clock = limited.pace, limited.clock
-    if pace.closed:
+    if pace.closed_reason:
         return tuple(steps)
     todo, moved, several = tuple(steps), clock.monotonic(), False
     while todo:
@@ -228,13 +228,13 @@ def send_in_parts(
             moved = clock.monotonic()
         if not faults:
             continue
-        if not pace.told:
+        if not pace.announced:
             _say_refused(limited, len(todo))
         named = any(fault.retry_after for fault in faults.values())
         give_up = moved + limited.patience * (NAMED_PATIENCE if named else UNNAMED_PATIENCE)
         # A system may ask for weeks. Nobody would wait that long.
-        if pace.free > give_up:
-            pace.closed = f"the {limited.system} takes no more changes for now"
+        if pace.free_time > give_up:
+            pace.closed_reason = f"the {limited.system} takes no more changes for now"
             return todo
     return ()
 
@@ -242,18 +242,18 @@ def send_in_parts(
 def _say_refused(limited: Limited, remaining: int) -> None:
     refused = f"The {limited.system} refuses {_count(remaining)} for now"
     limited.report(Message(f"{refused}: sending again as fast as it allows"))
-    limited.pace.told = True
+    limited.pace.announced = True
 
 
 def _say_waiting(limited: Limited, pause: float, remaining: int) -> None:
     if pause >= WORTH_TELLING:
         text = f"Waiting {pause:.0f} s for the {limited.system} ({_count(remaining)} left)"
-    elif not limited.pace.told:
+    elif not limited.pace.announced:
         text = f"The {limited.system} limits changes: going on as fast as it allows"
     else:
         return
     limited.report(Message(text))
-    limited.pace.told = True
+    limited.pace.announced = True
 
 
 def _count(steps: int) -> str:

@@ -14,7 +14,7 @@ from ..core.finding import Breadth, Harm, Level
 from ..core.resource import SETTING, TASK, Identity, Pending
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
-from .entries import Entry, KeyMaker, make_danger_key, make_drift_key, make_entries, make_key
+from .change_entries import Entry, KeyMaker, make_danger_key, make_drift_key, make_entries, make_key
 from .findings import PrincipalAccess, collect_access
 from .text import inline, quote
 

@@ -1,4 +1,5 @@
-"""Render the progress of a task and estimate the time that is left."""
+"""Render the progress of a task and estimate the time that is left. Alone, because only bars and
+progress lines of a terminal use it."""
 
 from __future__ import annotations
 

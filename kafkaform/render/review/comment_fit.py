@@ -8,11 +8,11 @@ from typing import TypeVar
 from markupsafe import Markup
 from msgspec import Struct
 
-from ....core.change import Change
-from ....core.resource import Identity
-from ...text import render_count
-from ...view import PlanView
-from .rows import ROW_NAMES, Item, Table, list_names
+from ...core.change import Change
+from ...core.resource import Identity
+from ..plan_view import PlanView
+from ..text import render_count
+from .comment_rows import ROW_NAMES, Item, Table, list_names
 
 LEAST = 200
 """Characters: where less is left of a section's room, hardly any piece fits."""

@@ -9,9 +9,9 @@ from msgspec import Struct
 from ..core.change import Change, Evidence, Verdict
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ..plan.model import Plan
-from .entries import LEAST, join_names, join_texts, mask_names, read_names
+from .change_entries import LEAST, join_names, join_texts, mask_names, read_names
+from .change_lines import CHECKED, STRENGTH, name_object, render_evidence
 from .jsonplan import Data
-from .lines import CHECKED, STRENGTH, name_object, render_evidence
 from .stream import make_resource
 from .text import inline
 
