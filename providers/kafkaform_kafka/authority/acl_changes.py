@@ -128,8 +128,8 @@ def find_closing(acl: Acl, before: Access, after: Access) -> AccessChange | None
     )
     of_topics = [name for name in ("Create", "Delete") if name in after.every_topic & {*names}]
     if acl.resource_type == "Cluster" and of_topics:
-        done = " and ".join(f"{name.lower()}d" for name in of_topics)
-        text += f"; topics that have ACLs can no longer be {done} by everybody"
+        verbs = " and ".join(f"{name.lower()}d" for name in of_topics)
+        text += f"; topics that have ACLs can no longer be {verbs} by everybody"
     elif acl.resource_type == "Topic" and {"Create", "Delete"} <= has:
         open_ = not has_acl(after.index, "Cluster", acls.CLUSTER)
         text += "; everybody can still create and delete it, because the cluster " + (

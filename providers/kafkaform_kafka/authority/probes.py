@@ -65,7 +65,7 @@ class ProbeResults(Struct, frozen=True):
     changed: Mapping[Probe, tuple[Set[str], Set[str]]]
     """What was asked, the most general question first -> the operations that are gained there, and
     those that are lost."""
-    left: tuple[str, ...]
+    unasked: tuple[str, ...]
     """What was not asked about, such as `3 more names`."""
 
 

@@ -327,12 +327,12 @@ def _summarize_effects(effects: Mapping[Identity, Effect]) -> Findings:
         return
     gainers = sorted({name for effect in effects.values() for name in effect.gainers})
     losers = sorted({name for effect in effects.values() for name in effect.losers})
-    parts = [
+    phrases = [
         f"{verb} {_join_names(names)}"
         for verb, names in (("grant access to", gainers), ("take access from", losers))
         if names
     ]
-    text = f"{len(effects)} ACL changes {' and '.join(parts) or 'change no access'}"
+    text = f"{len(effects)} ACL changes {' and '.join(phrases) or 'change no access'}"
     if any(effect.unasked for effect in effects.values()):
         text += "; not all affected principals were checked"
     yield None, rows.SUMMARY.find(text)
@@ -340,8 +340,8 @@ def _summarize_effects(effects: Mapping[Identity, Effect]) -> Findings:
 
 def _join_names(names: Sequence[str]) -> str:
     names = ["everybody" if name == "User:*" else name for name in names]
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    hidden = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {hidden} more" if hidden > 0 else "")
 
 
 def make_surveys(kind_rights: Mapping[str, KindRights]) -> tuple[Survey, ...]:

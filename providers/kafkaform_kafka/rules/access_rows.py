@@ -18,7 +18,7 @@ def _make_row(
     title: str,
     level: Level,
     harm: Harm,
-    why: str,
+    reason: str,
     example: str,
     fix: str = "",
     proof: str = "",
@@ -27,9 +27,9 @@ def _make_row(
     accept: bool = False,
     types: tuple[str, ...] = (acls.KIND,),
 ) -> Rule:
-    place = f"{_PROOFS}::{proof}" if proof else ""
+    proof_id = f"{_PROOFS}::{proof}" if proof else ""
     return Rule(
-        id, title, level, harm, types, Needs.PLAN, why, example, fix, block, accept, place
+        id, title, level, harm, types, Needs.PLAN, reason, example, fix, block, accept, proof_id
     )  # fmt: skip
 
 

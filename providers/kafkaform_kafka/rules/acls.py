@@ -29,7 +29,7 @@ _NAME, _PATTERN = ("resource_name",), ("resource_pattern_type_filter",)
 def _make_row(
     id: str,
     title: str,
-    why: str,
+    reason: str,
     example: str,
     fix: str = "",
     proof: str = "",
@@ -38,9 +38,9 @@ def _make_row(
     needs: Needs = Needs.BLOCK,
 ) -> Rule:
     level, block = (Level.BLOCK, Block.IMPOSSIBLE) if blocks else (Level.CAUTION, None)
-    place = f"{_PROOFS}::{proof}" if proof else ""
+    proof = f"{_PROOFS}::{proof}" if proof else ""
     return Rule(
-        id, title, level, Harm.NONE, (acls.KIND,), needs, why, example, fix, block, proof=place
+        id, title, level, Harm.NONE, (acls.KIND,), needs, reason, example, fix, block, proof=proof
     )  # fmt: skip
 
 

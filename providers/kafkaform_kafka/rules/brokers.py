@@ -27,12 +27,12 @@ def _make_row(
     title: str,
     level: Level,
     harm: Harm,
-    why: str,
+    reason: str,
     example: str,
     fix: str = "",
     proof: str = "",
 ) -> Rule:
-    place = f"{_CLAIMS}::{proof}" if proof else ""
+    proof_id = f"{_CLAIMS}::{proof}" if proof else ""
     return Rule(
         id,
         title,
@@ -40,10 +40,10 @@ def _make_row(
         harm,
         _TYPES,
         Needs.OBJECT,
-        why,
+        reason,
         f"config = {{ {example} }}",
         fix,
-        proof=place,
+        proof=proof_id,
     )
 
 

@@ -127,9 +127,9 @@ UNKNOWN = Rule(
 
 
 def _make_row(
-    id: str, title: str, harm: Harm, why: str, example: str, fix: str = "", proof: str = ""
+    id: str, title: str, harm: Harm, reason: str, example: str, fix: str = "", proof: str = ""
 ) -> Rule:
-    place = f"{_CLAIMS}::{proof}" if proof else ""
+    proof_id = f"{_CLAIMS}::{proof}" if proof else ""
     return Rule(
         id,
         title,
@@ -137,10 +137,10 @@ def _make_row(
         harm,
         (GROUP,),
         Needs.OBJECT,
-        why,
+        reason,
         f"config = {{ {example} }}",
         fix,
-        proof=place,
+        proof=proof_id,
     )
 
 

@@ -121,6 +121,6 @@ def find_hiding(rights: Mapping[str, KindRights], scene: Scene) -> Findings:
     for identity, change, acl in pairs:
         deleted = change.action is Action.DELETE and change.blocked is None
         fix = f"apply --target='{change.address}' first"
-        more = f", which this plan deletes: {fix}" if deleted else ""
-        text = f"{describe_acl(acl)} hides it ({change.address}{more})"
+        deletion = f", which this plan deletes: {fix}" if deleted else ""
+        text = f"{describe_acl(acl)} hides it ({change.address}{deletion})"
         yield identity, rows.HIDDEN.find(text)

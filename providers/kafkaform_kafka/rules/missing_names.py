@@ -158,7 +158,7 @@ def _get_block(change: Change) -> str:
 def _survey_resources(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
     """Topics and groups that ACLs name and that do not exist, once for each block."""
     created = _list_created_acls(scene)
-    places: set[tuple[str, str, str]] = set()
+    reported: set[tuple[str, str, str]] = set()
     sees_topic = _make_topic_sight(scene)
     for resource_type, kind in _KINDS.items():
         rules = [
@@ -174,12 +174,12 @@ def _survey_resources(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]
         names = _list_live_and_declared(scene, kind)
         index = index_names(names)
         for change, acl in rules:
-            place = (_get_block(change), kind, acl.resource_name)
-            if acl.resource_name in names or place in places:
+            key = (_get_block(change), kind, acl.resource_name)
+            if acl.resource_name in names or key in reported:
                 continue
-            places.add(place)
+            reported.add(key)
             near = (
-                index.find_near(acl.resource_name) if len(places) * len(names) <= COMPARED else ""
+                index.find_near(acl.resource_name) if len(reported) * len(names) <= COMPARED else ""
             )
             if kind == topics.KIND and (near or sees_topic(acl.resource_name)):
                 yield change.identity, _make_missing(TOPIC_MISSING, "topic", acl, near)
@@ -262,15 +262,15 @@ def _survey_logins(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
     if not names:
         return
     settings = scene.facts.values.get("authorizer") or EMPTY
-    others = {*(settings.get("super_users") or ()), scene.facts.principal, ANONYMOUS}
+    exempt = {*(settings.get("super_users") or ()), scene.facts.principal, ANONYMOUS}
     index = index_names(names)
-    places: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for change, name, path in _list_named_users(scene):
-        place = (_get_block(change), name)
-        exists = name in names or f"User:{name}" in others or _OF_OTHER_LOGINS.search(name)
-        if not exists and place not in places:
-            places.add(place)
-            near = index.find_near(name) if len(places) * len(names) <= COMPARED else ""
+        key = (_get_block(change), name)
+        exists = name in names or f"User:{name}" in exempt or _OF_OTHER_LOGINS.search(name)
+        if not exists and key not in reported:
+            reported.add(key)
+            near = index.find_near(name) if len(reported) * len(names) <= COMPARED else ""
             yield (
                 change.identity,
                 LOGIN_MISSING.find(

@@ -144,9 +144,9 @@ def _list_names(change: Change) -> Iterator[_Name]:
         yield _Name(attributes["username"], ("username",), "user")
     else:
         entity = quotas.read_entity(attributes)
-        for part, attribute in ((USER, "user"), (CLIENT_ID, "client_id")):
-            if entity.get(part):
-                yield _Name(entity[part], (attribute,), attribute.replace("_", " "))
+        for component, attribute in ((USER, "user"), (CLIENT_ID, "client_id")):
+            if entity.get(component):
+                yield _Name(entity[component], (attribute,), attribute.replace("_", " "))
 
 
 def judge_names(change: Change, _: Facts) -> Iterator[Finding]:

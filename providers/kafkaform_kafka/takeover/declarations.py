@@ -44,24 +44,24 @@ _PATTERNS = _spell(PATTERN_TYPES)
 
 def add_topic(
     findings: Findings,
-    place: str,
+    position: str,
     name: str,
     partitions: int | None = None,
     replication_factor: int | None = None,
     config: FrozenMap = EMPTY,
-    places: FrozenMap = EMPTY,
+    positions: FrozenMap = EMPTY,
 ) -> None:
-    """Add a topic. Numbers that are None or -1 are the broker's defaults. places: as in
+    """Add a topic. Numbers that are None or -1 are the broker's defaults. positions: as in
     `ForeignObject`."""
     numbers = {"partitions": partitions, FACTOR: replication_factor}
-    given: dict[str, Value] = {n: v for n, v in numbers.items() if v is not None and v != -1}
+    arguments: dict[str, Value] = {n: v for n, v in numbers.items() if v is not None and v != -1}
     if config:
-        given["config"] = config
-    findings.add(TOPIC, FrozenMap(name=name, **given), place, places)
+        arguments["config"] = config
+    findings.add(TOPIC, FrozenMap(name=name, **arguments), position, positions)
 
 
 def make_acl(
-    place: str,
+    position: str,
     principal: str,
     operation: str,
     resource_type: str,
@@ -72,32 +72,32 @@ def make_acl(
     permission: str = ALLOW,
 ) -> Acl:
     """An ACL whose words are in any case, with _ or without. Raises Unfit for other words."""
-    kind = _choose(place, "resource type", resource_type, _RESOURCES)
+    kind = _choose(position, "resource type", resource_type, _RESOURCES)
     return Acl(
         principal,
         host,
-        _choose(place, "operation", operation, _OPERATIONS),
-        _choose(place, "permission", permission, _PERMISSIONS),
+        _choose(position, "operation", operation, _OPERATIONS),
+        _choose(position, "permission", permission, _PERMISSIONS),
         kind,
         CLUSTER if kind == "Cluster" else resource_name,
-        _choose(place, "pattern type", pattern, _PATTERNS),
+        _choose(position, "pattern type", pattern, _PATTERNS),
     )
 
 
-def _choose(place: str, what: str, word: str, words: Mapping[str, str]) -> str:
-    found = words.get(_fold(word))
-    if found is None:
-        raise Unfit(place, f"an ACL with the {what} {word!r}, which kafkaform does not know")
-    return found
+def _choose(position: str, noun: str, word: str, words: Mapping[str, str]) -> str:
+    spelling = words.get(_fold(word))
+    if spelling is None:
+        raise Unfit(position, f"an ACL with the {noun} {word!r}, which kafkaform does not know")
+    return spelling
 
 
-def add_acl(findings: Findings, place: str, acl: Acl) -> None:
-    findings.add(ACL, acl.attributes, place)
+def add_acl(findings: Findings, position: str, acl: Acl) -> None:
+    findings.add(ACL, acl.attributes, position)
 
 
 def add_acls(
     findings: Findings,
-    place: str,
+    position: str,
     principal: str,
     resource: tuple[str, str],
     operations: Iterable[str],
@@ -107,13 +107,13 @@ def add_acls(
 ) -> None:
     """Allow a principal some operations on one resource: its type and name."""
     for operation in operations:
-        acl = make_acl(place, principal, operation, *resource, pattern=pattern, host=host)
-        add_acl(findings, place, acl)
+        acl = make_acl(position, principal, operation, *resource, pattern=pattern, host=host)
+        add_acl(findings, position, acl)
 
 
 def add_quota(
     findings: Findings,
-    place: str,
+    position: str,
     limits: FrozenMap,
     *,
     user: str | None = None,
@@ -122,17 +122,17 @@ def add_quota(
 ) -> None:
     """Add the limits of an entity; the name "" is the default entity. Raises Unfit for a name that
     a block cannot say."""
-    parts = {"user": user, "client_id": client_id, "ip": ip}
-    if DEFAULT in parts.values():
-        raise Unfit(place, f"a quota of an entity with the name {DEFAULT!r}")
-    named = {part: name or DEFAULT for part, name in parts.items() if name is not None}
-    findings.add(QUOTA, FrozenMap(named | {"config": limits}), place)
+    names = {"user": user, "client_id": client_id, "ip": ip}
+    if DEFAULT in names.values():
+        raise Unfit(position, f"a quota of an entity with the name {DEFAULT!r}")
+    entity = {component: name or DEFAULT for component, name in names.items() if name is not None}
+    findings.add(QUOTA, FrozenMap(entity | {"config": limits}), position)
 
 
 def add_user(
-    findings: Findings, place: str, name: str, mechanism: str, iterations: int | None = None
+    findings: Findings, position: str, name: str, mechanism: str, iterations: int | None = None
 ) -> None:
     """Add a SCRAM user. mechanism: SCRAM-SHA-256 or SCRAM-SHA-512, also with _."""
-    given: dict[str, Value] = {} if iterations is None else {"scram_iterations": iterations}
+    arguments: dict[str, Value] = {} if iterations is None else {"scram_iterations": iterations}
     spelled = mechanism.upper().replace("_", "-")
-    findings.add(USER, FrozenMap(username=name, scram_mechanism=spelled, **given), place)
+    findings.add(USER, FrozenMap(username=name, scram_mechanism=spelled, **arguments), position)

@@ -31,7 +31,7 @@ _MERGE = "<<"
 class YamlNode(Struct, frozen=True):
     """A value of a file."""
 
-    place: str
+    position: str
     """`file:line`."""
     kind: str
     """null, bool, int, float, text, list or map."""
@@ -50,9 +50,9 @@ class YamlNode(Struct, frozen=True):
 class BrokenDocument(Exception):
     """A text that is not YAML, or YAML that no tool reads."""
 
-    def __init__(self, place: str, reason: str) -> None:
+    def __init__(self, position: str, reason: str) -> None:
         super().__init__(reason)
-        self.place, self.reason = place, reason
+        self.position, self.reason = position, reason
 
 
 class _NodeBuilder:
@@ -71,65 +71,65 @@ class _NodeBuilder:
                     yield self.read_node(next(self.events), 0)
 
     def read_node(self, event: Any, depth: int) -> YamlNode:
-        place = f"{self.file}:{self.above + event.start_mark.line + 1}"
+        position = f"{self.file}:{self.above + event.start_mark.line + 1}"
         if depth > MAX_DEPTH:
-            raise UsageError(f"{place}: more than {MAX_DEPTH} levels inside each other")
-        node = self._build(event, place, depth)
+            raise UsageError(f"{position}: more than {MAX_DEPTH} levels inside each other")
+        node = self._build(event, position, depth)
         self.left -= 1 if event.anchor is None or node.size == 1 else node.size
         if self.left < 0:
-            raise UsageError(f"{place}: more than {MAX_NODES} values, with all aliases")
+            raise UsageError(f"{position}: more than {MAX_NODES} values, with all aliases")
         if event.anchor and type(event).__name__ != "AliasEvent":
             self.anchors[event.anchor] = node
         return node
 
-    def _build(self, event: Any, place: str, depth: int) -> YamlNode:
+    def _build(self, event: Any, position: str, depth: int) -> YamlNode:
         match type(event).__name__:
             case "AliasEvent":
                 if event.anchor not in self.anchors:
-                    raise BrokenDocument(place, "an alias without an anchor before it")
+                    raise BrokenDocument(position, "an alias without an anchor before it")
                 return self.anchors[event.anchor]
             case "ScalarEvent":
-                return self._build_scalar(place, event)
+                return self._build_scalar(position, event)
             case "SequenceStartEvent":
                 items = tuple(self._read_items(depth))
-                return YamlNode(place, "list", items, 1 + sum(item.size for item in items))
+                return YamlNode(position, "list", items, 1 + sum(item.size for item in items))
             case _:
-                return self._read_map(place, depth)
+                return self._read_map(position, depth)
 
-    def _build_scalar(self, place: str, event: Any) -> YamlNode:
+    def _build_scalar(self, position: str, event: Any) -> YamlNode:
         kind, value = "text", event.value
         if event.implicit[0] or event.tag in _TAGS:
             kind, value = self.dialect.resolve(event.value)
         if event.tag in _TAGS and kind != _TAGS[event.tag]:
             kind, value = _TAGS[event.tag], event.value
-        return YamlNode(place, kind, value, 1, event.value if self.dialect.keeps_texts else "")
+        return YamlNode(position, kind, value, 1, event.value if self.dialect.keeps_texts else "")
 
     def _read_items(self, depth: int) -> Iterator[YamlNode]:
         while type(event := next(self.events)).__name__ != "SequenceEndEvent":
             yield self.read_node(event, depth + 1)
 
-    def _read_map(self, place: str, depth: int) -> YamlNode:
+    def _read_map(self, position: str, depth: int) -> YamlNode:
         fields: dict[str, YamlNode] = {}
-        merged: list[YamlNode] = []
+        bases: list[YamlNode] = []
         size = 1
         while type(event := next(self.events)).__name__ != "MappingEndEvent":
             key = self.read_node(event, depth + 1)
             value = self.read_node(next(self.events), depth + 1)
             size += value.size
             if not isinstance(key.value, str):
-                raise BrokenDocument(key.place, "a list or map is the name of a field")
+                raise BrokenDocument(key.position, "a list or map is the name of a field")
             name = key.text or key.value
             if name == _MERGE:
-                merged += value.value if value.kind == "list" else [value]
+                bases += value.value if value.kind == "list" else [value]
                 continue
             if name in fields:
-                raise BrokenDocument(key.place, f"the field {name!r} is declared twice")
+                raise BrokenDocument(key.position, f"the field {name!r} is declared twice")
             fields[name] = value
-        for other in merged:
-            if other.kind != "map":
-                raise BrokenDocument(other.place, "<< needs a map")
-            fields = {**other.value, **fields}
-        return YamlNode(place, "map", fields, size)
+        for base in bases:
+            if base.kind != "map":
+                raise BrokenDocument(base.position, "<< needs a map")
+            fields = {**base.value, **fields}
+        return YamlNode(position, "map", fields, size)
 
 
 def read_documents(name: str, content: bytes, tool: str) -> Iterator[YamlNode | BrokenDocument]:
@@ -142,15 +142,15 @@ def read_documents(name: str, content: bytes, tool: str) -> Iterator[YamlNode | 
     try:
         yield from list(_parse(name, content, tool))
     except BrokenDocument as fault:
-        parts = [(0, content)] if is_rendered_whole(content) else list(_divide(content))
-        if len(parts) < 2:  # noqa: PLR2004
+        documents = [(0, content)] if is_rendered_whole(content) else list(_divide(content))
+        if len(documents) < 2:  # noqa: PLR2004
             yield _explain(name, content, tool, fault)
             return
-        for above, part in parts:
+        for above, document in documents:
             try:
-                yield from list(_parse(name, part, tool, above))
+                yield from list(_parse(name, document, tool, above))
             except BrokenDocument as own:
-                yield _explain(name, part, tool, own, above)
+                yield _explain(name, document, tool, own, above)
 
 
 def _explain(
@@ -169,9 +169,9 @@ def _divide(content: bytes) -> Iterator[tuple[int, bytes]]:
     start, lines = 0, content.splitlines(keepends=True)
     for number, line in enumerate([*lines, b"---"]):
         if _SEPARATOR.match(line) and number > start:
-            part = lines[start:number]
-            if not all(_NOTHING.match(text) for text in part):
-                yield start, b"".join(part)
+            document = lines[start:number]
+            if not all(_NOTHING.match(text) for text in document):
+                yield start, b"".join(document)
             start = number
 
 
@@ -197,7 +197,9 @@ def _describe_fault(name: str, content: bytes, above: int, fault: Any) -> Broken
     if context.startswith(_BEGUN) and fault.context_mark is not None:
         # The parser notices it lines later, maybe at the end of the file.
         mark = fault.context_mark
-    reason = next((why for part, why in _PROBLEMS.items() if part in problem), "")
+    reason = next(
+        (explanation for phrase, explanation in _PROBLEMS.items() if phrase in problem), ""
+    )
     if mark is not None:
         line = mark.line
     else:  # a character or an encoding that is not allowed

@@ -38,14 +38,14 @@ class SettingsFile(Struct, frozen=True):
     """A properties file that has at least one of the settings."""
 
     name: str
-    given: Mapping[str, tuple[int, str]]
+    lines: Mapping[str, tuple[int, str]]
     """Setting -> its line and value."""
 
     def locate(self, key: str) -> str:
-        return f"{self.name}:{self.given[key][0]}" if key in self.given else self.name
+        return f"{self.name}:{self.lines[key][0]}" if key in self.lines else self.name
 
     def get(self, key: str) -> str:
-        return self.given[key][1] if key in self.given else SETTINGS[key]
+        return self.lines[key][1] if key in self.lines else SETTINGS[key]
 
 
 def choose_settings(paths: Sequence[Path], findings: Findings) -> Mapping[str, str]:
@@ -54,8 +54,8 @@ def choose_settings(paths: Sequence[Path], findings: Findings) -> Mapping[str, s
 
     Raises UsageError if there are several files that differ.
     """
-    named = [path for path in paths if path.suffix == SETTINGS_ENDING]
-    files = list(_read_settings(named or _list_files(paths)))
+    settings_paths = [path for path in paths if path.suffix == SETTINGS_ENDING]
+    files = list(_read_settings(settings_paths or _list_files(paths)))
     if not files:
         findings.notes.append(
             "The settings of JulieOps are its defaults: no file that was read has one of "
@@ -63,13 +63,13 @@ def choose_settings(paths: Sequence[Path], findings: Findings) -> Mapping[str, s
             "too."
         )
         return SETTINGS
-    first, *others = files
-    for other in others:
-        _refuse_difference(first, other)
+    first, *copies = files
+    for file in copies:
+        _refuse_difference(first, file)
     settings = {key: first.get(key) for key in SETTINGS}
-    told = ", ".join(f"{key}={first.get(key)}" for key in SETTINGS if key in first.given)
-    also = f" (and, with the same values, {', '.join(o.name for o in others)})" if others else ""
-    findings.notes.append(f"The settings of JulieOps are those of {first.name}{also}: {told}.")
+    pairs = ", ".join(f"{key}={first.get(key)}" for key in SETTINGS if key in first.lines)
+    suffix = f" (and, with the same values, {', '.join(o.name for o in copies)})" if copies else ""
+    findings.notes.append(f"The settings of JulieOps are those of {first.name}{suffix}: {pairs}.")
     if settings[_DEAD_LETTERS] == "true":
         reason = f"{_DEAD_LETTERS}: dead letter topics are not declared"
         findings.omit(first.locate(_DEAD_LETTERS), reason)
@@ -84,26 +84,26 @@ def _list_files(paths: Sequence[Path]) -> list[Path]:
 
 def _read_settings(files: Sequence[Path]) -> Iterator[SettingsFile]:
     for name, content in read_files(files, ()):
-        given: dict[str, tuple[int, str]] = {}
+        lines: dict[str, tuple[int, str]] = {}
         for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
             match = _PAIR.fullmatch(line)
             if match is not None and match[1] in SETTINGS:
-                given[match[1]] = (number, match[2].strip('"'))
-        if given:
-            yield SettingsFile(name, given)
+                lines[match[1]] = (number, match[2].strip('"'))
+        if lines:
+            yield SettingsFile(name, lines)
 
 
-def _refuse_difference(one: SettingsFile, other: SettingsFile) -> None:
+def _refuse_difference(first: SettingsFile, second: SettingsFile) -> None:
     """Raises UsageError if the files mean different settings."""
     for key in SETTINGS:
-        if one.get(key) != other.get(key):
+        if first.get(key) != second.get(key):
             values = [
-                f"{file.locate(key)} {'says' if key in file.given else 'leaves the default'} "
+                f"{file.locate(key)} {'says' if key in file.lines else 'leaves the default'} "
                 f"{file.get(key)!r}"
-                for file in (one, other)
+                for file in (first, second)
             ]
             raise UsageError(
                 f"the settings of JulieOps differ: {key}: {values[0]}, but {values[1]}",
                 "Name the file that JulieOps runs with (--clientConfig) after the topologies: "
-                f"kafkaform import --from julieops TOPOLOGIES {one.name}",
+                f"kafkaform import --from julieops TOPOLOGIES {first.name}",
             )

@@ -26,10 +26,10 @@ _NEW_OPERATIONS = {"CreateTokens", "DescribeTokens", "TwoPhaseCommit"}
 
 def _write_topic(live: FrozenMap) -> ForeignResource | str:
     names = ("name", "partitions", "replication_factor")
-    given: dict[str, Value] = {name: live[name] for name in names}
+    arguments: dict[str, Value] = {name: live[name] for name in names}
     if live.get("config"):
-        given["config"] = live["config"]
-    return ForeignResource(TOPIC, FrozenMap(given), live["name"])
+        arguments["config"] = live["config"]
+    return ForeignResource(TOPIC, FrozenMap(arguments), live["name"])
 
 
 def _write_acl(live: FrozenMap) -> ForeignResource | str:
@@ -57,13 +57,13 @@ def _write_user(live: FrozenMap) -> ForeignResource | str:
     name, mechanism = live["username"], live["scram_mechanism"]
     if "|" in name:
         return "the provider cannot import a user with a | in the name"
-    given = FrozenMap(
+    arguments = FrozenMap(
         username=name,
         scram_mechanism=mechanism,
         scram_iterations=live["scram_iterations"],
         password_wo=SecretRef("variable", f"{name}_{mechanism}_password"),
     )
-    return ForeignResource(USER, given, f"{name}|{mechanism}")
+    return ForeignResource(USER, arguments, f"{name}|{mechanism}")
 
 
 _WRITERS: Mapping[str, Callable[[FrozenMap], ForeignResource | str]] = {

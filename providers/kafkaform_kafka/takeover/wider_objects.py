@@ -29,32 +29,32 @@ _IN_ATTRIBUTES = ("name", _CLASS)
 
 def add_connector(
     findings: Findings,
-    place: str,
+    position: str,
     name: str,
     config: Mapping[str, str],
     *,
     class_: str | None = None,
     state: str | None = None,
     secrets: Iterable[str] = (),
-    places: FrozenMap = EMPTY,
+    positions: FrozenMap = EMPTY,
 ) -> None:
     """Add a connector. config: with `connector.class` unless class_ is given; secrets: names of
     configs whose values were not read. Raises Unfit."""
     class_ = class_ or config.get(_CLASS)
     if not class_:
-        raise Unfit(place, f"connector {name}: {_CLASS} is missing")
+        raise Unfit(position, f"connector {name}: {_CLASS} is missing")
     plain = FrozenMap({k: v for k, v in config.items() if k not in _IN_ATTRIBUTES})
-    given: dict[str, Value] = {"name": name, "class": class_, "config": plain}
+    arguments: dict[str, Value] = {"name": name, "class": class_, "config": plain}
     if hidden := [key for key in secrets if key not in _IN_ATTRIBUTES]:
-        given["secret_config"] = FrozenMap(dict.fromkeys(hidden, SecretRef("env", "")))
+        arguments["secret_config"] = FrozenMap(dict.fromkeys(hidden, SecretRef("env", "")))
     if state is not None:
-        given["state"] = state.lower()
-    findings.add(CONNECTOR, FrozenMap(given), place, places)
+        arguments["state"] = state.lower()
+    findings.add(CONNECTOR, FrozenMap(arguments), position, positions)
 
 
 def add_schema(
     findings: Findings,
-    place: str,
+    position: str,
     subject: str,
     text: str,
     *,
@@ -62,10 +62,10 @@ def add_schema(
     references: Iterable[Fields] = (),
 ) -> None:
     """Add the schema of a subject. references: maps with name, subject and version."""
-    given: dict[str, Value] = {"subject": subject, "schema": text, "format": format.lower()}
-    if others := tuple(_read_reference(reference) for reference in references):
-        given["references"] = others
-    findings.add(SCHEMA, FrozenMap(given), place)
+    arguments: dict[str, Value] = {"subject": subject, "schema": text, "format": format.lower()}
+    if rows := tuple(_read_reference(reference) for reference in references):
+        arguments["references"] = rows
+    findings.add(SCHEMA, FrozenMap(arguments), position)
 
 
 def _read_reference(fields: Fields) -> FrozenMap:
@@ -77,47 +77,47 @@ def _read_reference(fields: Fields) -> FrozenMap:
 
 
 def add_subject_config(
-    findings: Findings, place: str, subject: str, level: str | None, mode: str | None = None
+    findings: Findings, position: str, subject: str, level: str | None, mode: str | None = None
 ) -> None:
     """Add the compatibility level and the mode of a subject, unless both are left to the
     registry."""
     values = {"compatibility": level, "mode": mode}
-    given = {name: text.upper() for name, text in values.items() if text}
-    if not given:
+    settings = {name: text.upper() for name, text in values.items() if text}
+    if not settings:
         return
     # Two resources of another tool can be one object here: the level and the mode.
     for index, item in enumerate(findings.objects):
         arguments = item.arguments
-        same = item.kind == SUBJECT_CONFIG and arguments["subject"] == subject
-        if same and not arguments.keys() & given.keys():
-            merged = replace(item, arguments=arguments.with_items(given))
+        is_subject = item.kind == SUBJECT_CONFIG and arguments["subject"] == subject
+        if is_subject and not arguments.keys() & settings.keys():
+            merged = replace(item, arguments=arguments.with_items(settings))
             findings.objects[index] = merged
             return
-    findings.add(SUBJECT_CONFIG, FrozenMap({"subject": subject, **given}), place)
+    findings.add(SUBJECT_CONFIG, FrozenMap({"subject": subject, **settings}), position)
 
 
 def add_group_config(
-    findings: Findings, place: str, group: str, config: FrozenMap, places: FrozenMap = EMPTY
+    findings: Findings, position: str, group: str, config: FrozenMap, positions: FrozenMap = EMPTY
 ) -> None:
     """Add the configs of a consumer group or share group, if there are any."""
     if config:
-        findings.add(GROUP_CONFIG, FrozenMap(group=group, config=config), place, places)
+        findings.add(GROUP_CONFIG, FrozenMap(group=group, config=config), position, positions)
 
 
-def read_named_file(findings: Findings, place: str, what: str, name: str) -> str:
+def read_named_file(findings: Findings, position: str, title: str, name: str) -> str:
     """The text of a file that another file names, relative to that one. No file outside of the
     folders that are read is opened. Raises Unfit."""
-    here = Path(place.rpartition(":")[0]).parent
-    file = (here / name).resolve()
+    folder = Path(position.rpartition(":")[0]).parent
+    file = (folder / name).resolve()
     roots = [(path if path.is_dir() else path.parent).resolve() for path in findings.paths]
     if not any(file.is_relative_to(root) for root in roots):
-        raise Unfit(place, f"{what}: {name} is outside of the folders that are read")
+        raise Unfit(position, f"{title}: {name} is outside of the folders that are read")
     try:
         text = read_file(file).decode()
     except UnicodeDecodeError:
-        raise Unfit(place, f"{what}: {name} is not a text in UTF-8") from None
+        raise Unfit(position, f"{title}: {name} is not a text in UTF-8") from None
     except UsageError as fault:
         reason = fault.message.replace(str(file), name)
-        raise Unfit(place, f"{what}: {reason}") from None
+        raise Unfit(position, f"{title}: {reason}") from None
     findings.named.add(file)
     return text

@@ -213,8 +213,8 @@ def _find_fallback(scope: ConfigScope, entry: ConfigEntry) -> Value:
 
 
 def _find_default(scope: ConfigScope, name: str) -> Value:
-    known = scope.find(name)
-    return config_value(name, known.default, scope.find) if known and known.default else None
+    entry = scope.find(name)
+    return config_value(name, entry.default, scope.find) if entry and entry.default else None
 
 
 def _convert_value(scope: ConfigScope, name: str, lower: Synonym) -> Value:

@@ -81,9 +81,11 @@ def list_weaker(entity: Mapping[str, str | None]) -> tuple[FrozenMap, ...]:
     that covers several users or client ids, those that apply to all of these: some of them can have
     limits of their own."""
     if not entity.keys() & {USER, CLIENT_ID}:
-        return tuple(FrozenMap({part: None}) for part, name in entity.items() if name is not None)
-    parts = [_find_part(entity, kind) for kind in (USER, CLIENT_ID)]
-    own = next(level for level in LEVELS if [level.user, level.client_id] == parts)
+        return tuple(
+            FrozenMap({component: None}) for component, name in entity.items() if name is not None
+        )
+    entity_parts = [_find_part(entity, kind) for kind in (USER, CLIENT_ID)]
+    own = next(level for level in LEVELS if [level.user, level.client_id] == entity_parts)
     names = (entity.get(USER), entity.get(CLIENT_ID))
     return tuple(
         _make_entity(level, *names)
@@ -101,12 +103,12 @@ def _find_part(entity: Mapping[str, str | None], kind: str) -> EntityPart:
 
 
 def _make_entity(level: Level, user: str | None, client_id: str | None) -> FrozenMap:
-    parts = ((USER, level.user, user), (CLIENT_ID, level.client_id, client_id))
+    components = ((USER, level.user, user), (CLIENT_ID, level.client_id, client_id))
     return FrozenMap(
         {
-            kind: name if part is EntityPart.NAMED else None
-            for kind, part, name in parts
-            if part is not EntityPart.NONE
+            kind: name if level_part is EntityPart.NAMED else None
+            for kind, level_part, name in components
+            if level_part is not EntityPart.NONE
         }
     )
 

@@ -190,24 +190,24 @@ def _definite_fault(code: str, message: str, advice: str) -> Fault:
 
 
 def follow_moves(
-    context: ClusterContext, tickets: Sequence[str], owed: Sequence[str]
+    context: ClusterContext, tickets: Sequence[str], obligations: Sequence[str]
 ) -> Sequence[Outcome]:
     """The outcome of each of these moves, and of the moves that these throttles were set for.
 
-    owed: tickets of throttles, whose outcomes come last.
+    obligations: tickets of throttles, whose outcomes come last.
     """
     parsed = {text: parse_ticket(text) for text in tickets}
     travels = {text: t for text, t in parsed.items() if isinstance(t, MoveTicket)}
     access, limits, moves = (
         send_throttles.make_throttle_access(context),
-        throttle_tickets(owed),
+        throttle_tickets(obligations),
         list_moves(context),
     )
     stand = {o.step: o for o in _report_standing(context, travels, moves)}
     standing = {o.step: o for o in throttles.report_standing(access, limits, moves)}
     return [
         *(stand.get(text) or _unknown_ticket_outcome(text) for text in tickets),
-        *(standing.get(text) or _unknown_ticket_outcome(text) for text in owed),
+        *(standing.get(text) or _unknown_ticket_outcome(text) for text in obligations),
     ]
 
 

@@ -51,28 +51,28 @@ def _read_topic_id(context: ClusterContext, topic: str) -> str | Fault | None:
     return fault_of("Metadata", row.code, topic)
 
 
-def read_throttle(context: ClusterContext, place: ThrottlePlace) -> Mapping[str, str] | Fault:
+def read_throttle(context: ClusterContext, setting: ThrottlePlace) -> Mapping[str, str] | Fault:
     """The throttle keys that are set at this place, on any level, and their values."""
     api = "DescribeConfigs"
     answers = attempt(
         api,
         lambda: describe_configs(
             context.wire,
-            place.resource,
-            [place.name],
+            setting.resource,
+            [setting.name],
             context.timeout,
-            keys=list(place.keys),
-            node=place.node,
+            keys=list(setting.keys),
+            node=setting.node,
         ),
-        place.node,
+        setting.node,
     )
     if isinstance(answers, Fault):
         return answers
-    answer = answers.get(place.name)
+    answer = answers.get(setting.name)
     if answer is None:
-        return lost_answer_fault(api, f"{place} is missing in the answer", place.node or "")
+        return lost_answer_fault(api, f"{setting} is missing in the answer", setting.node or "")
     if answer.code:
-        return fault_of(api, answer.code, place.name, answer.message, place.node or "")
+        return fault_of(api, answer.code, setting.name, answer.message, setting.node or "")
     return {
         entry.name: entry.value
         for entry in answer.configs or ()
@@ -81,10 +81,10 @@ def read_throttle(context: ClusterContext, place: ThrottlePlace) -> Mapping[str,
 
 
 def alter_throttle(
-    context: ClusterContext, place: ThrottlePlace, put: Mapping[str, str], gone: Sequence[str]
+    context: ClusterContext, setting: ThrottlePlace, put: Mapping[str, str], gone: Sequence[str]
 ) -> Fault | None:
     """Set some keys at this place and remove others."""
-    payload = {"resource": place.resource, "name": place.name, "set": put, "delete": gone}
+    payload = {"resource": setting.resource, "name": setting.name, "set": put, "delete": gone}
     answers: ItemAnswers | Fault = attempt(
         _API,
         lambda: alter_configs(
@@ -92,13 +92,13 @@ def alter_throttle(
             [payload],
             context.timeout + ANSWER_MARGIN,
             validate_only=False,
-            node=place.node,
+            node=setting.node,
         ),
-        place.node,
+        setting.node,
     )
     if isinstance(answers, Fault):
         return answers
-    answer = answers.items.get((place.resource, place.name))
+    answer = answers.items.get((setting.resource, setting.name))
     if answer is None:
-        return lost_answer_fault(_API, f"{place} is missing in the answer", place.node or "")
-    return fault_of(_API, answer.code, place.name, answer.message) if answer.code else None
+        return lost_answer_fault(_API, f"{setting} is missing in the answer", setting.node or "")
+    return fault_of(_API, answer.code, setting.name, answer.message) if answer.code else None

@@ -18,7 +18,7 @@ def _make_row(
     title: str,
     level: Level,
     harm: Harm,
-    why: str,
+    reason: str,
     example: str,
     fix: str = "",
     proof: str = "",
@@ -26,8 +26,8 @@ def _make_row(
     old: bool = False,
 ) -> Rule:
     """A row. old: its proof is a broker of Kafka 3."""
-    place = f"{_OLD_PROOFS if old else _PROOFS}::{proof}" if proof else ""
-    return Rule(id, title, level, harm, TYPES, needs, why, example, fix, proof=place)
+    proof_id = f"{_OLD_PROOFS if old else _PROOFS}::{proof}" if proof else ""
+    return Rule(id, title, level, harm, TYPES, needs, reason, example, fix, proof=proof_id)
 
 
 def _change(key: str, old: str, new: str) -> str:

@@ -124,16 +124,16 @@ def _judge_assignment(change: Change, _: Facts) -> Iterator[Finding]:
 def _judge_places(change: Change, facts: Facts) -> Iterator[Finding]:
     rows = moves.get_rows(change.after)
     if change.action is Action.CREATE:
-        places = dict(enumerate(rows))
+        brokers = dict(enumerate(rows))
     elif change.action is Action.UPDATE:
         start = moves.find_start(change, facts)
-        places = {
+        brokers = {
             number: [node for node in row if node not in start[number]]
             for number, row in moves.plan_moves(change, facts).items()
         }
     else:
         return
-    for summary, advice in broker_rules.dead_broker_faults(places, facts):
+    for summary, advice in broker_rules.dead_broker_faults(brokers, facts):
         yield BROKERS_NOT_LIVE.find(summary, ("replica_assignment",), fix=advice)
 
 
@@ -152,9 +152,9 @@ def _judge_move(change: Change, facts: Facts) -> Iterator[Finding]:
     partitions = render_count(len(rows), "partition")
     if copies or removed:
         counts = ((copies, "copied"), (removed, "removed"))
-        parts = ", ".join(f"{render_count(n, 'replica')} {verb}" for n, verb in counts if n)
+        replicas = ", ".join(f"{render_count(n, 'replica')} {verb}" for n, verb in counts if n)
         yield MOVED.find(
-            f"{partitions}: {parts}; the apply starts the move and does not wait",
+            f"{partitions}: {replicas}; the apply starts the move and does not wait",
             path,
             figures=FrozenMap(replicas=copies),
         )
@@ -188,10 +188,10 @@ def _find_dead_replicas(change: Change, facts: Facts) -> Iterator[Finding]:
         return
     dead = placement.list_dead_brokers(moves.get_rows(change.before), facts)
     if dead:
-        kept = placement.list_dead_brokers(moves.get_rows(change.after), facts)
-        gone = [str(node) for node in dead if node not in kept]
-        stays = f"; replicas stay on {', '.join(map(str, kept))}" if kept else ""
-        leaves = f"; all replicas leave {', '.join(gone)}" if gone else ""
+        staying = placement.list_dead_brokers(moves.get_rows(change.after), facts)
+        leaving = [str(node) for node in dead if node not in staying]
+        stays = f"; replicas stay on {', '.join(map(str, staying))}" if staying else ""
+        leaves = f"; all replicas leave {', '.join(leaving)}" if leaving else ""
         yield REPLICAS_NOT_LIVE.find(
             f"broker{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))} of this topic "
             f"{'are' if len(dead) > 1 else 'is'} not live{stays}{leaves}",
