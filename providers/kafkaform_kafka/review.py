@@ -25,11 +25,11 @@ from .cluster.brokers import live_nodes
 from .cluster.context import ClusterContext
 from .cluster.exchange import attempt
 from .cluster.figures import Spans, list_live_groups, read_offset_spans, read_old_spans
-from .kinds.acl import resource_type as acls
 from .kinds.topic import configs, moves
 from .kinds.topic import resource_type as topics
 from .kinds.topic.configs import RETENTION_KEYS, Retention, find_new_retention, read_retention
 from .kinds.topic.defaults import BROKER_CONFIG, CLUSTER_CONFIG, find_default_change
+from .protocol import acl as acls
 from .protocol import groups
 from .wire.cluster import read_log_sizes
 from .wire.topics import list_topics

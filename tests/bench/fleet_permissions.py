@@ -33,7 +33,7 @@ from kafkaform.fleet.spark.session import SparkPlace, build_session
 from kafkaform.fleet.tables.dataset import BuildContext
 from kafkaform.sandbox.places import get_cache_folder
 from kafkaform.workflow.fleet.jars import add_jars
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol.acl import Acl
 
 from ..kit.fleet.access_worlds import World
 from ..kit.fleet.frames import frame

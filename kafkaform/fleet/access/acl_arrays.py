@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY
+from kafkaform_kafka.protocol.acl import ALLOW, DENY, EVERYTHING, LITERAL, PREFIXED
 
 from .operation_bits import BITS, EVERY_TOPIC, ON_CLUSTER, make_given_mask
 from .pattern_cover import Ints, Pattern, Reach, Truths, spread_stretches, to_ints

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from kafkaform_kafka.authority.authorizer import LITERAL
+from kafkaform_kafka.protocol.acl import LITERAL
 
 from .acl_arrays import (
     NOTHING,

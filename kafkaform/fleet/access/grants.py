@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY
+from kafkaform_kafka.protocol.acl import ALLOW, EVERYTHING, LITERAL, PREFIXED
 
 from ...core.landing import GROUP_USAGE
 from ..landed.register import Register

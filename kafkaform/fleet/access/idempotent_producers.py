@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from kafkaform_kafka.authority.authorizer import (
     ALL,
     EVERYBODY,
-    LITERAL,
-    PREFIXED,
     SOME_TOPIC,
     Access,
     AccessQuestion,
@@ -25,7 +23,7 @@ from kafkaform_kafka.authority.authorizer import (
     authorize_any,
     index_acls,
 )
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING, Acl
+from kafkaform_kafka.protocol.acl import ALLOW, EVERYTHING, LITERAL, PREFIXED, Acl
 
 from .operation_bits import ABOVE, ON_CLUSTER, make_mask
 

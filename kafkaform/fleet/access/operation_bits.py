@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kafkaform_kafka.authority.authorizer import ALL, IMPLIED_BY, OPERATIONS, SUPPORTED
-from kafkaform_kafka.authority.authorizer import EVERY_TOPIC as EVERY_TOPIC
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW
-from kafkaform_kafka.kinds.acl.resource_type import CLUSTER as CLUSTER
+from kafkaform_kafka.authority.authorizer import ALL, IMPLIED_BY
+from kafkaform_kafka.protocol.acl import ALLOW, OPERATIONS, SUPPORTED
+from kafkaform_kafka.protocol.acl import CLUSTER as CLUSTER
+from kafkaform_kafka.protocol.acl import EVERY_TOPIC as EVERY_TOPIC
 
 from ...core.errors import UsageError
 

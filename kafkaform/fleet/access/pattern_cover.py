@@ -15,8 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kafkaform_kafka.authority.authorizer import LITERAL, PREFIXED
-from kafkaform_kafka.kinds.acl.resource_type import EVERYTHING
+from kafkaform_kafka.protocol.acl import EVERYTHING, LITERAL, PREFIXED
 
 Ints = NDArray[np.int64]
 Truths = NDArray[np.bool_]

@@ -7,8 +7,7 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_kafka.authority.authorizer import LITERAL, PREFIXED
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
+from kafkaform_kafka.protocol.acl import ALLOW, DENY, EVERYTHING, LITERAL, PREFIXED
 
 from ...core.landing import GROUP_USAGE
 from .operation_bits import ASKED, BITS, CLUSTER

@@ -14,8 +14,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform_kafka.authority.authorizer import EVERYBODY, PREFIXED
-from kafkaform_kafka.kinds.acl.resource_type import EVERYTHING
+from kafkaform_kafka.authority.authorizer import EVERYBODY
+from kafkaform_kafka.protocol.acl import EVERYTHING, PREFIXED
 
 from ..landed.globs import to_regex
 from ..tables.definitions import TABLES

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED, SOME_TOPIC
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, SOME_TOPIC
+from kafkaform_kafka.protocol.acl import ALLOW, EVERYTHING, LITERAL, PREFIXED
 
 from ..landed.globs import matches
 from ..tables.dataset import BuildContext, Frames

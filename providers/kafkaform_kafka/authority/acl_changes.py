@@ -19,11 +19,9 @@ from kafkaform.core.finding import AccessRow
 from kafkaform.core.resource import CoverageKind, Facts, Identity, Sweep
 from kafkaform.core.value import EMPTY
 
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import SUPPORTED, Acl
-from .acl_words import OTHER, describe_pattern, join_words
+from ..protocol import acl as acls
+from ..protocol.acl import OTHER, PREFIXED, SUPPORTED, Acl, describe_pattern, join_words
 from .authorizer import (
-    PREFIXED,
     SOME_TOPIC,
     Access,
     AccessQuestion,

@@ -17,9 +17,13 @@ from kafkaform.core.canonical import digest
 from kafkaform.core.finding import AccessRow, Breadth
 from kafkaform.core.value import FrozenMap
 
-from ..kinds.acl.resource_type import ALLOW, EVERYTHING, SUPPORTED, Acl
-from .acl_words import (
+from ..protocol.acl import (
+    ALLOW,
+    EVERYTHING,
     OTHER,
+    PREFIXED,
+    SUPPORTED,
+    Acl,
     describe_acl,
     describe_names,
     describe_pattern,
@@ -30,7 +34,6 @@ from .authorizer import (
     ALL,
     EVERYBODY,
     IMPLIED_BY,
-    PREFIXED,
     Access,
     AccessQuestion,
     AccessVerdict,

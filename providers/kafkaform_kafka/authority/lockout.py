@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change
 from kafkaform.core.resource import Facts, Identity
 
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import ALLOW, CLUSTER, DELETE_FIRST, DENY, EVERYTHING, Acl
+from ..kinds.acl.resource_type import DELETE_FIRST
 from ..kinds.kind import KindRights
+from ..protocol import acl as acls
+from ..protocol.acl import ALLOW, CLUSTER, DENY, EVERYTHING, PREFIXED, Acl
 from .authorizer import (
     EVERYBODY,
-    PREFIXED,
     Access,
     AccessQuestion,
     AccessVerdict,

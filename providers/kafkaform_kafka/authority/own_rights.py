@@ -15,11 +15,10 @@ from kafkaform.core.resource import Facts, Fault
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..kinds.acl.read import list_live_acls
-from ..kinds.acl.resource_type import CLUSTER, Acl
+from ..protocol.acl import CLUSTER, Acl, describe_acl
 from ..wire.cluster import read_cluster_operations
 from ..wire.topics import TopicRow, list_topics
 from .acl_changes import read_setting
-from .acl_words import describe_acl
 from .authorizer import Access, AccessQuestion, AccessVerdict, authorize, has_acl, index_acls
 from .required_rights import HeldRights, find_missing, list_step_topics, name_operations
 

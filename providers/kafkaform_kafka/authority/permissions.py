@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from ..kinds.acl.resource_type import ALLOW, CLUSTER, EVERYTHING, OPERATIONS
+from ..protocol.acl import ALLOW, CLUSTER, EVERYTHING, OPERATIONS
 from .authorizer import (
     ALL,
     EVERYBODY,

@@ -19,9 +19,9 @@ from kafkaform.provider.contract import Session
 
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
-from ..kinds.acl import resource_type as acls
 from ..kinds.config import resource_type as config_kinds
 from ..kinds.topic import resource_type as topics
+from ..protocol import acl as acls
 from ..protocol.capabilities import FEATURE_MISSING, UNSUPPORTED_VERSION
 from ..wire import describe as wire
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kafkaform.core.finding import Block, Harm, Level
 from kafkaform.core.rule import Needs, Rule
 
-from ..kinds.acl import resource_type as acls
 from ..kinds.user import resource_type as users
+from ..protocol import acl as acls
 
 _PROOFS = "tests/cluster/claims/test_access.py"
 _EXPLAIN = "Use `kafkaform explain access` to check one."

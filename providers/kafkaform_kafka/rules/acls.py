@@ -16,9 +16,9 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import EMPTY
 
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import CLUSTER, EVERYTHING, NOUNS, SUPPORTED, Acl
+from ..protocol import acl as acls
 from ..protocol import broker_rules
+from ..protocol.acl import CLUSTER, EVERYTHING, NOUNS, SUPPORTED, Acl
 from ..protocol.capabilities import acl_faults
 
 _PROOFS = "tests/cluster/claims/test_access.py"

@@ -15,14 +15,13 @@ from kafkaform.core.value import EMPTY
 
 from ..authority import lockout
 from ..authority.acl_changes import AclChanges, Opening
-from ..authority.acl_words import describe_acl
 from ..authority.authorizer import Access
 from ..authority.calibration import OwnPrincipal, list_rights
 from ..authority.lockout import GuardedPlan, find_lockouts, find_sight_losses
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import DENY
 from ..kinds.kind import KindRights
+from ..protocol import acl as acls
 from ..protocol import rights
+from ..protocol.acl import DENY, describe_acl
 from . import access_rows as rows
 
 Findings = Iterator[tuple[Identity | None, Finding]]

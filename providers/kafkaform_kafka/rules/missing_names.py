@@ -19,7 +19,6 @@ from kafkaform.core.rule import Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..authority.authorizer import (
-    PREFIXED,
     Access,
     AccessQuestion,
     AccessVerdict,
@@ -28,14 +27,14 @@ from ..authority.authorizer import (
     index_acls,
 )
 from ..authority.calibration import identify_self
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import ALLOW, EVERYTHING, Acl
 from ..kinds.config.resource_type import GROUP as GROUP_CONFIG
 from ..kinds.quota import resource_type as quotas
 from ..kinds.quota.levels import USER
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
+from ..protocol import acl as acls
 from ..protocol import groups, keys, rights
+from ..protocol.acl import ALLOW, EVERYTHING, PREFIXED, Acl
 from ..protocol.near_names import index_names
 from .names import SETS, judge_names, make_quota, make_role
 

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ..kinds.acl.resource_type import (
+from ..kinds.quota.resource_type import DEFAULT
+from ..kinds.quota.resource_type import KIND as QUOTA
+from ..kinds.topic.resource_type import KIND as TOPIC
+from ..kinds.user.resource_type import KIND as USER
+from ..protocol.acl import (
     ALLOW,
     CLUSTER,
     OPERATIONS,
@@ -15,11 +19,7 @@ from ..kinds.acl.resource_type import (
     RESOURCE_TYPES,
     Acl,
 )
-from ..kinds.acl.resource_type import KIND as ACL
-from ..kinds.quota.resource_type import DEFAULT
-from ..kinds.quota.resource_type import KIND as QUOTA
-from ..kinds.topic.resource_type import KIND as TOPIC
-from ..kinds.user.resource_type import KIND as USER
+from ..protocol.acl import KIND as ACL
 from .fields import Findings, Unfit
 
 FACTOR = "replication_factor"

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 from kafkaform.provider.takeover import Exporter, ForeignResource
 
-from ..kinds.acl.resource_type import KIND as ACL
-from ..kinds.acl.resource_type import parse_acl
 from ..kinds.quota.resource_type import DEFAULT
 from ..kinds.quota.resource_type import KIND as QUOTA
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..kinds.user.resource_type import KIND as USER
+from ..protocol.acl import KIND as ACL
+from ..protocol.acl import parse_acl
 
 # The types and operations of sarama, the client of that provider.
 _RESOURCES = {"Topic", "Group", "Cluster", "TransactionalID", "DelegationToken"}

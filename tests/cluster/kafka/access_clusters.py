@@ -38,7 +38,7 @@ from kafkaform_kafka.authority.authorizer import (
 )
 from kafkaform_kafka.connection import clients
 from kafkaform_kafka.connection.settings import KafkaSettings
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.wire.client import Wire
 from kafkaform_kafka.wire.topic_ids import parse_id
 from kafkaform_kafka.wire.topics import list_topics

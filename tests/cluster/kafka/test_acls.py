@@ -29,13 +29,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import native_config
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.inspect.access import AccessQuery, build_access, explain_access
-from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import (
-    SUPPORTED,
-    Acl,
-    list_reported_operations,
-    parse_acl,
-)
+from kafkaform_kafka.protocol import acl as acls
+from kafkaform_kafka.protocol.acl import SUPPORTED, Acl, list_reported_operations, parse_acl
 from kafkaform_kafka.protocol.capabilities import acl_faults
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.acls import AclRow, AclRows, create_acls

@@ -27,8 +27,8 @@ from kafkaform.fleet.access.operation_bits import (
 )
 from kafkaform.fleet.access.pattern_cover import compute_reach, to_ints
 from kafkaform_kafka.authority.authorizer import Access, fits, index_acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl, parse_acl_key
 from kafkaform_kafka.protocol import rights
+from kafkaform_kafka.protocol.acl import Acl, parse_acl_key
 
 from ...kit.fleet.access_worlds import (
     ELSEWHERE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaform.core.value import FrozenMap
 
-from .resource_type import EVERYTHING, NAMES, PATTERN_TYPES, Acl
+from ...protocol.acl import EVERYTHING, NAMES, PATTERN_TYPES, Acl
 
 ANY, MATCH = "Any", "Match"
 FILTERS = (*PATTERN_TYPES, ANY, MATCH)

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from kafkaform.core.value import FrozenMap
 
+from ...protocol.acl import KIND
 from ...protocol.apis import CREATE_ACLS, DELETE_ACLS
 from ..documents import list_attributes
 from ..kind import Document, ResourceKind
 from . import roles
-from .resource_type import KIND, TYPE
+from .resource_type import TYPE
 
 if TYPE_CHECKING:
     from ...cluster.context import Requests

@@ -22,11 +22,11 @@ from kafkaform.core.resource import (
 
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
+from ...protocol import acl as acls
+from ...protocol.acl import Acl
 from ...protocol.faults import fault_of, name_right
 from ...wire.acls import AclRow, AclRows, describe_acls
-from . import resource_type as acls
 from .readings import make_acl_reading, make_acl_sweep
-from .resource_type import Acl
 
 # Through kafka-python: confluent-kafka drops the error of the whole request, so a missing right
 # (31) and a missing authorizer (54) look like "no ACLs"; it also crashes on very many ACLs.

@@ -18,8 +18,8 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from . import resource_type as acls
-from .resource_type import Acl
+from ...protocol import acl as acls
+from ...protocol.acl import Acl
 
 _UNMANAGEABLE = FrozenMap(
     {"unmanageable": "its type or operation is newer than this version, so it is never changed"}

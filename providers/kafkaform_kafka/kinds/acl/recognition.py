@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kafkaform.core.value import FrozenMap, Value
 
-from . import resource_type as acls
-from .resource_type import ALLOW, CLUSTER, parse_acl
+from ...protocol import acl as acls
+from ...protocol.acl import ALLOW, CLUSTER, parse_acl
 from .roles import ARGUMENTS, INTERNAL, READS, ROLES, WRITES
 
 Resource = tuple[str, str, str]

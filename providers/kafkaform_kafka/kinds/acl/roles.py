@@ -16,9 +16,9 @@ from kafkaform.core.schema import BOOL, STRING, AttributeSchema, make_schema, se
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType
 
+from ...protocol import acl as acls
 from ...protocol import keys
-from . import resource_type as acls
-from .resource_type import ALLOW, CLUSTER, NOUNS, OPERATIONS, SUPPORTED, Acl
+from ...protocol.acl import ALLOW, CLUSTER, NOUNS, OPERATIONS, SUPPORTED, Acl
 
 KIND = "kafka_access"
 # Read and Write imply Describe. It is here all the same, because kafka-acls.sh creates it too, so

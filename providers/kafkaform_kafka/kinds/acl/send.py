@@ -12,11 +12,11 @@ from kafkaform.core.resource import Fault, FaultClass
 
 from ...cluster.context import ClusterContext, Order, Reply
 from ...cluster.exchange import attempt
+from ...protocol import acl as acls
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.acls import DeletedAcls, create_acls, delete_acls
 from ...wire.answers import ItemAnswer
 from ...wire.topics import ANSWER_MARGIN
-from . import resource_type as acls
 from .read import encode_acl, list_live_acls
 from .readings import check_already_done
 

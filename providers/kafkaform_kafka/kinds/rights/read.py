@@ -24,9 +24,9 @@ from kafkaform.core.value import FrozenMap
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol import keys, rights
+from ...protocol.acl import CLUSTER
 from ...wire.cluster import ClusterRow, describe_cluster
 from ...wire.topics import list_topics
-from ..acl.resource_type import CLUSTER
 
 
 def sweep_rights(context: ClusterContext, depth: Depth) -> Sweep:
