@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from kafkaform_kafka.kinds.quota.levels import entity_text
+from kafkaform_kafka.kinds.quota.limits import entity_text
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
 from kafkaform_kafka.kinds.quota.resource_type import parse_entity_key
 from kafkaform_kafka.protocol.acl import KIND as ACL

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from kafkaform_kafka.authority.authorizer import EVERYBODY, list_acls
-from kafkaform_kafka.kinds.quota.levels import USER
+from kafkaform_kafka.kinds.quota.limits import USER
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
 from kafkaform_kafka.kinds.quota.resource_type import parse_entity_key
 from kafkaform_kafka.protocol.acl import ALLOW

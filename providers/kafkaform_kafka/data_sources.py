@@ -40,8 +40,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
 
 from .kinds.acl import resource_type as acls
-from .kinds.acl.filter import FILTERS, fits_arguments
-from .kinds.quota import filter as quota_filter
+from .kinds.acl.resource_type import FILTERS, fits_arguments
+from .kinds.quota import resource_type as quota_filter
 from .kinds.quota import resource_type as quotas
 from .kinds.topic import resource_type as topics
 from .protocol.acl import NAMES, parse_acl

@@ -14,7 +14,7 @@ from kafkaform.core.resource import Facts, Fault
 
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
-from ..kinds.acl.read import list_live_acls
+from ..kinds.acl.requests import list_live_acls
 from ..protocol.acl import CLUSTER, Acl, describe_acl
 from ..wire.cluster import read_cluster_operations
 from ..wire.topics import TopicRow, list_topics

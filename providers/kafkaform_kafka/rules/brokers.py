@@ -15,7 +15,7 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 
 from ..kinds.config.resource_type import BROKER
-from ..kinds.topic.defaults import BROKER_CONFIG, CLUSTER_CONFIG
+from ..kinds.topic.configs import BROKER_CONFIG, CLUSTER_CONFIG
 from .config_harms import ConfigHarm, Harms, When, judge_harms
 
 _TYPES = (BROKER_CONFIG, CLUSTER_CONFIG)

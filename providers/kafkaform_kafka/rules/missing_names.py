@@ -29,7 +29,7 @@ from ..authority.authorizer import (
 from ..authority.calibration import identify_self
 from ..kinds.config.resource_type import GROUP as GROUP_CONFIG
 from ..kinds.quota import resource_type as quotas
-from ..kinds.quota.levels import USER
+from ..kinds.quota.limits import USER
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import acl as acls

@@ -17,8 +17,7 @@ from kafkaform.core.change import Action, Change, RateLimit
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.quota.keys import MUTATION_RATE
-from ..kinds.quota.levels import entity_text, find_applying, sharers_text
+from ..kinds.quota.limits import MUTATION_RATE, entity_text, find_applying, sharers_text
 from ..kinds.quota.resource_type import index_quotas
 from ..kinds.topic import resource_type as topics
 

@@ -18,7 +18,7 @@ from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import EMPTY
 
 from ..kinds.quota import resource_type as quotas
-from ..kinds.quota.levels import CLIENT_ID, USER
+from ..kinds.quota.limits import CLIENT_ID, USER
 from ..kinds.user import resource_type as users
 from ..protocol import acl as acls
 from ..protocol.acl import EVERYTHING

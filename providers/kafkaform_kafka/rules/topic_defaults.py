@@ -19,12 +19,13 @@ from kafkaform.core.rule import Scene, Survey
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.topic.configs import RETENTION_KEYS, get_config
-from ..kinds.topic.defaults import (
+from ..kinds.topic.configs import (
     BROKER_CONFIG,
     CLUSTER_CONFIG,
+    RETENTION_KEYS,
     DefaultChange,
     find_default_change,
+    get_config,
     list_default_keys,
     list_default_paths,
 )

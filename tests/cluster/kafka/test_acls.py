@@ -205,7 +205,7 @@ def test_a_cluster_without_an_authorizer_says_so(
 ) -> None:
     """It keeps no ACLs, which is not the same as having none: no rule is absent there."""
     monkeypatch.setattr(
-        "kafkaform_kafka.kinds.acl.read.describe_acls",
+        "kafkaform_kafka.kinds.acl.requests.describe_acls",
         lambda *_: AclRows(54, "No Authorizer is configured on the broker.", ()),
     )
     coverage = admin.sweep(acls.KIND, Depth.NAMES).coverage
@@ -230,7 +230,7 @@ def test_a_rule_that_is_too_new_is_left_alone(
     known = rule(prefix, resource_type=kind, operation=operation, resource_name=name)
     wait(admin, Observed, known)
     monkeypatch.setattr(
-        "kafkaform_kafka.kinds.acl.read._OPERATION",
+        "kafkaform_kafka.kinds.acl.requests._OPERATION",
         {number: word for word, number in acls.OPERATIONS.items() if number < code},
     )
     mine = [

@@ -7,36 +7,54 @@ anything; `rules/acls.py` refuses them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Evidence, Request, Step
-from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Facts,
+    Fault,
+    FaultClass,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 
+from ...protocol import acl as acls
 from ...protocol.acl import (
     ALLOW,
     DENY,
+    EVERYTHING,
     NAMES,
     OPERATIONS,
     PATTERN_TYPES,
     PERMISSIONS,
     RESOURCE_TYPES,
+    Acl,
     parse_acl,
     parse_acl_key,
 )
 from ...protocol.acl import KIND as KIND
-from ..request_order import (
+from ..kind import Document, ResourceKind, defer, list_attributes
+from ..steps import (
     CREATE_ACLS,
     DELETE_ALLOW_ACLS,
     DELETE_ALLOW_AHEAD,
     DELETE_DENY_ACLS,
     DELETE_DENY_AHEAD,
+    all_paths,
+    make_step,
 )
-from ..steps import all_paths, make_step
+from . import roles
 
 DELETE_FIRST = "delete_first"
 
@@ -136,4 +154,94 @@ TYPE = ResourceType(
     named_by=("acl_principal", "acl_operation", "resource_type", "resource_name"),
     # Error 54: without an authorizer, brokers refuse to list ACLs instead of listing none.
     switched_off=frozenset({"SECURITY_DISABLED"}),
+)
+
+
+_UNMANAGEABLE = FrozenMap(
+    {"unmanageable": "its type or operation is newer than this version, so it is never changed"}
+)
+
+
+def make_acl_sweep(instance: str, depth: Depth, rows: Iterable[Acl]) -> Sweep:
+    """The complete listing of all ACLs of a cluster."""
+    # `whole`: an ACL has nothing but its key, so listed ones need no further read.
+    items = tuple(
+        Observed(
+            Identity(instance, acls.KIND, acl.key),
+            acl.attributes,
+            details=EMPTY if acls.is_known(acl) else _UNMANAGEABLE,
+        )
+        for acl in rows
+    )
+    return Sweep(acls.KIND, depth, items, Coverage(CoverageKind.COMPLETE), whole=True)
+
+
+def make_acl_reading(identity: Identity, exists: bool) -> Reading:
+    """The reading of one ACL."""
+    if not exists:
+        return Absent(identity)
+    return Observed(identity, acls.parse_acl_key(identity.key).attributes)
+
+
+def check_already_done(api: str, key: str, exists: bool) -> Fault | None:
+    """The fault if the ACL is already as this request would make it."""
+    # CreateAcls of an existing ACL, and DeleteAcls of a missing one, succeed on the broker without
+    # an effect. The plan promised one, so somebody else must have been faster.
+    if exists is (api == "DeleteAcls"):
+        return None
+    return Fault(
+        "CHANGED_OUTSIDE",
+        f"{key} {'already exists' if exists else 'no longer exists'}",
+        FaultClass.CONVERGED,
+        where="DescribeAcls",
+        advice="plan again and review the current ACLs",
+    )
+
+
+ANY, MATCH = "Any", "Match"
+FILTERS = (*PATTERN_TYPES, ANY, MATCH)
+_EXACT = (*(name for name in NAMES if name.startswith("acl_")), "resource_type")
+
+
+def fits_arguments(acl: Acl, arguments: FrozenMap) -> bool:
+    """True if the ACL fits every argument."""
+    # Literal and Prefixed match exactly. Any, the default, matches both types with this very name.
+    # Match also matches prefixes of the name, and the wildcard.
+    attributes = acl.attributes
+    filters = {name: value for name, value in arguments.items() if value is not None}
+    if any(filters.get(name, attributes[name]) != attributes[name] for name in _EXACT):
+        return False
+    name, pattern_type = (
+        filters.get("resource_name"),
+        filters.get("resource_pattern_type_filter", ANY),
+    )
+    if pattern_type in PATTERN_TYPES and pattern_type != acl.pattern_type:
+        return False
+    if name is None or name == acl.resource_name:
+        return True
+    return pattern_type == MATCH and covers(acl, name)
+
+
+def covers(acl: Acl, name: str) -> bool:
+    """True if the ACL applies to the resource with this name."""
+    if acl.pattern_type == "Prefixed":
+        return name.startswith(acl.resource_name)
+    return acl.resource_name in (name, EVERYTHING)
+
+
+def _gather(objects: Sequence[tuple[str, FrozenMap]]) -> Sequence[FrozenMap]:
+    from .roles import recognize_roles  # noqa: PLC0415  # only `import --all` needs it
+
+    return recognize_roles(objects)
+
+
+KINDS = (
+    ResourceKind(
+        KIND,
+        TYPE,
+        connect=defer(__package__, "requests:REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED"),
+        document=Document("acls", list_attributes, "other ACLs may be hidden"),
+    ),
+    ResourceKind(roles.TYPE.name, replace(roles.TYPE, gather=_gather)),
 )

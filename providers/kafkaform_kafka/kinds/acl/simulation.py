@@ -35,7 +35,7 @@ from ...simulation.controller import (
     run_batch,
 )
 from ...simulation.world import CLUSTER, Key
-from .readings import check_already_done, make_acl_reading, make_acl_sweep
+from .resource_type import check_already_done, make_acl_reading, make_acl_sweep
 
 _API = "DescribeAcls"
 _FORBIDDEN = 31

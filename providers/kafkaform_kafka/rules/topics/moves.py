@@ -12,7 +12,7 @@ from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ...kinds.steps import paths_below
-from ...kinds.topic import moves, placement
+from ...kinds.topic import placement
 from ...kinds.topic.configs import find_effective
 from ...protocol import broker_rules, version_rules
 from ...protocol.config_values import parse_integer
@@ -122,14 +122,14 @@ def _judge_assignment(change: Change, _: Facts) -> Iterator[Finding]:
 
 
 def _judge_places(change: Change, facts: Facts) -> Iterator[Finding]:
-    rows = moves.get_rows(change.after)
+    rows = placement.get_rows(change.after)
     if change.action is Action.CREATE:
         brokers = dict(enumerate(rows))
     elif change.action is Action.UPDATE:
-        start = moves.find_start(change, facts)
+        start = placement.find_start(change, facts)
         brokers = {
             number: [node for node in row if node not in start[number]]
-            for number, row in moves.plan_moves(change, facts).items()
+            for number, row in placement.plan_moves(change, facts).items()
         }
     else:
         return
@@ -141,13 +141,13 @@ def _judge_move(change: Change, facts: Facts) -> Iterator[Finding]:
     if change.action is not Action.UPDATE:
         return
     yield from _find_unplanned_move(change, facts)
-    rows = moves.plan_moves(change, facts)
+    rows = placement.plan_moves(change, facts)
     if not rows:
         return
     path = ("replica_assignment",)
     copies, removed = (
-        sum(moves.count_copies(change, facts).values()),
-        moves.count_removed(change, facts),
+        sum(placement.count_copies(change, facts).values()),
+        placement.count_removed(change, facts),
     )
     partitions = render_count(len(rows), "partition")
     if copies or removed:
@@ -175,7 +175,7 @@ def _find_unplanned_move(change: Change, facts: Facts) -> Iterator[Finding]:
         *broker_rules.replica_faults(new),
         *broker_rules.broker_count_faults(new, facts),
     )
-    if not impossible and any(len(row) != new for row in moves.get_rows(change.after) or ((),)):
+    if not impossible and any(len(row) != new for row in placement.get_rows(change.after) or ((),)):
         yield MOVE_UNPLANNED.find(
             f"replication_factor would go from {old} to {new}, but replica_assignment is ignored "
             "or the live brokers are unknown, so the new assignment is unknown",
@@ -186,9 +186,9 @@ def _find_unplanned_move(change: Change, facts: Facts) -> Iterator[Finding]:
 def _find_dead_replicas(change: Change, facts: Facts) -> Iterator[Finding]:
     if not facts.nodes:
         return
-    dead = placement.list_dead_brokers(moves.get_rows(change.before), facts)
+    dead = placement.list_dead_brokers(placement.get_rows(change.before), facts)
     if dead:
-        staying = placement.list_dead_brokers(moves.get_rows(change.after), facts)
+        staying = placement.list_dead_brokers(placement.get_rows(change.after), facts)
         leaving = [str(node) for node in dead if node not in staying]
         stays = f"; replicas stay on {', '.join(map(str, staying))}" if staying else ""
         leaves = f"; all replicas leave {', '.join(leaving)}" if leaving else ""
@@ -228,7 +228,7 @@ def find_id_faults(change: Change, facts: Facts) -> broker_rules.Faults:
             "the id of the topic is unknown, and kafkaform deletes topics only by id",
             version_rules.advise_topic_ids(facts),
         )
-    elif change.action is Action.UPDATE and moves.plan_moves(change, facts):
+    elif change.action is Action.UPDATE and placement.plan_moves(change, facts):
         yield (
             "the id of the topic is unknown, and kafkaform moves the replicas only of topics with "
             "an id",

@@ -11,9 +11,12 @@ from kafkaform.core.change import Action, Change, Evidence
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.filter import fits_arguments
-from kafkaform_kafka.kinds.acl.readings import check_already_done, make_acl_sweep
-from kafkaform_kafka.kinds.request_order import CREATE_ACLS
+from kafkaform_kafka.kinds.acl.resource_type import (
+    check_already_done,
+    fits_arguments,
+    make_acl_sweep,
+)
+from kafkaform_kafka.kinds.steps import CREATE_ACLS
 from kafkaform_kafka.protocol.acl import NAMES, Acl, is_known, parse_acl, parse_acl_key
 
 from ....kit.kafka.changes import FACTS, facts

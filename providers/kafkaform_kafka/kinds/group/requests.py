@@ -20,7 +20,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import EMPTY
 
 from ...cluster.brokers import live_nodes
-from ...cluster.context import ClusterContext
+from ...cluster.context import ClusterContext, Reads, Requests
 from ...cluster.exchange import attempt
 from ...protocol import groups
 from ...protocol.faults import fault_of, name_right
@@ -59,3 +59,6 @@ def read_groups(
         identity: items.get(identity, Hidden(identity, name_right("DescribeGroups", identity.key)))
         for identity in ids
     }
+
+
+REQUESTS = Requests(Reads(sweep_groups, read_groups))

@@ -21,7 +21,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ...cluster.context import ClusterContext
+from ...cluster.context import ClusterContext, Reads, Requests
 from ...cluster.exchange import attempt
 from ...protocol import keys, rights
 from ...protocol.acl import CLUSTER
@@ -69,3 +69,6 @@ def read_rights(
         return {identity: Failed(identity, sweep.coverage.fault) for identity in ids}
     items = {item.identity: item for item in sweep.items}
     return {identity: items.get(identity, Absent(identity)) for identity in ids}
+
+
+REQUESTS = Requests(Reads(sweep_rights, read_rights))
