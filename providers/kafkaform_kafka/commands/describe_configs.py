@@ -78,7 +78,6 @@ def ask_configs(
                 "Leave out the flags.",
             )
         return _ask_object_configs(words[0], words[1:])
-    keys = words
     named = tuple(dict.fromkeys(entity_name or ()))
     _check_flags(entity_type, named, name, default=entity_default)
     query = DescribeQuery(
@@ -86,7 +85,7 @@ def ask_configs(
         named,
         entity_type=entity_type,
         default=entity_default,
-        keys=tuple(dict.fromkeys(keys or ())),
+        keys=tuple(dict.fromkeys(words or ())),
     )
     return Question(partial(_read_configs, query=query), document_page)
 

@@ -1,4 +1,4 @@
-"""Reads and alters the configs of brokers, of the cluster, of groups and of client metrics subscriptions.
+"""Reads and alters the configs of brokers, cluster, groups and client metrics subscriptions.
 
 Only a broker itself reports its configs, so one that is down is a failure, never an absence. An
 object without configs of its own is absent, because Kafka stores nothing else of it.

@@ -1,4 +1,4 @@
-"""Topics of the simulated cluster: what its controller does with requests, how topics read and move.
+"""Topics of the simulated cluster: how its controller handles requests, and how topics read.
 
 A reassignment runs until its time is over or another one replaces it.
 """
