@@ -22,6 +22,14 @@ from ..inspect.source import DescribeQuery
 from .completion import complete_described_configs, complete_entity, offer_words
 from .named_objects import NAMELESS
 
+_NAME_OPTION = Option(
+    "--name",
+    "Only topics, brokers, … with matching names.",
+    "GLOB",
+    complete_entity,
+    hidden=True,
+)
+
 
 def ask_configs(
     words: Annotated[
@@ -54,16 +62,7 @@ def ask_configs(
     entity_default: Annotated[
         bool, Option("--entity-default", "The configs that all brokers share.", hidden=True)
     ] = False,
-    name: Annotated[
-        str,
-        Option(
-            "--name",
-            "Only topics, brokers, … with matching names.",
-            "GLOB",
-            complete_entity,
-            hidden=True,
-        ),
-    ] = "*",
+    name: Annotated[str, _NAME_OPTION] = "*",
 ) -> Question:
     """Show configs with value and source.
 

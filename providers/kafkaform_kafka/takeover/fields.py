@@ -10,8 +10,14 @@ from pathlib import Path
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles, ForeignObject, Omission
 
-from .documents import WHOLE, BrokenDocument, YamlNode, read_documents
-from .templates import describe_template, is_template
+from .documents import (
+    WHOLE,
+    BrokenDocument,
+    YamlNode,
+    describe_template,
+    is_template,
+    read_documents,
+)
 
 
 class Unfit(Exception):

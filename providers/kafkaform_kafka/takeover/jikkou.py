@@ -20,8 +20,20 @@ from msgspec import Struct
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import FACTOR, add_acl, add_quota, add_topic, add_user, make_acl
-from .documents import YamlNode
+from .declarations import (
+    FACTOR,
+    add_acl,
+    add_connector,
+    add_group_config,
+    add_quota,
+    add_schema,
+    add_subject_config,
+    add_topic,
+    add_user,
+    make_acl,
+    read_named_file,
+)
+from .documents import YamlNode, find_template
 from .fields import (
     Fields,
     Findings,
@@ -32,14 +44,6 @@ from .fields import (
     read_text,
 )
 from .files import YAML, read_files
-from .templates import find_template
-from .wider_objects import (
-    add_connector,
-    add_group_config,
-    add_schema,
-    add_subject_config,
-    read_named_file,
-)
 
 GROUP, CORE, SCHEMAS = "kafka.jikkou.io/", "core.jikkou.io/", "schemaregistry.jikkou.io/"
 CLUSTER = "kafka.jikkou.io/connect-cluster"

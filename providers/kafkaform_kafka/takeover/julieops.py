@@ -33,8 +33,13 @@ from .julieops_access import (
     fill_pattern,
     read_roles,
 )
-from .julieops_files import TOPIC_STRATEGY, read_connector, read_topic_schemas
-from .julieops_settings import SETTINGS_ENDING, choose_settings
+from .julieops_files import (
+    SETTINGS_ENDING,
+    TOPIC_STRATEGY,
+    choose_settings,
+    read_connector,
+    read_topic_schemas,
+)
 
 PARTITIONS, REPLICATION = "num.partitions", "replication.factor"
 _PROJECT = {"name", "topics", "consumers", "producers", "connectors", "streams", "schemas", "ksql"}

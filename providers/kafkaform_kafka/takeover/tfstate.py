@@ -25,11 +25,18 @@ from kafkaform.provider.takeover import ForeignFiles
 
 from ..kinds.quota.resource_type import KIND as QUOTA
 from ..kinds.user.resource_type import KIND as USER
-from .declarations import add_acl, add_topic, make_acl
+from .declarations import (
+    REGISTRY_CONFIG,
+    add_acl,
+    add_connector,
+    add_schema,
+    add_subject_config,
+    add_topic,
+    make_acl,
+)
 from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_decimal
 from .files import read_file
-from .wider_objects import REGISTRY_CONFIG, add_connector, add_schema, add_subject_config
 
 VERSION = 4
 _FAMILIES = ("kafka_", "confluent_", "kafka-connect_", "schemaregistry_")
