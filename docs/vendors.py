@@ -112,7 +112,7 @@ def _list_marks() -> Iterator[str]:
     yield "| profile | product | found by | shown in |\n|---|---|---|---|"
     for mark in MARKS:
         title = PROFILES[mark.profile].title
-        yield f"| `{mark.profile}` | {title} | {mark.what} `{mark.shown}` | <{mark.url}> |"
+        yield f"| `{mark.profile}` | {title} | {mark.source} `{mark.form}` | <{mark.url}> |"
     for name in sorted(PROFILES.keys() - {mark.profile for mark in MARKS}):
         yield f"| `{name}` | {PROFILES[name].title} | the provider block only | |"
     yield f"| `{APACHE}` | Apache Kafka | none of these | |"
@@ -129,7 +129,7 @@ def _render_profile(profile: Profile) -> Iterator[str]:
     yield from (_render_rule(rule, sources[rule.source]) for rule in profile.rules)
     if notes:
         yield ""
-        yield from (f"- {note.says.rstrip('.')} [{sources[note.source]}]." for note in notes)
+        yield from (f"- {note.sentence.rstrip('.')} [{sources[note.source]}]." for note in notes)
     yield "\nSources:\n"
     for source, number in sources.items():
         yield f"{number}. {source.title}: {source.edition}, read on {source.read}. <{source.url}>"
@@ -138,13 +138,15 @@ def _render_profile(profile: Profile) -> Iterator[str]:
 def _render_rule(rule: VendorRule | Refusal, number: int) -> str:
     kinds = ", ".join(f"`{kind}`" for kind in rule.kinds)
     judges = isinstance(rule, VendorRule)
-    where = _DESCRIPTIONS[type(rule.when)](rule.when) if judges else "if the cluster refuses"
+    where = (
+        _DESCRIPTIONS[type(rule.condition)](rule.condition) if judges else "if the cluster refuses"
+    )
     effects = [
         f"{_WORDS[rule.level]} (`{rule.id}`)" if judges else "",
         "explains" if rule.apis else "",
     ]
     advice = f"; {rule.advice}" if rule.advice else ""
-    says = rule.title if judges else rule.says
+    says = rule.title if judges else rule.sentence
     return (
         f"| {kinds} | {where} | {says}{advice}. | {', '.join(filter(None, effects))} | [{number}] |"
     )

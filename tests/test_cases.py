@@ -41,8 +41,6 @@ from kafkaform.render.review.html_page import render_html
 from kafkaform.workflow import planning
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.workspace import Workspace
-from kafkaform_kafka.kinds.acl.resource_type import KIND as ACLS
-from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
 from kafkaform_kafka.kinds.config.simulation import make_configs
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTAS
 from kafkaform_kafka.kinds.topic.simulation import place_evenly, topic_key
@@ -55,6 +53,8 @@ from kafkaform_kafka.memory import (
     SimulatedTopic,
     refused_items,
 )
+from kafkaform_kafka.protocol.acl import KIND as ACLS
+from kafkaform_kafka.protocol.acl import parse_acl_key
 from kafkaform_kafka.protocol.config_values import config_map
 from kafkaform_kafka.words import WORDS as KAFKA
 

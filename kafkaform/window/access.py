@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform_kafka.authority.authorizer import SUPPORTED, Need
+from kafkaform_kafka.authority.authorizer import Need
 from kafkaform_kafka.inspect.access import (
     ANYBODY,
     DECLARE,
@@ -22,7 +22,7 @@ from kafkaform_kafka.inspect.access import (
     find_principal_fault,
     normalize_host,
 )
-from kafkaform_kafka.kinds.acl.resource_type import CLUSTER, KIND, Acl, parse_acl
+from kafkaform_kafka.protocol.acl import CLUSTER, KIND, SUPPORTED, Acl, parse_acl
 
 from ..core.errors import KafkaformError
 from ..core.resource import Identity

@@ -15,12 +15,11 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from kafkaform_kafka.authority.acl_words import describe_acl
-from kafkaform_kafka.kinds.acl.resource_type import KIND as ACL
-from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
-from kafkaform_kafka.kinds.quota.levels import entity_text
+from kafkaform_kafka.kinds.quota.limits import entity_text
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
 from kafkaform_kafka.kinds.quota.resource_type import parse_entity_key
+from kafkaform_kafka.protocol.acl import KIND as ACL
+from kafkaform_kafka.protocol.acl import describe_acl, parse_acl_key
 
 from ..core.change import Action, Path, PathChange
 from ..core.resource import Identity

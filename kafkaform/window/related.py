@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from kafkaform_kafka.authority.authorizer import EVERYBODY, list_acls
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW
-from kafkaform_kafka.kinds.acl.resource_type import KIND as ACL
-from kafkaform_kafka.kinds.quota.levels import USER
+from kafkaform_kafka.kinds.quota.limits import USER
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
 from kafkaform_kafka.kinds.quota.resource_type import parse_entity_key
+from kafkaform_kafka.protocol.acl import ALLOW
+from kafkaform_kafka.protocol.acl import KIND as ACL
 
 from ..core.errors import KafkaformError
 from ..core.resource import Facts, Identity, Use

@@ -40,10 +40,11 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
 
 from .kinds.acl import resource_type as acls
-from .kinds.acl.filter import FILTERS, fits_arguments
-from .kinds.quota import filter as quota_filter
+from .kinds.acl.resource_type import FILTERS, fits_arguments
+from .kinds.quota import resource_type as quota_filter
 from .kinds.quota import resource_type as quotas
 from .kinds.topic import resource_type as topics
+from .protocol.acl import NAMES, parse_acl
 
 _TOPIC = {
     "topic_name": STRING,
@@ -107,7 +108,7 @@ DATA: Mapping[str, ObjectSchema] = {
         ),
         AttributeSchema(
             "list",
-            list_of(object_of(dict.fromkeys(acls.NAMES, STRING))),
+            list_of(object_of(dict.fromkeys(NAMES, STRING))),
             "The ACLs, sorted by principal. A type or operation that is newer than this version "
             "is shown as its number.",
             computed=True,
@@ -256,7 +257,7 @@ def _answer_acls(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     sweep = source.session.sweep(acls.KIND, Depth.FULL)
     if sweep.coverage.fault is not None:
         raise _make_read_error("the list of ACLs", sweep.coverage.fault)
-    found = sorted(acls.parse_acl(item.attributes) for item in sweep.items)
+    found = sorted(parse_acl(item.attributes) for item in sweep.items)
     return FrozenMap(
         {
             "list": tuple(acl.attributes for acl in found if fits_arguments(acl, arguments)),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from .kinds.acl import kind as acl
-from .kinds.config import kind as config
-from .kinds.feature import kind as feature
-from .kinds.group import kind as group
+from .kinds.acl import resource_type as acl
+from .kinds.config import resource_type as config
+from .kinds.feature import resource_type as feature
+from .kinds.group import resource_type as group
 from .kinds.kind import ResourceKind
-from .kinds.leaders import kind as leaders
-from .kinds.quota import kind as quota
-from .kinds.rights import kind as rights
-from .kinds.token import kind as token
-from .kinds.topic import kind as topic
-from .kinds.user import kind as user
+from .kinds.leaders import resource_type as leaders
+from .kinds.quota import resource_type as quota
+from .kinds.rights import resource_type as rights
+from .kinds.token import resource_type as token
+from .kinds.topic import resource_type as topic
+from .kinds.user import resource_type as user
 
 KINDS: tuple[ResourceKind, ...] = (
     *topic.KINDS,

@@ -23,11 +23,18 @@ from .authority.acl_changes import build_access, collect_acls, is_acl_change
 from .authority.authorizer import AccessQuestion, AccessVerdict, Decision, Need, decide
 from .cluster.context import ClusterContext, attempt, live_nodes
 from .cluster.figures import Spans, list_live_groups, read_offset_spans, read_old_spans
-from .kinds.acl import resource_type as acls
-from .kinds.topic import configs, moves
+from .kinds.topic import configs, placement
 from .kinds.topic import resource_type as topics
-from .kinds.topic.configs import RETENTION_KEYS, Retention, find_new_retention, read_retention
-from .kinds.topic.defaults import BROKER_CONFIG, CLUSTER_CONFIG, find_default_change
+from .kinds.topic.configs import (
+    BROKER_CONFIG,
+    CLUSTER_CONFIG,
+    RETENTION_KEYS,
+    Retention,
+    find_default_change,
+    find_new_retention,
+    read_retention,
+)
+from .protocol import acl as acls
 from .protocol import groups
 from .wire.cluster import read_log_sizes
 from .wire.topics import list_topics
@@ -280,7 +287,7 @@ def _assess_moves(context: ClusterContext, changes: Iterable[Change]) -> Mapping
     """How much the moves copy, and how long that takes at most with the throttle of the provider
     block."""
     copies = {
-        change.identity: moves.count_copies(change, context.facts)
+        change.identity: placement.count_copies(change, context.facts)
         for change in changes
         if change.action is Action.UPDATE and change.has_harm(Harm.MOVE)
     }

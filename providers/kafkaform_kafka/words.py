@@ -7,10 +7,10 @@ from functools import partial
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
 
-from .authority.acl_words import describe_acl_key
 from .kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, find_unit
 from .kinds.quota.limits import find_quota_unit
 from .kinds.topic.configs import find_topic_unit
+from .protocol.acl import describe_acl_key
 
 _DEFAULTS_UNIT, _BROKER_UNIT, _GROUP_UNIT, _METRICS_UNIT = (
     partial(find_unit, scope.find) for scope in (DEFAULTS, BROKER, GROUP, METRICS)

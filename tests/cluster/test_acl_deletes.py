@@ -19,9 +19,8 @@ from kafkaform.plan.lower import lower_plan
 from kafkaform.plan.model import Plan
 from kafkaform.sandbox import Sandbox
 from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.read import encode_acl, list_live_acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl
-from kafkaform_kafka.kinds.acl.send import COMPARISONS, FILTERS
+from kafkaform_kafka.kinds.acl.requests import COMPARISONS, FILTERS, encode_acl, list_live_acls
+from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.acls import create_acls
 

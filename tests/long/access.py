@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from itertools import islice
 
-from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED
+from kafkaform_kafka.protocol.acl import SUPPORTED
 
 from ..cluster.kafka.access_clusters import compare, running
 from .figures import Figures

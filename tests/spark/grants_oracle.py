@@ -8,7 +8,7 @@ from typing import Any
 from kafkaform.fleet.access.acl_masks import find_shadows
 from kafkaform.fleet.access.permission_rows import SPELLED
 from kafkaform.fleet.landed.register import Register
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol.acl import Acl
 
 from ..kit.fleet.access_worlds import World, owner, shown, table
 

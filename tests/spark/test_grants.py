@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kafkaform.fleet.access.grants import build
 from kafkaform.fleet.landed.register import FleetSettings, Owner, Register
 from kafkaform.fleet.tables.definitions import TABLES, BuildContext
-from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
+from kafkaform_kafka.protocol.acl import parse_acl_key
 
 from ..kit.fleet.access_worlds import World, worlds
 from ..kit.fleet.frames import frame

@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kafkaform.fleet.access.patterns import match_patterns, select_acls, select_groups
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol.acl import Acl
 
 from ..kit.fleet.access_worlds import NAMES, PATTERNS, live
 from ..kit.fleet.frames import frame

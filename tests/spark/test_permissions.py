@@ -37,7 +37,7 @@ from kafkaform.workflow.fleet import answers
 from kafkaform.workflow.fleet.answers import PermissionsRequest, export_by_resource
 from kafkaform.workflow.fleet.runs import SparkOptions
 from kafkaform_kafka.authority.authorizer import Access, AccessVerdict, index_acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol.acl import Acl
 
 from ..kit.fleet.access_worlds import (
     ELSEWHERE,

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kafkaform.core.value import FrozenMap
 from kafkaform.fleet.datasets import quotas
-from kafkaform_kafka.kinds.quota.levels import (
+from kafkaform_kafka.kinds.quota.limits import (
     LEVELS,
     EntityPart,
     Quotas,

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY
+from kafkaform_kafka.protocol.acl import ALLOW, DENY, EVERY_TOPIC, EVERYTHING, LITERAL, PREFIXED
 
-from .permission_rows import BITS, EVERY_TOPIC, ON_CLUSTER, make_decided_mask
+from .permission_rows import BITS, ON_CLUSTER, make_decided_mask
 
 Ints = NDArray[np.int64]
 Truths = NDArray[np.bool_]

@@ -21,8 +21,6 @@ from msgspec import Struct
 from kafkaform_kafka.authority.authorizer import (
     ALL,
     EVERYBODY,
-    LITERAL,
-    PREFIXED,
     SOME_TOPIC,
     Access,
     AccessQuestion,
@@ -30,7 +28,7 @@ from kafkaform_kafka.authority.authorizer import (
     authorize_any,
     index_acls,
 )
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING, Acl
+from kafkaform_kafka.protocol.acl import ALLOW, EVERYTHING, LITERAL, PREFIXED, Acl
 
 from .acl_arrays import (
     NO_INDEX,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY
+from kafkaform_kafka.protocol.acl import ALLOW, EVERY_TOPIC, EVERYTHING, LITERAL, PREFIXED
 
 from ...core.landing import GROUP_USAGE
 from ..landed.register import Register
@@ -32,7 +32,7 @@ from .patterns import (
     select_topics,
     select_users,
 )
-from .permission_rows import EVERY_TOPIC, SPELLED
+from .permission_rows import SPELLED
 
 if TYPE_CHECKING:
     import pyarrow as pa

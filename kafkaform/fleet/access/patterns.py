@@ -7,11 +7,10 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_kafka.authority.authorizer import LITERAL, PREFIXED
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
+from kafkaform_kafka.protocol.acl import ALLOW, CLUSTER, DENY, EVERYTHING, LITERAL, PREFIXED
 
 from ...core.landing import GROUP_USAGE
-from .permission_rows import BITS, CLUSTER, SUPPORTED_OPERATIONS
+from .permission_rows import BITS, SUPPORTED_OPERATIONS
 
 ACL, TOPIC, SCRAM = "kafka_acl", "kafka_topic", "kafka_user_scram_credential"
 

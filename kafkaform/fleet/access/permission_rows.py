@@ -17,17 +17,16 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform_kafka.authority.authorizer import (
-    ALL,
-    EVERYBODY,
-    IMPLIED_BY,
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, IMPLIED_BY
+from kafkaform_kafka.protocol.acl import (
+    ALLOW,
+    CLUSTER,
+    EVERY_TOPIC,
+    EVERYTHING,
     OPERATIONS,
     PREFIXED,
     SUPPORTED,
 )
-from kafkaform_kafka.authority.authorizer import EVERY_TOPIC as EVERY_TOPIC
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
-from kafkaform_kafka.kinds.acl.resource_type import CLUSTER as CLUSTER
 
 from ...core.errors import UsageError
 from ..landed.register import to_regex

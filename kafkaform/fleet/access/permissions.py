@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED, SOME_TOPIC
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, SOME_TOPIC
+from kafkaform_kafka.protocol.acl import ALLOW, CLUSTER, EVERY_TOPIC, EVERYTHING, LITERAL, PREFIXED
 
 from ..landed.register import matches
 from ..tables.definitions import TABLES, BuildContext, Frames
@@ -39,9 +39,7 @@ from .acl_masks import (
 from .patterns import render_pattern, select_acls, select_resources
 from .permission_rows import (
     BITS,
-    CLUSTER,
     CLUSTER_SHIFT,
-    EVERY_TOPIC,
     FILE_COLUMNS,
     MASKS,
     ON_CLUSTER,

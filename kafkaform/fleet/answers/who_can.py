@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from kafkaform_kafka.authority.authorizer import (
     EVERYBODY,
-    PREFIXED,
     Access,
     AccessQuestion,
     AccessVerdict,
@@ -30,7 +29,7 @@ from kafkaform_kafka.authority.authorizer import (
     to_cluster_question,
     to_topics_question,
 )
-from kafkaform_kafka.kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERYTHING, Acl
+from kafkaform_kafka.protocol.acl import ALLOW, CLUSTER, DENY, EVERYTHING, PREFIXED, Acl
 
 from ...core.errors import UsageError
 from ..access.permission_rows import BITS, parse_operation, parse_principal, parse_resource

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_kafka.kinds.quota.levels import CLIENT_ID, LEVELS, USER, EntityPart, Level
+from kafkaform_kafka.kinds.quota.limits import CLIENT_ID, LEVELS, USER, EntityPart, Level
 
 from ..tables.definitions import TABLES, BuildContext, Frames
 

@@ -19,11 +19,9 @@ from kafkaform.core.finding import AccessRow
 from kafkaform.core.resource import CoverageKind, Facts, Identity, Sweep
 from kafkaform.core.value import EMPTY
 
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import SUPPORTED, Acl
-from .acl_words import OTHER, describe_pattern, join_words
+from ..protocol import acl as acls
+from ..protocol.acl import OTHER, PREFIXED, SUPPORTED, Acl, describe_pattern, join_words
 from .authorizer import (
-    PREFIXED,
     SOME_TOPIC,
     Access,
     AccessQuestion,
@@ -128,8 +126,8 @@ def find_closing(acl: Acl, before: Access, after: Access) -> AccessChange | None
     )
     of_topics = [name for name in ("Create", "Delete") if name in after.every_topic & {*names}]
     if acl.resource_type == "Cluster" and of_topics:
-        done = " and ".join(f"{name.lower()}d" for name in of_topics)
-        text += f"; topics that have ACLs can no longer be {done} by everybody"
+        verbs = " and ".join(f"{name.lower()}d" for name in of_topics)
+        text += f"; topics that have ACLs can no longer be {verbs} by everybody"
     elif acl.resource_type == "Topic" and {"Create", "Delete"} <= has:
         open_ = not has_acl(after.index, "Cluster", acls.CLUSTER)
         text += "; everybody can still create and delete it, because the cluster " + (

@@ -21,14 +21,20 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERYTHING, Acl, is_known
-from ..kinds.acl.resource_type import EVERY_TOPIC as EVERY_TOPIC
-from ..kinds.acl.resource_type import OPERATIONS as OPERATIONS
-from ..kinds.acl.resource_type import SUPPORTED as SUPPORTED
+from ..protocol.acl import (
+    ALLOW,
+    CLUSTER,
+    DENY,
+    EVERY_TOPIC,
+    EVERYTHING,
+    LITERAL,
+    PREFIXED,
+    Acl,
+    is_known,
+)
 
 EVERYBODY = "User:*"
 ALL = "All"
-LITERAL, PREFIXED = "Literal", "Prefixed"
 # Authorizer.authorizeByResourceType asks about a topic with this name.
 SOME_TOPIC = "hardcode"
 """The topic that stands for any topic."""

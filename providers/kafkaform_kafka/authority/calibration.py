@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from kafkaform.core.resource import Facts, Sweep
 
-from ..kinds.acl.resource_type import CLUSTER, list_reported_operations
 from ..protocol import keys, rights
-from .acl_words import describe_acl
+from ..protocol.acl import CLUSTER, describe_acl, list_reported_operations
 from .authorizer import (
     Access,
     AccessQuestion,

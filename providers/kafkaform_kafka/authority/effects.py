@@ -17,9 +17,13 @@ from kafkaform.core.canonical import digest
 from kafkaform.core.finding import AccessRow, Breadth
 from kafkaform.core.value import FrozenMap
 
-from ..kinds.acl.resource_type import ALLOW, EVERYTHING, SUPPORTED, Acl
-from .acl_words import (
+from ..protocol.acl import (
+    ALLOW,
+    EVERYTHING,
     OTHER,
+    PREFIXED,
+    SUPPORTED,
+    Acl,
     describe_acl,
     describe_names,
     describe_pattern,
@@ -30,7 +34,6 @@ from .authorizer import (
     ALL,
     EVERYBODY,
     IMPLIED_BY,
-    PREFIXED,
     Access,
     AccessQuestion,
     AccessVerdict,
@@ -135,11 +138,13 @@ def _probe_effect(
     if not gain and not changes["loses"]:
         reason = (
             f"{_choose_verb(acl, created)} nothing as far as it was checked"
-            if results.left
+            if results.unasked
             else _explain_no_effect(acl, operations, points[0], worlds, created=created)
         )
     takes = created != (acl.permission == ALLOW)
-    unasked = _render_unasked(acl, operations, results, worlds, takes=takes) if results.left else ""
+    unasked = (
+        _render_unasked(acl, operations, results, worlds, takes=takes) if results.unasked else ""
+    )
     return Effect(gain, changes["loses"], reason, unasked)
 
 
@@ -313,7 +318,7 @@ def _render_unasked(
     acl: Acl, operations: Sequence[str], results: ProbeResults, worlds: AccessPair, *, takes: bool
 ) -> str:
     """A sentence that stands for the gains or losses of those who are not asked about."""
-    named_acls = f"other ACLs name {join_words(results.left)}, which were not checked and may"
+    named_acls = f"other ACLs name {join_words(results.unasked)}, which were not checked and may"
     if not takes:
         return f"{named_acls} gain something on {describe_pattern(acl)}"
     # The digest changes with any ACL there, so that no new loss hides behind the limits. It covers

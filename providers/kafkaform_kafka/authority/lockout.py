@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change
 from kafkaform.core.resource import Facts, Identity
 
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import ALLOW, CLUSTER, DELETE_FIRST, DENY, EVERYTHING, Acl
+from ..kinds.acl.resource_type import DELETE_FIRST
 from ..kinds.kind import KindRights
+from ..protocol import acl as acls
+from ..protocol.acl import ALLOW, CLUSTER, DENY, EVERYTHING, PREFIXED, Acl
 from .authorizer import (
     EVERYBODY,
-    PREFIXED,
     Access,
     AccessQuestion,
     AccessVerdict,
@@ -73,14 +73,16 @@ class GuardedPlan(Struct, frozen=True):
 class Moment(Struct, frozen=True):
     """The ACL changes that have taken effect at some moment of the apply."""
 
-    made: Mapping[Identity, Acl]
-    gone: Mapping[Identity, Acl]
+    created: Mapping[Identity, Acl]
+    deleted: Mapping[Identity, Acl]
 
     def access(self, live: frozenset[Acl], new: frozenset[Acl], rules: Access) -> Access:
         """The authorizer at this moment. live, new: the ACLs that it is asked about, as far as they
         are there before the plan, and as far as the plan creates them; rules: its settings."""
-        remaining = live.difference(self.gone.values())
-        return replace(rules, index=index_acls((*remaining, *new.intersection(self.made.values()))))
+        remaining = live.difference(self.deleted.values())
+        return replace(
+            rules, index=index_acls((*remaining, *new.intersection(self.created.values())))
+        )
 
 
 def find_lockouts(
@@ -170,11 +172,11 @@ def _find_culprits(
     operation, kind, name = right
     # The first ACL of an open resource closes it for everybody whom it does not name.
     closes = access.allow_if_no_acl is not False and not has_acl(access.index, kind, name)
-    for identity, acl in moment.made.items():
+    for identity, acl in moment.created.items():
         denies = acl.permission == DENY and _concerns(acl, operation, me)
         if _covers(acl, right) and (closes or denies):
             yield identity
-    for identity, acl in moment.gone.items():
+    for identity, acl in moment.deleted.items():
         allowed = acl.permission == ALLOW and _concerns(acl, operation, me)
         if _covers(acl, right) and allowed:
             yield identity
@@ -220,8 +222,8 @@ def find_sight_losses(
         _select_takers(plan.created, DENY, before, me),
         _select_takers(plan.deleted, ALLOW, before, me),
     )
-    taking = index_acls((*end.made.values(), *end.gone.values()))
-    denying = index_acls(acl for acl in end.made.values() if acl.permission == DENY)
+    taking = index_acls((*end.created.values(), *end.deleted.values()))
+    denying = index_acls(acl for acl in end.created.values() if acl.permission == DENY)
     collected = _collect_rights(plan)
     visible = {
         ("Describe", *resource): ("", True)

@@ -13,12 +13,11 @@ from kafkaform.core.change import Step
 from kafkaform.core.resource import Facts, Fault
 
 from ..cluster.context import ClusterContext, attempt
-from ..kinds.acl.read import list_live_acls
-from ..kinds.acl.resource_type import CLUSTER, Acl
+from ..kinds.acl.requests import list_live_acls
+from ..protocol.acl import CLUSTER, Acl, describe_acl
 from ..wire.cluster import read_cluster_operations
 from ..wire.topics import TopicRow, list_topics
 from .acl_changes import read_setting
-from .acl_words import describe_acl
 from .authorizer import Access, AccessQuestion, AccessVerdict, authorize, has_acl, index_acls
 from .required_rights import HeldRights, find_missing, list_step_topics, name_operations
 

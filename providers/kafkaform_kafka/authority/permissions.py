@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from ..kinds.acl.resource_type import ALLOW, CLUSTER, EVERYTHING, OPERATIONS
+from ..protocol.acl import ALLOW, CLUSTER, EVERYTHING, OPERATIONS
 from .authorizer import (
     ALL,
     EVERYBODY,
@@ -32,7 +32,7 @@ _DENIED: Mapping[str, frozenset[str]] = {
 }
 """Operation -> the operations that a DENY of it refuses."""
 _ALLOWED: Mapping[str, frozenset[str]] = {
-    name: denied | {one for one, by in IMPLIED_BY.items() if name in by}
+    name: denied | {implied for implied, by in IMPLIED_BY.items() if name in by}
     for name, denied in _DENIED.items()
 }
 """Operation -> the operations that an ALLOW of it permits."""

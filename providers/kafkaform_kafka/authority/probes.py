@@ -14,9 +14,8 @@ from itertools import product
 
 from msgspec import Struct, field
 
-from ..kinds.acl.resource_type import CLUSTER, DENY, EVERY_TOPIC, EVERYTHING, Acl
-from .acl_words import OTHER
-from .authorizer import EVERYBODY, PREFIXED, Access, Bucket, find_covering
+from ..protocol.acl import CLUSTER, DENY, EVERY_TOPIC, EVERYTHING, OTHER, PREFIXED, Acl
+from .authorizer import EVERYBODY, Access, Bucket, find_covering
 from .permissions import IDEMPOTENT, list_allowed
 
 # A limit for plans of clusters with thousands of ACLs. A note says what was not asked about, and
@@ -65,7 +64,7 @@ class ProbeResults(Struct, frozen=True):
     changed: Mapping[Probe, tuple[Set[str], Set[str]]]
     """What was asked, the most general question first -> the operations that are gained there, and
     those that are lost."""
-    left: tuple[str, ...]
+    unasked: tuple[str, ...]
     """What was not asked about, such as `3 more names`."""
 
 

@@ -14,8 +14,8 @@ from msgspec import Struct, field
 from kafkaform.core.change import Step, Verdict
 from kafkaform.core.resource import Fault, FaultClass
 
-from ..kinds.acl.resource_type import CLUSTER
 from ..protocol import rights
+from ..protocol.acl import CLUSTER
 from ..protocol.apis import APIS, RightTarget
 from ..protocol.faults import code_name, name_right
 

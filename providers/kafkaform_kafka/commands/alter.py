@@ -151,29 +151,29 @@ def _alter_entity(
     return _alter_configs(read_edit(entity, named, add or (), delete or (), client))
 
 
-def _alter_configs(wanted: ConfigEdit) -> Alteration:
-    names = wanted.names if wanted.entity == "topic" else ()
+def _alter_configs(edit: ConfigEdit) -> Alteration:
+    names = edit.names if edit.entity == "topic" else ()
     needs = tuple((TOPIC, name) for name in names if name is not None)
-    documents = tuple(_list_documents(wanted))
-    return Alteration(make_drafts(wanted), documents, needs, refuse_missing)
+    documents = tuple(_list_documents(edit))
+    return Alteration(make_drafts(edit), documents, needs, refuse_missing)
 
 
-def _list_documents(wanted: ConfigEdit) -> Iterator[Question]:
+def _list_documents(edit: ConfigEdit) -> Iterator[Question]:
     """The questions for the documents to show afterwards."""
     # KIP-248 prints the fresh state after an alter. Names are globs in a query, so their special
     # characters are escaped.
-    if wanted.entity in ("user", "client", "ip"):
-        part = "client-id" if wanted.entity == "client" else wanted.entity
-        for name in wanted.names:
-            fields = FrozenMap({part: escape_glob(name)})
+    if edit.entity in ("user", "client", "ip"):
+        entity = "client-id" if edit.entity == "client" else edit.entity
+        for name in edit.names:
+            fields = FrozenMap({entity: escape_glob(name)})
             yield ask_document("quotas", DescribeQuery(fields=fields))
-            if wanted.entity == "user" and name is not None:
+            if edit.entity == "user" and name is not None:
                 yield ask_document("users", DescribeQuery(escape_glob(name)))
         return
     types = {"topic": "topics", "broker": "brokers", "group": "groups"}
-    kind = types.get(wanted.entity, wanted.entity)
+    kind = types.get(edit.entity, edit.entity)
     yield ask_own_configs(
-        DescribeQuery(exact=tuple(name or "" for name in wanted.names), entity_type=kind)
+        DescribeQuery(exact=tuple(name or "" for name in edit.names), entity_type=kind)
     )
 
 

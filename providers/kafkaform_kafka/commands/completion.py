@@ -11,7 +11,7 @@ from kafkaform.provider.contract import Session
 from ..inspect.configs import CONFIG_ENTITIES, ENTITY_TYPES
 from ..inspect.documents import open_source, read_document
 from ..inspect.source import DescribeQuery
-from ..kinds.quota.keys import QUOTA_KEYS
+from ..kinds.quota.limits import QUOTA_KEYS
 from ..kinds.user.resource_type import MECHANISMS
 from ..protocol.broker_keys import UpdateMode, broker_keys
 from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS

@@ -18,7 +18,7 @@ from ..inspect.configs import is_glob
 from ..inspect.document_page import document_page
 from ..inspect.documents import read_document
 from ..inspect.source import DescribeQuery
-from ..kinds.acl.resource_type import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
+from ..protocol.acl import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from .completion import (
     complete_entity,
     list_addresses,

@@ -27,6 +27,13 @@ _ENTITY_TYPE = Option("--entity-type", _TYPES, "TYPE", offer_words(CONFIG_ENTITI
 _ENTITY_NAME = Option(
     "--entity-name", "Only this entity; '' is the default.", "NAME", complete_entity, hidden=True
 )
+_NAME_OPTION = Option(
+    "--name",
+    "Only topics, brokers, … with matching names.",
+    "GLOB",
+    complete_entity,
+    hidden=True,
+)
 
 
 def ask_configs(
@@ -42,16 +49,7 @@ def ask_configs(
     entity_default: Annotated[
         bool, Option("--entity-default", "The configs that all brokers share.", hidden=True)
     ] = False,
-    name: Annotated[
-        str,
-        Option(
-            "--name",
-            "Only topics, brokers, … with matching names.",
-            "GLOB",
-            complete_entity,
-            hidden=True,
-        ),
-    ] = "*",
+    name: Annotated[str, _NAME_OPTION] = "*",
 ) -> Question:
     """Show configs with value and source.
 
@@ -66,7 +64,6 @@ def ask_configs(
                 "Leave out the flags.",
             )
         return _ask_object_configs(words[0], words[1:])
-    keys = words
     named = tuple(dict.fromkeys(entity_name or ()))
     _check_flags(entity_type, named, name, default=entity_default)
     query = DescribeQuery(
@@ -74,7 +71,7 @@ def ask_configs(
         named,
         entity_type=entity_type,
         default=entity_default,
-        keys=tuple(dict.fromkeys(keys or ())),
+        keys=tuple(dict.fromkeys(words or ())),
     )
     return Question(partial(_read_configs, query=query), document_page)
 

@@ -75,10 +75,10 @@ def read_edit(
     pairs = (pair for text in add for pair in parse_pairs(text, ADD))
     added = tuple(_read_amount(entity, pair) for pair in pairs)
     deleted = tuple(key for text in delete for key in parse_keys(text, DELETE))
-    given = [pair.key for pair in added]
-    if not given and not deleted:
+    keys = [pair.key for pair in added]
+    if not keys and not deleted:
         raise UsageError("there is nothing to change", f"Give {ADD} k=v or {DELETE} k.")
-    twice = next((key for key in given if given.count(key) > 1 or key in deleted), None)
+    twice = next((key for key in keys if keys.count(key) > 1 or key in deleted), None)
     if twice is not None:
         raise UsageError(f"{inline(twice)} is given twice", "Name each config only once.")
     if not names:
@@ -110,9 +110,9 @@ def read_entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | N
     return tuple(dict.fromkeys(name or None for name in names))
 
 
-def make_drafts(wanted: ConfigEdit) -> tuple[Draft, ...]:
+def make_drafts(edit: ConfigEdit) -> tuple[Draft, ...]:
     """The objects that an edit changes. Raises UsageError for an impossible name or value."""
-    return tuple(draft for name in wanted.names for draft in DRAFTS[wanted.entity](wanted, name))
+    return tuple(draft for name in edit.names for draft in DRAFTS[edit.entity](edit, name))
 
 
 def refuse_missing(readings: Mapping[Identity, Reading]) -> None:
@@ -137,7 +137,7 @@ def refuse_missing(readings: Mapping[Identity, Reading]) -> None:
 def _make_config_edit(
     named: Mapping[str, Value],
     put: Mapping[str, Value],
-    wanted: ConfigEdit,
+    config_edit: ConfigEdit,
     *,
     always: bool = False,
 ) -> Edit:
@@ -146,39 +146,39 @@ def _make_config_edit(
 
     def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
         attributes = before if before is not None else FrozenMap(named)
-        config = FrozenMap(attributes.get("config") or EMPTY).without(wanted.delete)
+        config = FrozenMap(attributes.get("config") or EMPTY).without(config_edit.delete)
         after = attributes.with_items({"config": config.with_items(put)})
         return after if always or after["config"] else None
 
     return edit
 
 
-def _draft_topic(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
+def _draft_topic(config_edit: ConfigEdit, name: str | None) -> Iterator[Draft]:
     assert name is not None  # the command has no default topic
     # Internal topics are created by Kafka and never declared as topics: only their configs can be
     # managed.
-    put = {pair.key: pair.value for pair in wanted.add}
+    put = {pair.key: pair.value for pair in config_edit.add}
     if name in INTERNAL_TOPICS:
-        edit = _make_config_edit({"topic": name}, put, wanted)
-        yield Draft(TOPIC_CONFIG, name, edit, _make_note(wanted))
+        edit = _make_config_edit({"topic": name}, put, config_edit)
+        yield Draft(TOPIC_CONFIG, name, edit, _make_note(config_edit))
     else:
-        edit = _make_config_edit({}, put, wanted, always=True)
-        yield Draft(TOPIC, name, edit, _make_note(wanted))
+        edit = _make_config_edit({}, put, config_edit, always=True)
+        yield Draft(TOPIC, name, edit, _make_note(config_edit))
 
 
-def _make_note(wanted: ConfigEdit) -> Callable[[Change, Reading], Change]:
-    return partial(_note_idle_keys, deleted=wanted.delete)
+def _make_note(edit: ConfigEdit) -> Callable[[Change, Reading], Change]:
+    return partial(_note_idle_keys, deleted=edit.delete)
 
 
 def _note_idle_keys(change: Change, _: Reading, *, deleted: Sequence[str]) -> Change:
     """The change with a note about keys that are not set and so cannot be removed."""
     before = change.before or EMPTY
-    there = {*(before.get("config") or EMPTY), *(before.get("secret_keys") or EMPTY)}
-    idle = [key for key in deleted if key not in there and change.blocked is None]
+    live_keys = {*(before.get("config") or EMPTY), *(before.get("secret_keys") or EMPTY)}
+    idle = [key for key in deleted if key not in live_keys and change.blocked is None]
     findings = (
         NOTHING_TO_REMOVE.find(
             f"{inline(key)} is not set here, so there is nothing to remove",
-            fix=suggest(key, there) or None,
+            fix=suggest(key, live_keys) or None,
         )
         for key in idle
     )
@@ -188,12 +188,14 @@ def _note_idle_keys(change: Change, _: Reading, *, deleted: Sequence[str]) -> Ch
 def _make_config_drafter(scope: ConfigScope) -> Callable[[ConfigEdit, str | None], Iterator[Draft]]:
     """A function that makes drafts of one kind of dynamic configs."""
 
-    def drafts(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
+    def drafts(config_edit: ConfigEdit, name: str | None) -> Iterator[Draft]:
         real = DEFAULTS if scope is BROKER and name is None else scope
         key = _check_broker_id(name) if real is BROKER else name or "default"
-        put, secrets = _split_secrets(wanted.add) if real.secrets else (_map_pairs(wanted.add), {})
-        edit = _make_scoped_edit(real, key, put, secrets, wanted)
-        yield Draft(real.kind, key, edit, _make_note(wanted), secret=bool(secrets))
+        put, secrets = (
+            _split_secrets(config_edit.add) if real.secrets else (_map_pairs(config_edit.add), {})
+        )
+        edit = _make_scoped_edit(real, key, put, secrets, config_edit)
+        yield Draft(real.kind, key, edit, _make_note(config_edit), secret=bool(secrets))
 
     return drafts
 
@@ -214,10 +216,10 @@ def _map_pairs(added: tuple[Pair, ...]) -> Mapping[str, Value]:
 
 def _split_secrets(added: tuple[Pair, ...]) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
     """Values and references to secrets, which are written env:NAME."""
-    found = {pair.key: (pair.value, _ENV.fullmatch(pair.value)) for pair in added}
-    plain: dict[str, Value] = {key: text for key, (text, ref) in found.items() if ref is None}
+    matches = {pair.key: (pair.value, _ENV.fullmatch(pair.value)) for pair in added}
+    plain: dict[str, Value] = {key: text for key, (text, ref) in matches.items() if ref is None}
     hidden: dict[str, Value] = {
-        key: SecretRef("env", ref[1]) for key, (_, ref) in found.items() if ref is not None
+        key: SecretRef("env", ref[1]) for key, (_, ref) in matches.items() if ref is not None
     }
     return plain, hidden
 
@@ -227,45 +229,47 @@ def _make_scoped_edit(
     key: str,
     put: Mapping[str, Value],
     secrets: Mapping[str, Value],
-    wanted: ConfigEdit,
+    config_edit: ConfigEdit,
 ) -> Edit:
-    inner = _make_config_edit(scope.make_attributes(key, EMPTY, EMPTY), put, wanted, always=True)
+    inner = _make_config_edit(
+        scope.make_attributes(key, EMPTY, EMPTY), put, config_edit, always=True
+    )
 
     def edit(before: FrozenMap | None, reading: Reading) -> FrozenMap | None:
         after = inner(before, reading)
         assert after is not None  # always
         # Brokers never report the values of secret configs. `secret_keys` says which are set, and a
         # new secret_version sends them.
-        kept = FrozenMap(after.get("secret_keys") or EMPTY).without(wanted.delete)
-        there = kept.with_items(dict.fromkeys(secrets, SET))
+        remaining = FrozenMap(after.get("secret_keys") or EMPTY).without(config_edit.delete)
+        secret_keys = remaining.with_items(dict.fromkeys(secrets, SET))
         hidden: dict[str, Value] = {}
-        if there or after.get("secret_keys"):
-            hidden["secret_keys"] = there
+        if secret_keys or after.get("secret_keys"):
+            hidden["secret_keys"] = secret_keys
         if secrets:
             hidden["secret_config"] = FrozenMap(secrets)
-        return after.with_items(hidden) if after["config"] or there else None
+        return after.with_items(hidden) if after["config"] or secret_keys else None
 
     return edit
 
 
-def _make_quota_drafter(part: str) -> Callable[[ConfigEdit, str | None], Iterator[Draft]]:
+def _make_quota_drafter(component: str) -> Callable[[ConfigEdit, str | None], Iterator[Draft]]:
     """A function that makes drafts of limits and, for users, of SCRAM credentials."""
 
-    def drafts(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
-        entity: dict[str, str | None] = {part: name}
-        with_client, client = wanted.client_id
+    def drafts(config_edit: ConfigEdit, name: str | None) -> Iterator[Draft]:
+        entity: dict[str, str | None] = {component: name}
+        with_client, client = config_edit.client_id
         if with_client:
             entity["client-id"] = client
         # kafka-configs.sh has credentials among the configs of users, under the name of the
         # mechanism (KIP-84), although they have an API of their own (KIP-554).
-        scram = [pair for pair in wanted.add if pair.key in MECHANISMS]
-        lost = [key for key in wanted.delete if key in MECHANISMS]
-        if part == "user" and (scram or lost):
-            yield from _draft_credentials(name, with_client, scram, lost)
+        scram = [pair for pair in config_edit.add if pair.key in MECHANISMS]
+        removed = [key for key in config_edit.delete if key in MECHANISMS]
+        if component == "user" and (scram or removed):
+            yield from _draft_credentials(name, with_client, scram, removed)
         limits = replace(
-            wanted,
-            add=tuple(pair for pair in wanted.add if pair not in scram),
-            delete=tuple(key for key in wanted.delete if key not in lost),
+            config_edit,
+            add=tuple(pair for pair in config_edit.add if pair not in scram),
+            delete=tuple(key for key in config_edit.delete if key not in removed),
         )
         if limits.add or limits.delete:
             ordered = FrozenMap({p: entity[p] for p in ENTITY_TYPES if p in entity})
@@ -293,7 +297,7 @@ def _parse_limit(pair: Pair) -> Value:
 
 
 def _draft_credentials(
-    name: str | None, with_client: bool, scram: list[Pair], lost: list[str]
+    name: str | None, with_client: bool, scram: list[Pair], removed: list[str]
 ) -> Iterator[Draft]:
     if name is None or with_client:
         raise UsageError(
@@ -301,36 +305,36 @@ def _draft_credentials(
         )
     for pair in scram:
         yield Draft(SCRAM, identity_key(name, pair.key), _make_upsert(name, pair), secret=True)
-    for mechanism in lost:
+    for mechanism in removed:
         yield Draft(SCRAM, identity_key(name, mechanism), lambda *_: None)
 
 
 def _make_upsert(name: str, pair: Pair) -> Edit:
     """The edit of a credential such as `SCRAM-SHA-256=[iterations=8192,password=env:NAME]`."""
-    given = {item.key: item.value for item in parse_pairs(pair.value, f"{ADD} {pair.key}")}
-    unknown = next((key for key in given if key not in ("iterations", "password")), None)
+    values = {item.key: item.value for item in parse_pairs(pair.value, f"{ADD} {pair.key}")}
+    unknown = next((key for key in values if key not in ("iterations", "password")), None)
     if unknown is not None:
         raise UsageError(
             f"{pair.key} has no {inline(unknown)}", "Write [iterations=8192,password=env:NAME]."
         )
-    password = _ENV.fullmatch(given.get("password", ""))
+    password = _ENV.fullmatch(values.get("password", ""))
     if password is None:
         raise UsageError(
             f"{pair.key}: the password is only accepted from the environment, because others can "
             "see a command line, and shells record it",
             "Write password=env:NAME and set the environment variable NAME.",
         )
-    rounds = given.get("iterations")
+    rounds = values.get("iterations")
     if rounds is not None and parse_whole(rounds) is None:
         raise UsageError(f"{pair.key}: iterations is not a number", "Write 8192, for example.")
 
     def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
         # Brokers refuse fewer than 4096 iterations, and more than 16384 (error 93).
-        kept = before["scram_iterations"] if before is not None else FEWEST
+        iterations = before["scram_iterations"] if before is not None else FEWEST
         return FrozenMap(
             username=name,
             scram_mechanism=pair.key,
-            scram_iterations=kept if rounds is None else int(rounds),
+            scram_iterations=iterations if rounds is None else int(rounds),
             password=SecretRef("env", password[1]),
         )
 

@@ -19,7 +19,7 @@ from ..inspect.access import (
     find_principal_fault,
     normalize_host,
 )
-from ..kinds.acl import resource_type as acls
+from ..protocol import acl as acls
 from .completion import (
     list_groups,
     list_principals,

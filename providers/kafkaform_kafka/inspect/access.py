@@ -14,7 +14,6 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Cells, Grid, Page
 
 from ..authority import acl_changes
-from ..authority.acl_words import OTHER, describe_acl
 from ..authority.authorizer import (
     EVERYBODY,
     SOME_TOPIC,
@@ -32,8 +31,8 @@ from ..authority.authorizer import (
     to_cluster_question,
     to_topics_question,
 )
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import CLUSTER, Acl
+from ..protocol import acl as acls
+from ..protocol.acl import CLUSTER, OTHER, Acl, describe_acl
 from .cells import count
 
 DECLARE = {

@@ -17,8 +17,7 @@ from kafkaform.provider.contract import Session
 
 from ..cluster.context import ClusterContext, attempt, find_answering_node, find_controller
 from ..kinds.kind import ResourceKind
-from ..kinds.topic.read import NAMES_AT_ONCE
-from ..kinds.topic.read_configs import split_chunks
+from ..kinds.topic.read import NAMES_AT_ONCE, split_chunks
 from ..kinds.topic.throttles import REPLICAS
 from ..protocol.config_keys import THROTTLES
 from ..protocol.faults import fault_of

@@ -10,7 +10,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.page import Grid, Page
 
 from ..cluster.context import attempt
-from ..kinds.feature.read import find_fault
+from ..kinds.feature.requests import find_fault
 from ..protocol.features import (
     FEATURES,
     METADATA_VERSION,

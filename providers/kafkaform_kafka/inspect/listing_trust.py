@@ -18,9 +18,9 @@ from kafkaform.core.resource import Absent, Coverage, CoverageKind, Depth, Ident
 from kafkaform.provider.contract import Session
 
 from ..cluster.context import ClusterContext, attempt
-from ..kinds.acl import resource_type as acls
 from ..kinds.config import resource_type as config_kinds
 from ..kinds.topic import resource_type as topics
+from ..protocol import acl as acls
 from ..protocol.releases import FEATURE_MISSING, UNSUPPORTED_VERSION
 from ..wire import describe as wire
 

@@ -13,8 +13,15 @@ from kafkaform.core.text.display import inline
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.page import Cells, Grid, Page
 
-from ..kinds.quota.keys import QUOTA_KEYS
-from ..kinds.quota.levels import CLIENT_ID, USER, LevelLimit, Quotas, list_levels, sharers_text
+from ..kinds.quota.limits import (
+    CLIENT_ID,
+    QUOTA_KEYS,
+    USER,
+    LevelLimit,
+    Quotas,
+    list_levels,
+    sharers_text,
+)
 from ..kinds.quota.resource_type import IP, index_quotas, make_exact
 from .cells import cell, entity_text, limit_text
 

@@ -15,7 +15,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.text.display import inline
 from kafkaform.provider.contract import Session
 
-from ..kinds.token.read import list_rows
+from ..kinds.token.requests import list_rows
 from ..session import KafkaSession
 from .source import make_read_error
 

@@ -7,14 +7,18 @@ their tables, so no other module names a kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from kafkaform.core.resource import Observed
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType
+
+from ..protocol.keys import SEPARATOR
 
 if TYPE_CHECKING:
     from ..cluster.context import Requests
@@ -52,6 +56,21 @@ class Document(Struct, frozen=True):
     """What to say if the listing is not complete."""
 
 
+def defer(package: str, target: str, *arguments: Any) -> Callable[[], Any]:
+    """A function that imports and returns a value, so that `validate` does not load the clients.
+
+    target: `module:NAME` in the package; arguments: what to call the value with, if it is a
+    function.
+    """
+    module, _, name = target.partition(":")
+
+    def load() -> Any:
+        value = getattr(import_module(f".{module}", package), name)
+        return value(*arguments) if arguments else value
+
+    return load
+
+
 class ResourceKind(Struct, frozen=True):
     """One kind of object."""
 
@@ -62,11 +81,27 @@ class ResourceKind(Struct, frozen=True):
     """True if only commands change it: no block declares it, and no state records it."""
     rights: KindRights | None = None
     """None if the lock-out guard has nothing to protect. ACLs have rules of their own."""
-    # A function, so that `validate` does not load the Kafka clients.
     connect: Callable[[], Requests] | None = None
-    """Imports the functions that list, read and send it. None for a composite, which expands to
-    objects of another kind."""
+    """Imports the functions that list, read and send it (see `defer`). None for a composite, which
+    expands to objects of another kind."""
     simulate: Callable[[], SimulatedKind] | None = None
     """Imports its part of the simulated cluster."""
     document: Document | None = None
     """None if `describe` does not show it."""
+
+
+def list_attributes(
+    items: Sequence[Observed], _: str, fields: Mapping[str, str]
+) -> tuple[FrozenMap, ...]:
+    """The attributes of each object that fits. fields: attribute -> glob for its value."""
+    return tuple(
+        item.attributes
+        for item in sort_by_fields(items)
+        if all(fnmatchcase(str(item.attributes[name]), glob) for name, glob in fields.items())
+    )
+
+
+def sort_by_fields(items: Iterable[Observed]) -> list[Observed]:
+    """Sorted by the fields of the key: `User:b` before `User:billing`."""
+    # `|` is greater than all letters, so the plain text would put `User:billing|…` first.
+    return sorted(items, key=lambda item: item.identity.key.replace(SEPARATOR, "\0"))

@@ -18,7 +18,7 @@ from kafkaform.core.value import EMPTY
 
 from ..connection.clients import CLIENT_ID
 from ..kinds.kind import ResourceKind
-from ..kinds.quota.mutation_simulation import Mutations
+from ..kinds.quota.simulation import Mutations
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.simulation import SimulatedTopic, Topics, place_evenly, topic_key
 from ..protocol.config_values import config_map

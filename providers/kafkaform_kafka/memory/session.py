@@ -42,11 +42,10 @@ from ..connection.cluster_proof import ClusterProof
 from ..data_sources import AnswerSource, answer_query
 from ..kinds.config.simulation import Configs
 from ..kinds.config.simulation import resource_key as config_key
-from ..kinds.topic import move_simulation, throttles
 from ..kinds.topic import resource_type as topics
-from ..kinds.topic.move_simulation import list_moving
+from ..kinds.topic import simulation, throttles
 from ..kinds.topic.placement import ThrottleTicket, parse_ticket, throttle_tickets
-from ..kinds.topic.simulation import topic_key
+from ..kinds.topic.simulation import list_moving, topic_key
 from ..kinds.topic.throttles import ThrottlePlace
 from ..protocol import faults
 from ..protocol.faults import config_fault
@@ -236,7 +235,7 @@ class MemorySession:
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
         """The state of these moves and throttles, from one listing of all moves."""
-        view = self._look(move_simulation.LISTING, None)
+        view = self._look(simulation.LISTING, None)
         limits = throttle_tickets(owed)
         if isinstance(view, Fault):
             every = [*tickets, *owed]
@@ -246,16 +245,13 @@ class MemorySession:
             for o in throttles.report_standing(self._throttles, limits, list_moving(view.topics))
         }
         return [
-            *(move_simulation.report_standing(text, view.topics) for text in tickets),
-            *(
-                outcomes.get(text) or move_simulation.report_standing(text, view.topics)
-                for text in owed
-            ),
+            *(simulation.report_standing(text, view.topics) for text in tickets),
+            *(outcomes.get(text) or simulation.report_standing(text, view.topics) for text in owed),
         ]
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         """Remove throttles, after one listing of all moves."""
-        view = self._look(move_simulation.LISTING, None)
+        view = self._look(simulation.LISTING, None)
         moves = view if isinstance(view, Fault) else list_moving(view.topics)
         kept = throttle_tickets(others).values()
         return list(

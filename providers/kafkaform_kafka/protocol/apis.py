@@ -2,7 +2,7 @@
 
 A row has everything that the provider must know about an API by its name or number: the right and
 the Kafka version that it needs, the errors after which the object may already be as asked, and the
-limits of one request. The order of requests is in `kinds/request_order.py`.
+limits of one request. The order of requests is in `kinds/steps.py`.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ DELETE_TOPICS = Api(
 )
 CREATE_ACLS = Api("CreateAcls", 30, "Alter", limits=RequestLimits(1_000, MAX_RECORDS))
 # Far fewer items than for CreateAcls: each filter makes the controller's only thread look at every
-# live ACL. `kinds/acl/send.py` cuts large requests further.
+# live ACL. `kinds/acl/requests.py` cuts large requests further.
 DELETE_ACLS = Api(
     "DeleteAcls",
     31,

@@ -29,8 +29,7 @@ from ..authority.acl_changes import (
     is_acl_change,
     read_setting,
 )
-from ..authority.acl_words import OTHER, describe_pattern, join_words
-from ..authority.authorizer import LITERAL, Access
+from ..authority.authorizer import Access
 from ..authority.calibration import (
     acts_without_acls,
     find_mismatches,
@@ -40,11 +39,21 @@ from ..authority.effects import Effect, compute_effect, list_held, make_row
 from ..authority.lockout import assume_settings
 from ..authority.probes import Probe, pair_access
 from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import ALLOW, SUPPORTED, Acl
 from ..kinds.kind import KindRights
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import keys, rights
+from ..protocol.acl import (
+    ALLOW,
+    EVERYTHING,
+    LITERAL,
+    OTHER,
+    SUPPORTED,
+    Acl,
+    describe_pattern,
+    is_known,
+    join_words,
+)
 from . import access_rows as rows
 from . import lockouts
 
@@ -224,7 +233,7 @@ def _find_new_logins(scene: Scene, changed: AclChanges) -> Findings:
     after = assume_settings(build_access(changed.after, scene.facts))
     allows: dict[str, list[Acl]] = defaultdict(list)
     for acl in sorted(changed.after):
-        if acl.permission == ALLOW and acls.is_known(acl):
+        if acl.permission == ALLOW and is_known(acl):
             allows[acl.principal].append(acl)
     created = set(changed.created.values())
     for change, name in logins:
@@ -253,7 +262,7 @@ def _list_rights(allows: Sequence[Acl], access: Access) -> Mapping[Acl, AccessRo
         if (acl.pattern, acl.host) in patterns:
             continue
         patterns.add((acl.pattern, acl.host))
-        host = OTHER if acl.host == acls.EVERYTHING else acl.host
+        host = OTHER if acl.host == EVERYTHING else acl.host
         point = Probe(acl.principal, host, generalize_name(acl))
         allowed = list_held(access, acl.resource_type, point)
         operations = [word for word in SUPPORTED[acl.resource_type] if word in allowed]
@@ -288,7 +297,7 @@ def _find_assumptions(plan: lockouts.AccessPlan) -> Findings:
                 "the current principal is unknown, so kafkaform cannot recognise every lock-out"
             ),
         )
-    unknown = sum(not acls.is_known(acl) for acl in plan.acls.live)
+    unknown = sum(not is_known(acl) for acl in plan.acls.live)
     if unknown:
         yield (
             None,
@@ -327,12 +336,12 @@ def _summarize_effects(effects: Mapping[Identity, Effect]) -> Findings:
         return
     gainers = sorted({name for effect in effects.values() for name in effect.gainers})
     losers = sorted({name for effect in effects.values() for name in effect.losers})
-    parts = [
+    phrases = [
         f"{verb} {_join_names(names)}"
         for verb, names in (("grant access to", gainers), ("take access from", losers))
         if names
     ]
-    text = f"{len(effects)} ACL changes {' and '.join(parts) or 'change no access'}"
+    text = f"{len(effects)} ACL changes {' and '.join(phrases) or 'change no access'}"
     if any(effect.unasked for effect in effects.values()):
         text += "; not all affected principals were checked"
     yield None, rows.SUMMARY.find(text)
@@ -340,8 +349,8 @@ def _summarize_effects(effects: Mapping[Identity, Effect]) -> Findings:
 
 def _join_names(names: Sequence[str]) -> str:
     names = ["everybody" if name == "User:*" else name for name in names]
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    hidden = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {hidden} more" if hidden > 0 else "")
 
 
 def make_surveys(kind_rights: Mapping[str, KindRights]) -> tuple[Survey, ...]:

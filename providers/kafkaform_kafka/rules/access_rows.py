@@ -5,8 +5,8 @@ from __future__ import annotations
 from kafkaform.core.finding import Block, Harm, Level
 from kafkaform.core.rule import Needs, Rule
 
-from ..kinds.acl import resource_type as acls
 from ..kinds.user import resource_type as users
+from ..protocol import acl as acls
 
 _PROOFS = "tests/cluster/claims/test_access.py"
 _EXPLAIN = "Use `kafkaform explain access` to check one."
@@ -18,7 +18,7 @@ def _make_row(
     title: str,
     level: Level,
     harm: Harm,
-    why: str,
+    reason: str,
     example: str,
     fix: str = "",
     proof: str = "",
@@ -27,9 +27,9 @@ def _make_row(
     accept: bool = False,
     types: tuple[str, ...] = (acls.KIND,),
 ) -> Rule:
-    place = f"{_PROOFS}::{proof}" if proof else ""
+    proof_id = f"{_PROOFS}::{proof}" if proof else ""
     return Rule(
-        id, title, level, harm, types, Needs.PLAN, why, example, fix, block, accept, place
+        id, title, level, harm, types, Needs.PLAN, reason, example, fix, block, accept, proof_id
     )  # fmt: skip
 
 

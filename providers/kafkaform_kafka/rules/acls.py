@@ -16,9 +16,9 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import EMPTY
 
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import CLUSTER, EVERYTHING, NOUNS, SUPPORTED, Acl
+from ..protocol import acl as acls
 from ..protocol import broker_rules
+from ..protocol.acl import CLUSTER, EVERYTHING, NOUNS, SUPPORTED, Acl
 from ..protocol.releases import acl_faults
 
 _PROOFS = "tests/cluster/claims/test_access.py"
@@ -29,7 +29,7 @@ _NAME, _PATTERN = ("resource_name",), ("resource_pattern_type_filter",)
 def _make_row(
     id: str,
     title: str,
-    why: str,
+    reason: str,
     example: str,
     fix: str = "",
     proof: str = "",
@@ -40,9 +40,9 @@ def _make_row(
 ) -> Rule:
     """A row. file: with the proof."""
     level, block = (Level.BLOCK, Block.IMPOSSIBLE) if blocks else (Level.CAUTION, None)
-    place = f"{file}::{proof}" if proof else ""
+    proof = f"{file}::{proof}" if proof else ""
     return Rule(
-        id, title, level, Harm.NONE, (acls.KIND,), needs, why, example, fix, block, proof=place
+        id, title, level, Harm.NONE, (acls.KIND,), needs, reason, example, fix, block, proof=proof
     )  # fmt: skip
 
 

@@ -73,8 +73,8 @@ _NEEDS = (
 def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """Resource type -> how deep it has to be listed for the surveys of these changes."""
     needs: dict[str, Depth] = {}
-    for part in _NEEDS:
-        for kind, depth in part(changes).items():
+    for list_kinds in _NEEDS:
+        for kind, depth in list_kinds(changes).items():
             # A full listing serves those that need only names as well.
             if depth is Depth.FULL or kind not in needs:
                 needs[kind] = depth

@@ -16,8 +16,7 @@ from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import EMPTY, Value
 
 from ..kinds.config import faults
-from ..kinds.topic.configs import get_config
-from ..kinds.topic.defaults import BROKER_CONFIG, CLUSTER_CONFIG
+from ..kinds.topic.configs import BROKER_CONFIG, CLUSTER_CONFIG, get_config
 from ..protocol import broker_rules
 from ..protocol.broker_keys import BrokerKey, UpdateMode, broker_keys, find_broker_key
 from ..protocol.config_keys import MIN_IN_SYNC

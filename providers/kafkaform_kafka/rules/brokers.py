@@ -15,7 +15,7 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 
 from ..kinds.config.resource_type import BROKER
-from ..kinds.topic.defaults import BROKER_CONFIG, CLUSTER_CONFIG
+from ..kinds.topic.configs import BROKER_CONFIG, CLUSTER_CONFIG
 from .config_harms import ConfigHarm, Harms, When, judge_harms
 
 _TYPES = (BROKER_CONFIG, CLUSTER_CONFIG)
@@ -30,14 +30,14 @@ def _make_row(
     title: str,
     level: Level,
     harm: Harm,
-    why: str,
+    reason: str,
     example: str,
     fix: str = "",
     proof: str = "",
     file: str = _CLAIMS,
 ) -> Rule:
     """A row. file: with the proof."""
-    place = f"{file}::{proof}" if proof else ""
+    proof_id = f"{file}::{proof}" if proof else ""
     return Rule(
         id,
         title,
@@ -45,10 +45,10 @@ def _make_row(
         harm,
         _TYPES,
         Needs.OBJECT,
-        why,
+        reason,
         f"config = {{ {example} }}",
         fix,
-        proof=place,
+        proof=proof_id,
     )
 
 

@@ -40,7 +40,7 @@ class ConfigHarm(Struct, frozen=True):
     """What one change of a config does."""
 
     rule: Rule
-    when: When
+    trigger: When
     text: str
     """What happens; `{new}` stands for the new value with its unit, `{gone}` for the elements that
     go."""
@@ -71,12 +71,12 @@ _MAPS = ("config", "secret_keys")
 
 def _judge_harm(harm: ConfigHarm, row: ConfigKey | None, item: PathChange) -> Iterator[Finding]:
     assert row is not None
-    fallback = row.default or (harm.unlimited if harm.when is When.LOWERED else "")
+    fallback = row.default or (harm.unlimited if harm.trigger is When.LOWERED else "")
     below = fallback if item.effective is None else str(item.effective)
     had = item.effective_before if item.before is None else item.before
     old = fallback if had is None else str(had)
     new = below if item.after is None else str(item.after)
-    if not _TESTS[harm.when](harm, old, new):
+    if not _TESTS[harm.trigger](harm, old, new):
         return
     name, hidden = item.path[1], row.kind == "password"
     before = f"{_show(row, harm, old)}{' (default)' if old and item.before is None else ''}"
@@ -89,7 +89,7 @@ def _judge_harm(harm: ConfigHarm, row: ConfigKey | None, item: PathChange) -> It
 
 
 def _show(row: ConfigKey, harm: ConfigHarm, value: str) -> str:
-    if harm.when is When.LOWERED and value == harm.unlimited:
+    if harm.trigger is When.LOWERED and value == harm.unlimited:
         return "no limit"
     return render_config(row, value) or "(empty)"
 

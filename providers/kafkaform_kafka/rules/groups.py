@@ -133,9 +133,9 @@ UNKNOWN = Rule(
 
 
 def _make_row(
-    id: str, title: str, harm: Harm, why: str, example: str, fix: str = "", proof: str = ""
+    id: str, title: str, harm: Harm, reason: str, example: str, fix: str = "", proof: str = ""
 ) -> Rule:
-    place = f"{_MEMBERS}::{proof}" if proof else ""
+    proof_id = f"{_MEMBERS}::{proof}" if proof else ""
     return Rule(
         id,
         title,
@@ -143,10 +143,10 @@ def _make_row(
         harm,
         (GROUP,),
         Needs.OBJECT,
-        why,
+        reason,
         f"config = {{ {example} }}",
         fix,
-        proof=place,
+        proof=proof_id,
     )
 
 

@@ -15,14 +15,13 @@ from kafkaform.core.value import EMPTY
 
 from ..authority import lockout
 from ..authority.acl_changes import AclChanges, Opening
-from ..authority.acl_words import describe_acl
 from ..authority.authorizer import Access
 from ..authority.calibration import OwnPrincipal, list_rights
 from ..authority.lockout import GuardedPlan, find_lockouts, find_sight_losses
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import DENY
 from ..kinds.kind import KindRights
+from ..protocol import acl as acls
 from ..protocol import rights
+from ..protocol.acl import DENY, describe_acl
 from . import access_rows as rows
 
 Findings = Iterator[tuple[Identity | None, Finding]]
@@ -121,6 +120,6 @@ def find_hiding(rights: Mapping[str, KindRights], scene: Scene) -> Findings:
     for identity, change, acl in pairs:
         deleted = change.action is Action.DELETE and change.blocked is None
         fix = f"apply --target='{change.address}' first"
-        more = f", which this plan deletes: {fix}" if deleted else ""
-        text = f"{describe_acl(acl)} hides it ({change.address}{more})"
+        deletion = f", which this plan deletes: {fix}" if deleted else ""
+        text = f"{describe_acl(acl)} hides it ({change.address}{deletion})"
         yield identity, rows.HIDDEN.find(text)

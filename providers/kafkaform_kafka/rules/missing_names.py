@@ -19,7 +19,6 @@ from kafkaform.core.rule import Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..authority.authorizer import (
-    PREFIXED,
     Access,
     AccessQuestion,
     AccessVerdict,
@@ -28,14 +27,14 @@ from ..authority.authorizer import (
     index_acls,
 )
 from ..authority.calibration import identify_self
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import ALLOW, EVERYTHING, Acl
 from ..kinds.config.resource_type import GROUP as GROUP_CONFIG
 from ..kinds.quota import resource_type as quotas
-from ..kinds.quota.levels import USER
+from ..kinds.quota.limits import USER
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
+from ..protocol import acl as acls
 from ..protocol import groups, keys, rights
+from ..protocol.acl import ALLOW, EVERYTHING, PREFIXED, Acl
 from ..protocol.near_names import index_names
 from .names import SETS, judge_names, make_quota, make_role
 
@@ -160,7 +159,7 @@ def _get_block(change: Change) -> str:
 def _survey_resources(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
     """Topics and groups that ACLs name and that do not exist, once for each block."""
     created = _list_created_acls(scene)
-    places: set[tuple[str, str, str]] = set()
+    reported: set[tuple[str, str, str]] = set()
     sees_topic = _make_topic_sight(scene)
     for resource_type, kind in _KINDS.items():
         rules = [
@@ -176,12 +175,12 @@ def _survey_resources(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]
         names = _list_live_and_declared(scene, kind)
         index = index_names(names)
         for change, acl in rules:
-            place = (_get_block(change), kind, acl.resource_name)
-            if acl.resource_name in names or place in places:
+            key = (_get_block(change), kind, acl.resource_name)
+            if acl.resource_name in names or key in reported:
                 continue
-            places.add(place)
+            reported.add(key)
             near = (
-                index.find_near(acl.resource_name) if len(places) * len(names) <= COMPARED else ""
+                index.find_near(acl.resource_name) if len(reported) * len(names) <= COMPARED else ""
             )
             if kind == topics.KIND and (near or sees_topic(acl.resource_name)):
                 yield change.identity, _make_missing(TOPIC_MISSING, "topic", acl, near)
@@ -264,15 +263,15 @@ def _survey_logins(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
     if not names:
         return
     settings = scene.facts.values.get("authorizer") or EMPTY
-    others = {*(settings.get("super_users") or ()), scene.facts.principal, ANONYMOUS}
+    exempt = {*(settings.get("super_users") or ()), scene.facts.principal, ANONYMOUS}
     index = index_names(names)
-    places: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for change, name, path in _list_named_users(scene):
-        place = (_get_block(change), name)
-        exists = name in names or f"User:{name}" in others or _OF_OTHER_LOGINS.search(name)
-        if not exists and place not in places:
-            places.add(place)
-            near = index.find_near(name) if len(places) * len(names) <= COMPARED else ""
+        key = (_get_block(change), name)
+        exists = name in names or f"User:{name}" in exempt or _OF_OTHER_LOGINS.search(name)
+        if not exists and key not in reported:
+            reported.add(key)
+            near = index.find_near(name) if len(reported) * len(names) <= COMPARED else ""
             yield (
                 change.identity,
                 LOGIN_MISSING.find(

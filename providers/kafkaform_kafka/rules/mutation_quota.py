@@ -17,8 +17,7 @@ from kafkaform.core.change import Action, Change, RateLimit
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.quota.keys import MUTATION_RATE
-from ..kinds.quota.levels import entity_text, find_applying, sharers_text
+from ..kinds.quota.limits import MUTATION_RATE, entity_text, find_applying, sharers_text
 from ..kinds.quota.resource_type import index_quotas
 from ..kinds.topic import resource_type as topics
 
@@ -34,7 +33,7 @@ class Spending(Struct, frozen=True):
     """Mutations of its dry run."""
     real: int
     """Mutations of its real request."""
-    known: bool = True
+    is_exact: bool = True
     """False if the number of partitions is unknown: `dry` and `real` are then lower bounds."""
 
 
@@ -86,17 +85,17 @@ def find_quota(sweep: Sweep | None, facts: Facts) -> MutationQuota | None:
         user = ANONYMOUS
     else:
         return None
-    found = find_applying(MUTATION_RATE, user, facts.values["client_id"], index_quotas(sweep))
+    limit = find_applying(MUTATION_RATE, user, facts.values["client_id"], index_quotas(sweep))
     # The cluster stores infinity and NaN too (KIP-546), and never throttles by them.
-    if found is None or found.value is None or not found.value.is_finite():
+    if limit is None or limit.value is None or not limit.value.is_finite():
         return None
     window = facts.values["mutation_window"]
     return MutationQuota(
-        float(found.value),
+        float(limit.value),
         window["samples"] * window["seconds"],
         window["assumed"],
-        entity_text(found.entity),
-        sharers_text(*found.sharers),
+        entity_text(limit.entity),
+        sharers_text(*limit.sharers),
     )
 
 
@@ -130,7 +129,7 @@ def assess_spending(
     if quota is None or sum(item.dry + item.real for item in spent) <= quota.burst / 2:
         return None
     dry, real = [item.dry for item in spent if item.dry], [item.real for item in spent]
-    total, least = sum(dry) + sum(real), "" if all(item.known for item in spent) else "at least "
+    total, least = sum(dry) + sum(real), "" if all(item.is_exact for item in spent) else "at least "
     # The last item passes however large it is. Which one is last depends on the order of the
     # steps, so the smallest is assumed.
     waiting = total - min(real)

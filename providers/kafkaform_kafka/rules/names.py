@@ -17,11 +17,11 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import EMPTY
 
-from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import EVERYTHING
 from ..kinds.quota import resource_type as quotas
-from ..kinds.quota.levels import CLIENT_ID, USER
+from ..kinds.quota.limits import CLIENT_ID, USER
 from ..kinds.user import resource_type as users
+from ..protocol import acl as acls
+from ..protocol.acl import EVERYTHING
 from ..protocol.broker_rules import plain_name_faults
 
 SETS = (Action.CREATE, Action.UPDATE)
@@ -144,9 +144,9 @@ def _list_names(change: Change) -> Iterator[_Name]:
         yield _Name(attributes["username"], ("username",), "user")
     else:
         entity = quotas.read_entity(attributes)
-        for part, attribute in ((USER, "user"), (CLIENT_ID, "client_id")):
-            if entity.get(part):
-                yield _Name(entity[part], (attribute,), attribute.replace("_", " "))
+        for component, attribute in ((USER, "user"), (CLIENT_ID, "client_id")):
+            if entity.get(component):
+                yield _Name(entity[component], (attribute,), attribute.replace("_", " "))
 
 
 def judge_names(change: Change, _: Facts) -> Iterator[Finding]:

@@ -18,9 +18,9 @@ from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ..kinds.quota.keys import QUOTA_KEYS
-from ..kinds.quota.levels import USER
 from ..kinds.quota.limits import (
+    QUOTA_KEYS,
+    USER,
     describe_clients,
     describe_scope,
     find_address_faults,

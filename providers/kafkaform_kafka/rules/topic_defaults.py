@@ -19,12 +19,13 @@ from kafkaform.core.rule import Scene, Survey
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.topic.configs import RETENTION_KEYS, get_config
-from ..kinds.topic.defaults import (
+from ..kinds.topic.configs import (
     BROKER_CONFIG,
     CLUSTER_CONFIG,
+    RETENTION_KEYS,
     DefaultChange,
     find_default_change,
+    get_config,
     list_default_keys,
     list_default_paths,
 )
@@ -118,13 +119,13 @@ def _judge_defaults(
     if not of_broker and facts.nodes:
         # Where every broker has a value of its own, that wins.
         hidden = [key for key in keys if overriding.get(key, frozenset()) >= {*facts.nodes}]
-        same = {key: defaults.before[key] for key in hidden}
-        defaults = replace(defaults, after={**defaults.after, **same})
+        unchanged = {key: defaults.before[key] for key in hidden}
+        defaults = replace(defaults, after={**defaults.after, **unchanged})
     if topics is None:
         unknown = Follower("", EMPTY, None, frozenset())
         for finding in _judge_follower(defaults, unknown, facts):
-            where = " without an override of their own; the topics could not be listed"
-            yield _place(finding, defaults, f"in all topics{where}")
+            suffix = " without an override of their own; the topics could not be listed"
+            yield _place(finding, defaults, f"in all topics{suffix}")
         return
     if of_broker:
         topics = [
@@ -167,21 +168,23 @@ def _list_limits(values: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{key}={values[key]}" for key in RETENTION_KEYS)
 
 
-def _place(finding: Finding, defaults: DefaultChange, where: str) -> Finding:
-    """The finding at the broker config that changes the default. where: in which topics."""
+def _place(finding: Finding, defaults: DefaultChange, scope: str) -> Finding:
+    """The finding at the broker config that changes the default. scope: in which topics."""
     # A rule over two configs can name the one that stays.
     path = defaults.paths.get(finding.path[1], next(iter(defaults.paths.values())))
-    return replace(finding, path=path, text=f"{finding.text}, {where}")
+    return replace(finding, path=path, text=f"{finding.text}, {scope}")
 
 
 def _name_topics(names: Sequence[str], of_broker: bool) -> str:
     listed = ", ".join(sorted(names)[:NAMED])
-    rest = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    suffix = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     own = "its" if len(names) == 1 else "their"
     count = render_count(len(names), "topic")
     if of_broker:
-        return f"in the replicas that the broker has of {count} without an override: {listed}{rest}"
-    return f"in {count} without an override of {own} own: {listed}{rest}"
+        return (
+            f"in the replicas that the broker has of {count} without an override: {listed}{suffix}"
+        )
+    return f"in {count} without an override of {own} own: {listed}{suffix}"
 
 
 SURVEYS = (Survey((*topic_configs.IN_SYNC_RULES, *topic_configs.RULES), _survey),)

@@ -51,25 +51,25 @@ _USUAL: Mapping[str, Arguments] = {
 # ── examples ────────────────────────────────────────────────────────────────────────────
 
 
-def _exemplify_writes(when: Writes) -> Arguments:
-    if ("replica_assignment",) in when.paths:
+def _exemplify_writes(condition: Writes) -> Arguments:
+    if ("replica_assignment",) in condition.paths:
         return {"replica_assignment": [[1, 2]]}
     return {"config": {"cleanup.policy": "compact"}}
 
 
-def _exemplify_key(when: WritesKey) -> Arguments:
-    key = min(when.never) if when.never else "flush.messages"
-    if when.attribute == "config":
+def _exemplify_key(condition: WritesKey) -> Arguments:
+    key = min(condition.never) if condition.never else "flush.messages"
+    if condition.attribute == "config":
         return {"config": {key: _VALUES.get(key, "1")}}
     return {"user": None, "ip": "192.0.2.7", "config": {"connection_creation_rate": 10}}
 
 
-def _exemplify_value(when: WritesValue) -> Arguments:
-    name, *key = when.path
+def _exemplify_value(condition: WritesValue) -> Arguments:
+    name, *key = condition.path
     numbers = (
-        when.low - 1 if when.low is not None else None,
-        when.high + 1 if when.high is not None else None,
-        2 if when.odd or when.only == ("3",) else None,
+        condition.low - 1 if condition.low is not None else None,
+        condition.high + 1 if condition.high is not None else None,
+        2 if condition.odd or condition.only == ("3",) else None,
     )
     number = next((number for number in numbers if number is not None), None)
     value = _WRONG.get(name) if number is None else str(number) if key else number
@@ -100,7 +100,7 @@ def _render_example(rule: VendorRule) -> str:
     kind = rule.kinds[0]
     if kind == kinds.LEADERS:
         return "# kafkaform alter topic orders --elect-preferred"
-    arguments = {**_USUAL[kind], **_EXEMPLIFIERS[type(rule.when)](rule.when)}
+    arguments = {**_USUAL[kind], **_EXEMPLIFIERS[type(rule.condition)](rule.condition)}
     lines = [f"  {name} = {_render(value)}" for name, value in arguments.items() if value]
     return "\n".join((f'resource "{kind}" "orders" {{', *lines, "}"))
 
@@ -124,7 +124,7 @@ def _make_row(rule: VendorRule) -> Rule:
         rule.level,
         Harm.NONE,
         rule.kinds,
-        Needs.PLAN if rule.once else Needs.FACTS,
+        Needs.PLAN if rule.per_cluster else Needs.FACTS,
         f"{source.title} ({source.edition}) says so: {source.url}. It was read on {source.read}, "
         "and not tried on the service.",
         _render_example(rule),
@@ -138,16 +138,16 @@ ROWS = {name: _make_row(rule) for name, rule in _RULES.items()}
 """Id -> row of the rules of all vendors."""
 
 
-def _find_breaches(change: Change, facts: Facts, *, once: bool) -> Iterator[Finding]:
+def _find_breaches(change: Change, facts: Facts, *, per_cluster: bool) -> Iterator[Finding]:
     name = facts.values.get("profile")
     for rule, breach in find_breaches(load_profile(name), change) if name else ():
-        if rule.once is once:
-            text = f"{rule.says.replace('{found}', breach)} ({rule.source.url})"
+        if rule.per_cluster is per_cluster:
+            text = f"{rule.sentence.replace('{found}', breach)} ({rule.source.url})"
             yield ROWS[rule.id].find(text)
 
 
 def _judge(change: Change, facts: Facts) -> Iterator[Finding]:
-    return _find_breaches(change, facts, once=False)
+    return _find_breaches(change, facts, per_cluster=False)
 
 
 def _survey(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
@@ -156,7 +156,7 @@ def _survey(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
         finding.rule: finding
         for change in scene.changes
         if change.effective
-        for finding in _find_breaches(change, scene.facts, once=True)
+        for finding in _find_breaches(change, scene.facts, per_cluster=True)
     }
     return ((None, finding) for finding in findings.values())
 
@@ -164,7 +164,11 @@ def _survey(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
 JUDGES = (
     Judge(
         tuple(row for row in ROWS.values() if row.needs is Needs.FACTS),
-        tuple(sorted({kind for rule in _RULES.values() if not rule.once for kind in rule.kinds})),
+        tuple(
+            sorted(
+                {kind for rule in _RULES.values() if not rule.per_cluster for kind in rule.kinds}
+            )
+        ),
         Needs.FACTS,
         _judge,
     ),

@@ -1,12 +1,24 @@
-"""Declare topics, ACLs, quotas and users from the values that other tools' files give them."""
+"""Declare objects from the values that other tools' files give them.
+
+Topics, ACLs, quotas and users; also connectors, schemas and configs of groups, whose resource types
+other providers own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
-from kafkaform.core.value import EMPTY, FrozenMap, Value
+from msgspec.structs import replace
 
-from ..kinds.acl.resource_type import (
+from kafkaform.core.errors import UsageError
+from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
+
+from ..kinds.quota.resource_type import DEFAULT
+from ..kinds.quota.resource_type import KIND as QUOTA
+from ..kinds.topic.resource_type import KIND as TOPIC
+from ..kinds.user.resource_type import KIND as USER
+from ..protocol.acl import (
     ALLOW,
     CLUSTER,
     OPERATIONS,
@@ -15,12 +27,9 @@ from ..kinds.acl.resource_type import (
     RESOURCE_TYPES,
     Acl,
 )
-from ..kinds.acl.resource_type import KIND as ACL
-from ..kinds.quota.resource_type import DEFAULT
-from ..kinds.quota.resource_type import KIND as QUOTA
-from ..kinds.topic.resource_type import KIND as TOPIC
-from ..kinds.user.resource_type import KIND as USER
-from .fields import Findings, Unfit
+from ..protocol.acl import KIND as ACL
+from .fields import Fields, Findings, Unfit
+from .files import read_file
 
 FACTOR = "replication_factor"
 """The argument for the number of replicas, which other tools call differently."""
@@ -44,24 +53,24 @@ _PATTERNS = _spell(PATTERN_TYPES)
 
 def add_topic(
     findings: Findings,
-    place: str,
+    position: str,
     name: str,
     partitions: int | None = None,
     replication_factor: int | None = None,
     config: FrozenMap = EMPTY,
-    places: FrozenMap = EMPTY,
+    positions: FrozenMap = EMPTY,
 ) -> None:
-    """Add a topic. Numbers that are None or -1 are the broker's defaults. places: as in
+    """Add a topic. Numbers that are None or -1 are the broker's defaults. positions: as in
     `ForeignObject`."""
     numbers = {"partitions": partitions, FACTOR: replication_factor}
-    given: dict[str, Value] = {n: v for n, v in numbers.items() if v is not None and v != -1}
+    arguments: dict[str, Value] = {n: v for n, v in numbers.items() if v is not None and v != -1}
     if config:
-        given["config"] = config
-    findings.add(TOPIC, FrozenMap(name=name, **given), place, places)
+        arguments["config"] = config
+    findings.add(TOPIC, FrozenMap(name=name, **arguments), position, positions)
 
 
 def make_acl(
-    place: str,
+    position: str,
     principal: str,
     operation: str,
     resource_type: str,
@@ -72,32 +81,32 @@ def make_acl(
     permission: str = ALLOW,
 ) -> Acl:
     """An ACL whose words are in any case, with _ or without. Raises Unfit for other words."""
-    kind = _choose(place, "resource type", resource_type, _RESOURCES)
+    kind = _choose(position, "resource type", resource_type, _RESOURCES)
     return Acl(
         principal,
         host,
-        _choose(place, "operation", operation, _OPERATIONS),
-        _choose(place, "permission", permission, _PERMISSIONS),
+        _choose(position, "operation", operation, _OPERATIONS),
+        _choose(position, "permission", permission, _PERMISSIONS),
         kind,
         CLUSTER if kind == "Cluster" else resource_name,
-        _choose(place, "pattern type", pattern, _PATTERNS),
+        _choose(position, "pattern type", pattern, _PATTERNS),
     )
 
 
-def _choose(place: str, what: str, word: str, words: Mapping[str, str]) -> str:
-    found = words.get(_fold(word))
-    if found is None:
-        raise Unfit(place, f"an ACL with the {what} {word!r}, which kafkaform does not know")
-    return found
+def _choose(position: str, noun: str, word: str, words: Mapping[str, str]) -> str:
+    spelling = words.get(_fold(word))
+    if spelling is None:
+        raise Unfit(position, f"an ACL with the {noun} {word!r}, which kafkaform does not know")
+    return spelling
 
 
-def add_acl(findings: Findings, place: str, acl: Acl) -> None:
-    findings.add(ACL, acl.attributes, place)
+def add_acl(findings: Findings, position: str, acl: Acl) -> None:
+    findings.add(ACL, acl.attributes, position)
 
 
 def add_acls(
     findings: Findings,
-    place: str,
+    position: str,
     principal: str,
     resource: tuple[str, str],
     operations: Iterable[str],
@@ -107,13 +116,13 @@ def add_acls(
 ) -> None:
     """Allow a principal some operations on one resource: its type and name."""
     for operation in operations:
-        acl = make_acl(place, principal, operation, *resource, pattern=pattern, host=host)
-        add_acl(findings, place, acl)
+        acl = make_acl(position, principal, operation, *resource, pattern=pattern, host=host)
+        add_acl(findings, position, acl)
 
 
 def add_quota(
     findings: Findings,
-    place: str,
+    position: str,
     limits: FrozenMap,
     *,
     user: str | None = None,
@@ -122,17 +131,122 @@ def add_quota(
 ) -> None:
     """Add the limits of an entity; the name "" is the default entity. Raises Unfit for a name that
     a block cannot say."""
-    parts = {"user": user, "client_id": client_id, "ip": ip}
-    if DEFAULT in parts.values():
-        raise Unfit(place, f"a quota of an entity with the name {DEFAULT!r}")
-    named = {part: name or DEFAULT for part, name in parts.items() if name is not None}
-    findings.add(QUOTA, FrozenMap(named | {"config": limits}), place)
+    names = {"user": user, "client_id": client_id, "ip": ip}
+    if DEFAULT in names.values():
+        raise Unfit(position, f"a quota of an entity with the name {DEFAULT!r}")
+    entity = {component: name or DEFAULT for component, name in names.items() if name is not None}
+    findings.add(QUOTA, FrozenMap(entity | {"config": limits}), position)
 
 
 def add_user(
-    findings: Findings, place: str, name: str, mechanism: str, iterations: int | None = None
+    findings: Findings, position: str, name: str, mechanism: str, iterations: int | None = None
 ) -> None:
     """Add a SCRAM user. mechanism: SCRAM-SHA-256 or SCRAM-SHA-512, also with _."""
-    given: dict[str, Value] = {} if iterations is None else {"scram_iterations": iterations}
+    arguments: dict[str, Value] = {} if iterations is None else {"scram_iterations": iterations}
     spelled = mechanism.upper().replace("_", "-")
-    findings.add(USER, FrozenMap(username=name, scram_mechanism=spelled, **given), place)
+    findings.add(USER, FrozenMap(username=name, scram_mechanism=spelled, **arguments), position)
+
+
+GROUP_CONFIG = "kafka_group_config"
+CONNECTOR = "kafka_connect_connector"
+SCHEMA, SUBJECT_CONFIG = "schema_registry_schema", "schema_registry_subject_config"
+REGISTRY_CONFIG = "schema_registry_config"
+_CLASS = "connector.class"
+_IN_ATTRIBUTES = ("name", _CLASS)
+"""Configs that are attributes of the block."""
+
+
+def add_connector(
+    findings: Findings,
+    position: str,
+    name: str,
+    config: Mapping[str, str],
+    *,
+    class_: str | None = None,
+    state: str | None = None,
+    secrets: Iterable[str] = (),
+    positions: FrozenMap = EMPTY,
+) -> None:
+    """Add a connector. config: with `connector.class` unless class_ is given; secrets: names of
+    configs whose values were not read. Raises Unfit."""
+    class_ = class_ or config.get(_CLASS)
+    if not class_:
+        raise Unfit(position, f"connector {name}: {_CLASS} is missing")
+    plain = FrozenMap({k: v for k, v in config.items() if k not in _IN_ATTRIBUTES})
+    arguments: dict[str, Value] = {"name": name, "class": class_, "config": plain}
+    if hidden := [key for key in secrets if key not in _IN_ATTRIBUTES]:
+        arguments["secret_config"] = FrozenMap(dict.fromkeys(hidden, SecretRef("env", "")))
+    if state is not None:
+        arguments["state"] = state.lower()
+    findings.add(CONNECTOR, FrozenMap(arguments), position, positions)
+
+
+def add_schema(
+    findings: Findings,
+    position: str,
+    subject: str,
+    text: str,
+    *,
+    format: str = "avro",
+    references: Iterable[Fields] = (),
+) -> None:
+    """Add the schema of a subject. references: maps with name, subject and version."""
+    arguments: dict[str, Value] = {"subject": subject, "schema": text, "format": format.lower()}
+    if rows := tuple(_read_reference(reference) for reference in references):
+        arguments["references"] = rows
+    findings.add(SCHEMA, FrozenMap(arguments), position)
+
+
+def _read_reference(fields: Fields) -> FrozenMap:
+    subject = fields.text("subject_name") or fields.require_text("subject")
+    values: dict[str, Value] = {"name": fields.require_text("name"), "subject": subject}
+    values["version"] = fields.number("version")
+    fields.close()
+    return FrozenMap(values)
+
+
+def add_subject_config(
+    findings: Findings, position: str, subject: str, level: str | None, mode: str | None = None
+) -> None:
+    """Add the compatibility level and the mode of a subject, unless both are left to the
+    registry."""
+    values = {"compatibility": level, "mode": mode}
+    settings = {name: text.upper() for name, text in values.items() if text}
+    if not settings:
+        return
+    # Two resources of another tool can be one object here: the level and the mode.
+    for index, item in enumerate(findings.objects):
+        arguments = item.arguments
+        is_subject = item.kind == SUBJECT_CONFIG and arguments["subject"] == subject
+        if is_subject and not arguments.keys() & settings.keys():
+            merged = replace(item, arguments=arguments.with_items(settings))
+            findings.objects[index] = merged
+            return
+    findings.add(SUBJECT_CONFIG, FrozenMap({"subject": subject, **settings}), position)
+
+
+def add_group_config(
+    findings: Findings, position: str, group: str, config: FrozenMap, positions: FrozenMap = EMPTY
+) -> None:
+    """Add the configs of a consumer group or share group, if there are any."""
+    if config:
+        findings.add(GROUP_CONFIG, FrozenMap(group=group, config=config), position, positions)
+
+
+def read_named_file(findings: Findings, position: str, title: str, name: str) -> str:
+    """The text of a file that another file names, relative to that one. No file outside of the
+    folders that are read is opened. Raises Unfit."""
+    folder = Path(position.rpartition(":")[0]).parent
+    file = (folder / name).resolve()
+    roots = [(path if path.is_dir() else path.parent).resolve() for path in findings.paths]
+    if not any(file.is_relative_to(root) for root in roots):
+        raise Unfit(position, f"{title}: {name} is outside of the folders that are read")
+    try:
+        text = read_file(file).decode()
+    except UnicodeDecodeError:
+        raise Unfit(position, f"{title}: {name} is not a text in UTF-8") from None
+    except UsageError as fault:
+        reason = fault.message.replace(str(file), name)
+        raise Unfit(position, f"{title}: {reason}") from None
+    findings.named.add(file)
+    return text

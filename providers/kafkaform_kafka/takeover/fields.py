@@ -10,16 +10,22 @@ from pathlib import Path
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles, ForeignObject, Omission
 
-from .documents import WHOLE, BrokenDocument, YamlNode, read_documents
-from .templates import describe_template, is_template
+from .documents import (
+    WHOLE,
+    BrokenDocument,
+    YamlNode,
+    describe_template,
+    is_template,
+    read_documents,
+)
 
 
 class Unfit(Exception):
     """A part of a file does not have the form that its tool documents."""
 
-    def __init__(self, place: str, reason: str) -> None:
+    def __init__(self, position: str, reason: str) -> None:
         super().__init__(reason)
-        self.omission = Omission(place, reason)
+        self.omission = Omission(position, reason)
 
 
 class Findings:
@@ -37,19 +43,21 @@ class Findings:
         self.notes: list[str] = []
         """What was assumed about all of the files."""
 
-    def add(self, kind: str, arguments: FrozenMap, place: str, places: FrozenMap = EMPTY) -> None:
-        """places: as in `ForeignObject`."""
-        self.objects.append(ForeignObject(kind, arguments, place, self.system, places))
+    def add(
+        self, kind: str, arguments: FrozenMap, position: str, positions: FrozenMap = EMPTY
+    ) -> None:
+        """positions: as in `ForeignObject`."""
+        self.objects.append(ForeignObject(kind, arguments, position, self.system, positions))
 
-    def omit(self, place: str, reason: str) -> None:
-        self.omissions.append(Omission(place, reason))
+    def omit(self, position: str, reason: str) -> None:
+        self.omissions.append(Omission(position, reason))
 
     def read_documents(self, name: str, content: bytes, tool: str) -> Iterator[YamlNode]:
         """The documents of a file. One that is not YAML is an omission. Raises UsageError for a
         text that exceeds a limit."""
         for document in read_documents(name, content, tool):
             if isinstance(document, BrokenDocument):
-                self.omit(document.place, document.reason)
+                self.omit(document.position, document.reason)
             else:
                 yield document
 
@@ -76,12 +84,12 @@ class Findings:
 class Fields:
     """The fields of one map. `close` reports those that nobody has asked for."""
 
-    def __init__(self, node: YamlNode, findings: Findings, what: str) -> None:
-        """what: a phrase for the map in messages: `topic 'orders'`. Raises Unfit if the node is no
+    def __init__(self, node: YamlNode, findings: Findings, title: str) -> None:
+        """title: a phrase for the map in messages: `topic 'orders'`. Raises Unfit if the node is no
         map."""
         if node.kind != "map":
-            raise Unfit(node.place, f"{what}: a map of fields was expected, not {_name(node)}")
-        self.place, self.what, self.findings = node.place, what, findings
+            raise Unfit(node.position, f"{title}: a map of fields was expected, not {_name(node)}")
+        self.position, self.title, self.findings = node.position, title, findings
         self._given: dict[str, YamlNode] = dict(node.value)
         self._left = dict(self._given)
 
@@ -96,35 +104,35 @@ class Fields:
         return tuple(self._given)
 
     def locate(self, name: str) -> str:
-        """The place of a field; of the map if it is missing."""
-        return self._given[name].place if name in self._given else self.place
+        """The position of a field; of the map if it is missing."""
+        return self._given[name].position if name in self._given else self.position
 
     def text(self, name: str) -> str | None:
         """A scalar as it is written."""
         node = self.find(name)
-        return None if node is None else read_text(node, f"{self.what}: {name}")
+        return None if node is None else read_text(node, f"{self.title}: {name}")
 
     def pattern(self, name: str) -> str | None:
         """A scalar in which the tool itself fills placeholders in braces."""
         node = self.find(name)
-        return None if node is None else read_pattern(node, f"{self.what}: {name}")
+        return None if node is None else read_pattern(node, f"{self.title}: {name}")
 
     def require_pattern(self, name: str) -> str:
         text = self.pattern(name)
         if not text:
-            raise Unfit(self.place, f"{self.what}: {name} is missing")
+            raise Unfit(self.position, f"{self.title}: {name} is missing")
         return text
 
     def require_text(self, name: str) -> str:
         text = self.text(name)
         if not text:
-            raise Unfit(self.place, f"{self.what}: {name} is missing")
+            raise Unfit(self.position, f"{self.title}: {name} is missing")
         return text
 
     def number(self, name: str) -> int | None:
         """A whole number."""
         node = self.find(name)
-        return None if node is None else read_number(node, f"{self.what}: {name}")
+        return None if node is None else read_number(node, f"{self.title}: {name}")
 
     def flag(self, name: str) -> bool | None:
         """true or false."""
@@ -132,8 +140,8 @@ class Fields:
         if node is None:
             return None
         if node.kind not in ("bool", "text") or node.value.lower() not in ("true", "false"):
-            what = f"{self.what}: {name} is neither true nor false"
-            raise Unfit(node.place, f"{what}{_quote(node)}")
+            title = f"{self.title}: {name} is neither true nor false"
+            raise Unfit(node.position, f"{title}{_quote(node)}")
         return bool(node.value.lower() == "true")
 
     def items(self, name: str) -> tuple[YamlNode, ...]:
@@ -142,13 +150,13 @@ class Fields:
         if node is None:
             return ()
         if node.kind != "list":
-            raise Unfit(node.place, f"{self.what}: {name} is no list, but {_name(node)}")
-        found: tuple[YamlNode, ...] = node.value
-        return found
+            raise Unfit(node.position, f"{self.title}: {name} is no list, but {_name(node)}")
+        elements: tuple[YamlNode, ...] = node.value
+        return elements
 
     def texts(self, name: str) -> tuple[str, ...]:
         """The elements of a list of scalars."""
-        return tuple(read_text(node, f"{self.what}: {name}") for node in self.items(name))
+        return tuple(read_text(node, f"{self.title}: {name}") for node in self.items(name))
 
     def entries(self, name: str) -> dict[str, YamlNode]:
         """The entries of a map whose keys are names; none if it is missing."""
@@ -156,30 +164,30 @@ class Fields:
         if node is None:
             return {}
         if node.kind != "map":
-            raise Unfit(node.place, f"{self.what}: {name} is no map, but {_name(node)}")
+            raise Unfit(node.position, f"{self.title}: {name} is no map, but {_name(node)}")
         return dict(node.value)
 
-    def table(self, name: str, what: str = "") -> Fields | None:
+    def table(self, name: str, title: str = "") -> Fields | None:
         """A map, whose fields the caller takes and closes; None if it is missing."""
         node = self.find(name)
-        return None if node is None else Fields(node, self.findings, what or self.what)
+        return None if node is None else Fields(node, self.findings, title or self.title)
 
     def config(self, name: str, *, variables: bool = True) -> FrozenMap:
         """A map of configs as texts; a list is joined with commas. variables: see `read_text`."""
-        return read_config(self.entries(name), f"{self.what}: {name}", variables=variables)
+        return read_config(self.entries(name), f"{self.title}: {name}", variables=variables)
 
     def trace(self, arguments: Mapping[str, str]) -> FrozenMap:
-        """The places of fields that become arguments: field -> argument. The entries of a map have
-        places of their own: `config.retention.ms`."""
-        places: dict[str, Value] = {}
+        """The positions of fields that become arguments: field -> argument. The entries of a map
+        have their own: `config.retention.ms`."""
+        positions: dict[str, Value] = {}
         for name, argument in arguments.items():
             node = self._given.get(name)
             if node is None:
                 continue
-            places[argument] = node.place
+            positions[argument] = node.position
             entries = node.value if node.kind == "map" else {}
-            places |= {f"{argument}.{key}": entry.place for key, entry in entries.items()}
-        return FrozenMap(places)
+            positions |= {f"{argument}.{key}": entry.position for key, entry in entries.items()}
+        return FrozenMap(positions)
 
     def skip(self, *names: str) -> None:
         """Pass over fields that say nothing about an object."""
@@ -190,46 +198,46 @@ class Fields:
         """Report fields that are known and not taken over."""
         for name in names:
             if self.find(name) is not None:
-                self.findings.omit(self.locate(name), f"{self.what}: {name}: {reason}")
+                self.findings.omit(self.locate(name), f"{self.title}: {name}: {reason}")
 
     def close(self) -> None:
         """Report every field that was not asked for."""
         for name, node in self._left.items():
-            self.findings.omit(node.place, f"{self.what}: the field {name} is not known")
+            self.findings.omit(node.position, f"{self.title}: the field {name} is not known")
 
 
-def read_text(node: YamlNode, what: str, *, variables: bool = True) -> str:
+def read_text(node: YamlNode, title: str, *, variables: bool = True) -> str:
     """A scalar as text. Raises Unfit, also for a template. variables: `${NAME}` is a template; in
     the configs of a connector, such as `orders_${topic}`, it is a value."""
-    text = read_pattern(node, what)
+    text = read_pattern(node, title)
     if is_template(text, variables=variables):
-        raise Unfit(node.place, f"{what} is {describe_template(text, text, '')}")
+        raise Unfit(node.position, f"{title} is {describe_template(text, text, '')}")
     return text
 
 
-def read_pattern(node: YamlNode, what: str) -> str:
+def read_pattern(node: YamlNode, title: str) -> str:
     """A scalar as text, whatever braces it has. Raises Unfit."""
     if node.kind in ("list", "map", "null"):
-        raise Unfit(node.place, f"{what} is no text, but {_name(node)}")
+        raise Unfit(node.position, f"{title} is no text, but {_name(node)}")
     return str(node.text or node.value)
 
 
-def read_number(node: YamlNode, what: str) -> int:
+def read_number(node: YamlNode, title: str) -> int:
     """A whole number; as a text too, as templates write it. Raises Unfit."""
     text = node.value if node.kind in ("int", "float", "text") else ""
     if not WHOLE.fullmatch(text):
-        raise Unfit(node.place, f"{what} is no whole number{_quote(node)}")
+        raise Unfit(node.position, f"{title} is no whole number{_quote(node)}")
     return int(text)
 
 
-def read_decimal(node: YamlNode, what: str) -> Value:
+def read_decimal(node: YamlNode, title: str) -> Value:
     """A number, exact. Raises Unfit."""
     try:
         number = Decimal(node.value if node.kind in ("int", "float", "text") else "")
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite() or abs(number.adjusted()) > 20:
-        raise Unfit(node.place, f"{what} is no number that kafkaform can use{_quote(node)}")
+        raise Unfit(node.position, f"{title} is no number that kafkaform can use{_quote(node)}")
     return int(number) if number == number.to_integral_value() else number
 
 
@@ -245,16 +253,16 @@ _LONGEST = 60
 """Characters of a value in a message."""
 
 
-def read_config(entries: dict[str, YamlNode], what: str, *, variables: bool = True) -> FrozenMap:
+def read_config(entries: dict[str, YamlNode], title: str, *, variables: bool = True) -> FrozenMap:
     """Configs by name as texts. Raises Unfit for a map inside; a null is left out."""
-    found = {}
+    config = {}
     for name, node in entries.items():
         if node.kind == "null":
             continue
-        parts = node.value if node.kind == "list" else (node,)
-        texts = [read_text(part, f"{what}.{name}", variables=variables) for part in parts]
-        found[name] = ",".join(texts)
-    return FrozenMap(found)
+        elements = node.value if node.kind == "list" else (node,)
+        texts = [read_text(element, f"{title}.{name}", variables=variables) for element in elements]
+        config[name] = ",".join(texts)
+    return FrozenMap(config)
 
 
 def _name(node: YamlNode) -> str:

@@ -44,10 +44,10 @@ def read_files(
         listed = sorted(_list_files(path, endings, omit)) if path.is_dir() else [path]
         for name in listed:
             names.setdefault(name.resolve(), name)
-    where = ", ".join(map(str, paths))
+    folders = ", ".join(map(str, paths))
     if len(names) > MAX_FILES:
-        raise UsageError(f"{where} has more than {MAX_FILES} files", "Name a smaller folder.")
-    left = MAX_TOTAL
+        raise UsageError(f"{folders} has more than {MAX_FILES} files", "Name a smaller folder.")
+    bytes_left = MAX_TOTAL
     for name in names.values():
         try:
             content = read_file(name)
@@ -56,10 +56,10 @@ def read_files(
                 raise
             omit(fault.path, fault.reason)
             continue
-        left -= len(content)
-        if left < 0:
+        bytes_left -= len(content)
+        if bytes_left < 0:
             raise UsageError(
-                f"the files below {where} have more than {MAX_TOTAL // 1_000_000} MB",
+                f"the files below {folders} have more than {MAX_TOTAL // 1_000_000} MB",
                 "Name a smaller folder.",
             )
         yield str(name), content
@@ -86,8 +86,8 @@ def read_file(path: Path) -> bytes:
     try:
         # Before it is opened: a pipe would block, and a device could have no end.
         if not path.is_file():
-            what = "does not exist" if not path.exists() else "is not a regular file"
-            raise UsageError(f"{path} {what}", "Name a file or a folder.")
+            fault = "does not exist" if not path.exists() else "is not a regular file"
+            raise UsageError(f"{path} {fault}", "Name a file or a folder.")
         with path.open("rb") as file:
             content = file.read(MAX_FILE + 1)
     except OSError as error:

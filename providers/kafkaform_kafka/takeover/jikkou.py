@@ -20,8 +20,20 @@ from msgspec import Struct
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import FACTOR, add_acl, add_quota, add_topic, add_user, make_acl
-from .documents import YamlNode
+from .declarations import (
+    FACTOR,
+    add_acl,
+    add_connector,
+    add_group_config,
+    add_quota,
+    add_schema,
+    add_subject_config,
+    add_topic,
+    add_user,
+    make_acl,
+    read_named_file,
+)
+from .documents import YamlNode, find_template
 from .fields import (
     Fields,
     Findings,
@@ -32,14 +44,6 @@ from .fields import (
     read_text,
 )
 from .files import YAML, read_files
-from .templates import find_template
-from .wider_objects import (
-    add_connector,
-    add_group_config,
-    add_schema,
-    add_subject_config,
-    read_named_file,
-)
 
 GROUP, CORE, SCHEMAS = "kafka.jikkou.io/", "core.jikkou.io/", "schemaregistry.jikkou.io/"
 CLUSTER = "kafka.jikkou.io/connect-cluster"
@@ -103,8 +107,8 @@ def _list_resources(document: Fields, shared: Shared) -> Iterator[Resource]:
     elif version.startswith(GROUP) and kind == "KafkaPrincipalRole":
         _read_role(document, shared)
     elif not version.startswith((GROUP, SCHEMAS)) or single not in _KINDS:
-        what = f"a resource of the kind {kind!r}" if kind else "a document without a kind"
-        document.findings.omit(document.place, f"{what} is not taken over")
+        title = f"a resource of the kind {kind!r}" if kind else "a document without a kind"
+        document.findings.omit(document.position, f"{title} is not taken over")
     elif kind == single:
         yield from _make_resource(document, single)
     else:
@@ -123,15 +127,15 @@ def _make_resource(fields: Fields, kind: str) -> Iterator[Resource]:
     if (metadata := fields.table("metadata", f"the metadata of a {kind}")) is not None:
         name, notes = metadata.text("name") or "", metadata.entries("annotations")
         labels = metadata.entries("labels")
-    fields.what = f"{kind} {name}".rstrip()
+    fields.title = f"{kind} {name}".rstrip()
     for note in (IGNORE, DELETE):
         if note in notes and read_text(notes[note], note).lower() == "true":
-            fields.findings.omit(fields.place, f"{fields.what}: the annotation {note} is true")
+            fields.findings.omit(fields.position, f"{fields.title}: the annotation {note} is true")
             return
     fields.skip("status")
     spec = fields.table("spec")
     if spec is None:
-        raise Unfit(fields.place, f"{fields.what}: spec is missing")
+        raise Unfit(fields.position, f"{fields.title}: spec is missing")
     cluster = read_text(labels[CLUSTER], CLUSTER) if CLUSTER in labels else ""
     yield Resource(kind, name, fields, spec, cluster)
 
@@ -161,17 +165,17 @@ def _read_topic(resource: Resource, shared: Shared, findings: Findings) -> None:
     config = spec.config("configs")
     for name in spec.texts("configMapRefs"):
         if name not in shared.configs:
-            raise Unfit(fields.place, f"{fields.what}: the ConfigMap {name!r} is missing")
+            raise Unfit(fields.position, f"{fields.title}: the ConfigMap {name!r} is missing")
         config = config.with_items(shared.configs[name])
     numbers = spec.number("partitions"), spec.number("replicas")
     name = _require_name(resource)
-    places = spec.trace({"partitions": "partitions", "replicas": FACTOR, "configs": "config"})
-    add_topic(findings, fields.place, name, *numbers, config=config, places=places)
+    positions = spec.trace({"partitions": "partitions", "replicas": FACTOR, "configs": "config"})
+    add_topic(findings, fields.position, name, *numbers, config=config, positions=positions)
 
 
 def _require_name(resource: Resource) -> str:
     if not resource.name:
-        raise Unfit(resource.fields.place, f"a {resource.kind} without a name")
+        raise Unfit(resource.fields.position, f"a {resource.kind} without a name")
     return resource.name
 
 
@@ -180,28 +184,28 @@ def _read_authorization(resource: Resource, shared: Shared, findings: Findings) 
     rules = list(spec.items("acls"))
     for role in spec.texts("roles"):
         if role not in shared.roles:
-            raise Unfit(fields.place, f"{fields.what}: the role {role!r} is missing")
+            raise Unfit(fields.position, f"{fields.title}: the role {role!r} is missing")
         rules += shared.roles[role]
     for node in rules:
         # One rule that is left out takes no other one away.
         with findings.contain():
-            _read_rule(Fields(node, findings, f"{fields.what}: an ACL"), principal, findings)
+            _read_rule(Fields(node, findings, f"{fields.title}: an ACL"), principal, findings)
 
 
 def _read_rule(rule: Fields, principal: str, findings: Findings) -> None:
     resource = rule.table("resource")
     if resource is None:
-        raise Unfit(rule.place, f"{rule.what}: resource is missing")
+        raise Unfit(rule.position, f"{rule.title}: resource is missing")
     pattern, name = resource.require_text("patternType"), resource.require_text("pattern")
     if pattern.upper() == "MATCH":
         raise Unfit(
-            rule.place,
-            f"{rule.what}: MATCH names the topics that exist when jikkou runs: `kafkaform import "
+            rule.position,
+            f"{rule.title}: MATCH names the topics that exist when jikkou runs: `kafkaform import "
             "--all` takes the ACLs over that it has made",
         )
     for operation in rule.texts("operations"):
         acl = make_acl(
-            rule.place,
+            rule.position,
             principal,
             operation,
             resource.require_text("type"),
@@ -210,7 +214,7 @@ def _read_rule(rule: Fields, principal: str, findings: Findings) -> None:
             host=rule.text("host") or "*",
             permission=rule.require_text("type"),
         )
-        add_acl(findings, rule.place, acl)
+        add_acl(findings, rule.position, acl)
     resource.close()
     rule.close()
 
@@ -231,30 +235,30 @@ def _read_quota(resource: Resource, _: Shared, findings: Findings) -> None:
     spec, fields = resource.spec, resource.fields
     type, entity = spec.require_text("type"), spec.table("entity")
     if type not in _ENTITIES:
-        raise Unfit(fields.place, f"{fields.what}: quotas of the type {type!r} are not known")
-    parts = []
-    for named, attribute in zip(_ENTITIES[type], ("user", "clientId"), strict=True):
-        given = entity.text(attribute) if entity is not None else None
-        if named and not given:
-            raise Unfit(fields.place, f"{fields.what}: {attribute} is missing")
-        parts.append(given if named else None if named is None else "")
+        raise Unfit(fields.position, f"{fields.title}: quotas of the type {type!r} are not known")
+    names = []
+    for is_named, attribute in zip(_ENTITIES[type], ("user", "clientId"), strict=True):
+        entity_name = entity.text(attribute) if entity is not None else None
+        if is_named and not entity_name:
+            raise Unfit(fields.position, f"{fields.title}: {attribute} is missing")
+        names.append(entity_name if is_named else None if is_named is None else "")
     limits = {}
     if (configs := spec.table("configs")) is not None:
-        for name, key in _LIMITS.items():
-            if (node := configs.find(name)) is not None:
-                limits[key] = read_decimal(node, f"{fields.what}: {name}")
+        for limit, key in _LIMITS.items():
+            if (node := configs.find(limit)) is not None:
+                limits[key] = read_decimal(node, f"{fields.title}: {limit}")
         configs.close()
     if entity is not None:
         entity.close()
-    add_quota(findings, fields.place, FrozenMap(limits), user=parts[0], client_id=parts[1])
+    add_quota(findings, fields.position, FrozenMap(limits), user=names[0], client_id=names[1])
 
 
 def _read_user(resource: Resource, _: Shared, findings: Findings) -> None:
     name = _require_name(resource)
     for node in resource.spec.items("authentications"):
-        login = Fields(node, findings, f"{resource.fields.what}: an authentication")
+        login = Fields(node, findings, f"{resource.fields.title}: an authentication")
         iterations = login.number("iterations") or ITERATIONS
-        add_user(findings, node.place, name, login.require_text("type"), iterations)
+        add_user(findings, node.position, name, login.require_text("type"), iterations)
         login.skip("password", "salt")
         login.close()
 
@@ -265,15 +269,15 @@ def _read_connector(resource: Resource, _: Shared, findings: Findings) -> None:
     if (tasks := spec.number("tasksMax")) is not None:
         config["tasks.max"] = str(tasks)
     findings.system = resource.cluster
-    places = spec.trace({"config": "config", "tasksMax": "config.tasks.max"})
+    positions = spec.trace({"config": "config", "tasksMax": "config.tasks.max"})
     add_connector(
         findings,
-        fields.place,
+        fields.position,
         _require_name(resource),
         config,
         class_=spec.require_text("connectorClass"),
         state=spec.text("state"),
-        places=places,
+        positions=positions,
     )
     findings.system = ""
 
@@ -281,29 +285,31 @@ def _read_connector(resource: Resource, _: Shared, findings: Findings) -> None:
 def _read_subject(resource: Resource, _: Shared, findings: Findings) -> None:
     spec, fields, subject = resource.spec, resource.fields, _require_name(resource)
     level, mode = spec.text("compatibilityLevel"), spec.text("mode")
-    add_subject_config(findings, fields.place, subject, level, mode)
-    node, what = spec.find("schema"), f"{fields.what}: schema"
+    add_subject_config(findings, fields.position, subject, level, mode)
+    node, title = spec.find("schema"), f"{fields.title}: schema"
     if node is None:
         return
     if node.kind == "map":
-        named = Fields(node, findings, what)
+        named = Fields(node, findings, title)
         name = named.require_text("$ref").removeprefix("file://")
-        text = read_named_file(findings, node.place, what, name)
+        text = read_named_file(findings, node.position, title, name)
         named.close()
     else:
-        text = read_pattern(node, what)
-    rows = [Fields(row, findings, f"{what}: a reference") for row in spec.items("references")]
+        text = read_pattern(node, title)
+    rows = [Fields(row, findings, f"{title}: a reference") for row in spec.items("references")]
     format = spec.text("schemaType") or "avro"
-    add_schema(findings, fields.place, subject, text, format=format, references=rows)
+    add_schema(findings, fields.position, subject, text, format=format, references=rows)
     spec.skip("schemaRegistry")
 
 
 def _read_group(resource: Resource, _: Shared, findings: Findings) -> None:
-    spec, place, group = resource.spec, resource.fields.place, _require_name(resource)
+    spec, position, group = resource.spec, resource.fields.position, _require_name(resource)
     config = spec.config("configs")
     if not config:
-        findings.omit(place, f"{resource.fields.what}: it has no configs, so nothing to declare")
-    add_group_config(findings, place, group, config, spec.trace({"configs": "config"}))
+        findings.omit(
+            position, f"{resource.fields.title}: it has no configs, so nothing to declare"
+        )
+    add_group_config(findings, position, group, config, spec.trace({"configs": "config"}))
 
 
 _KINDS: Mapping[str, Callable[[Resource, Shared, Findings], None]] = {

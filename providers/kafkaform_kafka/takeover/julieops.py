@@ -33,8 +33,13 @@ from .julieops_access import (
     fill_pattern,
     read_roles,
 )
-from .julieops_files import TOPIC_STRATEGY, read_connector, read_topic_schemas
-from .julieops_settings import SETTINGS_ENDING, choose_settings
+from .julieops_files import (
+    SETTINGS_ENDING,
+    TOPIC_STRATEGY,
+    choose_settings,
+    read_connector,
+    read_topic_schemas,
+)
 
 PARTITIONS, REPLICATION = "num.partitions", "replication.factor"
 _PROJECT = {"name", "topics", "consumers", "producers", "connectors", "streams", "schemas", "ksql"}
@@ -72,9 +77,9 @@ def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     topologies: list[YamlNode] = []
     plans: dict[str, FrozenMap] = {}
     roles: dict[str, Role] = {}
-    named = [path for path in paths if path.suffix == SETTINGS_ENDING]
-    others = [path for path in paths if path not in named]
-    for name, content in read_files(others, YAML, findings.omit):
+    settings_paths = [path for path in paths if path.suffix == SETTINGS_ENDING]
+    topology_paths = [path for path in paths if path not in settings_paths]
+    for name, content in read_files(topology_paths, YAML, findings.omit):
         for node in findings.read_documents(name, content, "julieops"):
             fields = node.value if node.kind == "map" else {}
             with findings.contain():
@@ -85,7 +90,7 @@ def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
                 elif "roles" in fields:
                     roles.update(read_roles(Fields(node, findings, "the roles")))
                 else:
-                    findings.omit(node.place, "a file without context, plans or roles")
+                    findings.omit(node.position, "a file without context, plans or roles")
     setup = Setup(choose_settings(paths, findings), plans, roles)
     for node in topologies:
         with findings.contain():
@@ -107,9 +112,9 @@ def _read_plans(fields: Fields) -> Iterator[tuple[str, FrozenMap]]:
 
 def _read_topology(fields: Fields, setup: Setup) -> None:
     context = fields.require_text("context")
-    fields.what = f"topology {context}"
-    others = {name: fields.text(name) or "" for name in fields.names if name not in _TOPOLOGY}
-    names = NameParts({**others, "context": context}, (context, *others.values()))
+    fields.title = f"topology {context}"
+    values = {name: fields.text(name) or "" for name in fields.names if name not in _TOPOLOGY}
+    names = NameParts({**values, "context": context}, (context, *values.values()))
     for node in fields.items("projects"):
         with fields.findings.contain():
             _read_project(Fields(node, fields.findings, "a project"), names, setup)
@@ -125,13 +130,13 @@ def _read_topology(fields: Fields, setup: Setup) -> None:
 
 def _read_project(fields: Fields, names: NameParts, setup: Setup) -> None:
     name = fields.require_text("name")
-    fields.what, findings = f"project {name}", fields.findings
+    fields.title, findings = f"project {name}", fields.findings
     values = {**names.values, "project": name}
-    prefix = _make_prefix(fields, values, (*names.parts, name), setup)
+    prefix = _make_prefix(fields, values, (*names.words, name), setup)
     users = _read_users(fields)
     for node in fields.items("topics"):
         with findings.contain():
-            topic = Fields(node, findings, f"{fields.what}: a topic")
+            topic = Fields(node, findings, f"{fields.title}: a topic")
             full = _make_topic_name(topic, prefix, values, setup)
             _read_topic(topic, full, setup, None if setup.on_prefix else users)
     if setup.on_prefix:
@@ -140,9 +145,9 @@ def _read_project(fields: Fields, names: NameParts, setup: Setup) -> None:
         with findings.contain():
             for node in _list_applications(fields, kind):
                 with findings.contain():
-                    what = f"{fields.what}: {kind}"
+                    title = f"{fields.title}: {kind}"
                     create = setup.settings["topology.connector.allow.topic.create"] == "true"
-                    add_application(Fields(node, findings, what), kind, prefix, create=create)
+                    add_application(Fields(node, findings, title), kind, prefix, create=create)
     fields.leave("the rights of a schema registry are not in Kafka's ACLs", "schemas")
     fields.leave(_RBAC, "rbac")
     for kind in fields.names:
@@ -156,19 +161,19 @@ def _add_role_users(fields: Fields, kind: str, setup: Setup) -> None:
     """Add the ACLs of everybody whom a project gives a role."""
     nodes, role = fields.items(kind), setup.roles.get(kind)
     if role is None:
-        raise Unfit(fields.locate(kind), f"{fields.what}: the role {kind} is not declared")
+        raise Unfit(fields.locate(kind), f"{fields.title}: the role {kind} is not declared")
     for node in nodes:
         with fields.findings.contain():
-            add_role(Fields(node, fields.findings, f"{fields.what}: {kind}"), role)
+            add_role(Fields(node, fields.findings, f"{fields.title}: {kind}"), role)
 
 
 def _make_prefix(
-    fields: Fields, values: Mapping[str, str], parts: tuple[str, ...], setup: Setup
+    fields: Fields, values: Mapping[str, str], words: tuple[str, ...], setup: Setup
 ) -> str:
     pattern = setup.settings["topology.project.prefix.format"]
     if pattern != "default":
-        return fill_pattern(fields.place, pattern, values)
-    return "".join(f"{part}{setup.separator}" for part in parts)
+        return fill_pattern(fields.position, pattern, values)
+    return "".join(f"{word}{setup.separator}" for word in words)
 
 
 def _make_topic_name(topic: Fields, prefix: str, values: Mapping[str, str], setup: Setup) -> str:
@@ -178,26 +183,29 @@ def _make_topic_name(topic: Fields, prefix: str, values: Mapping[str, str], setu
         return f"{prefix}{name}" + (f"{setup.separator}{type}" if type else "")
     if pattern == "name":
         return name
-    return fill_pattern(topic.place, pattern, {**values, "topic": name, "dataType": type or ""})
+    return fill_pattern(topic.position, pattern, {**values, "topic": name, "dataType": type or ""})
 
 
-def _read_topic(topic: Fields, name: str, setup: Setup, more: Users | None) -> None:
-    """Add a topic and the ACLs of its users. more: users of the whole project."""
-    topic.what = f"topic {name}"
+def _read_topic(topic: Fields, name: str, setup: Setup, project_users: Users | None) -> None:
+    """Add a topic and the ACLs of its users. project_users: users of the whole project."""
+    topic.title = f"topic {name}"
     plan = EMPTY
     if (label := topic.text("plan")) is not None:
         if label not in setup.plans:
-            raise Unfit(topic.locate("plan"), f"{topic.what}: the plan {label!r} is not declared")
+            raise Unfit(topic.locate("plan"), f"{topic.title}: the plan {label!r} is not declared")
         plan = setup.plans[label]
     config = FrozenMap({**plan, **topic.config("config")})
     partitions, replicas = (_read_count(topic, config, key) for key in (PARTITIONS, REPLICATION))
-    rest = config.without((PARTITIONS, REPLICATION))
-    places = topic.trace({"config": "config"})
-    add_topic(topic.findings, topic.place, name, partitions, replicas, rest, places)
+    topic_config = config.without((PARTITIONS, REPLICATION))
+    positions = topic.trace({"config": "config"})
+    add_topic(topic.findings, topic.position, name, partitions, replicas, topic_config, positions)
     users = _read_users(topic)
-    if more is not None:
+    if project_users is not None:
         # Those of the topic first: JulieOps drops a producer that it has already.
-        users = Users({**more.consumers, **users.consumers}, {**more.producers, **users.producers})
+        users = Users(
+            {**project_users.consumers, **users.consumers},
+            {**project_users.producers, **users.producers},
+        )
     _add_users(users, name, "Literal")
     _read_schemas(topic, name)
     topic.skip("metadata", "name", "dataType")
@@ -210,14 +218,14 @@ def _read_schemas(topic: Fields, name: str) -> None:
     rows = node.value if node is not None and node.kind == "list" else [node] if node else []
     for row in rows:
         with topic.findings.contain():
-            schemas = Fields(row, topic.findings, f"{topic.what}: schemas")
+            schemas = Fields(row, topic.findings, f"{topic.title}: schemas")
             read_topic_schemas(schemas, name, strategy)
 
 
 def _read_count(topic: Fields, config: FrozenMap, key: str) -> int | None:
     text = config.get(key)
     if text is not None and not WHOLE.fullmatch(text):
-        raise Unfit(topic.place, f"{topic.what}: {key} is no whole number: {text!r}")
+        raise Unfit(topic.position, f"{topic.title}: {key} is no whole number: {text!r}")
     return None if text is None else int(text)
 
 
@@ -227,11 +235,11 @@ def _read_count(topic: Fields, config: FrozenMap, key: str) -> int | None:
 def _read_users(fields: Fields) -> Users:
     users = Users({}, {})
     for node in fields.items("consumers"):
-        consumer = Fields(node, fields.findings, f"{fields.what}: a consumer")
+        consumer = Fields(node, fields.findings, f"{fields.title}: a consumer")
         key = (consumer.require_text("principal"), consumer.text("group") or "*")
         users.consumers.setdefault(key, consumer)
     for node in fields.items("producers"):
-        producer = Fields(node, fields.findings, f"{fields.what}: a producer")
+        producer = Fields(node, fields.findings, f"{fields.title}: a producer")
         users.producers.setdefault(producer.require_text("principal"), producer)
     return users
 
@@ -248,19 +256,19 @@ def _list_applications(fields: Fields, kind: str) -> tuple[YamlNode, ...]:
     node = fields.find(kind)
     if node is None or node.kind == "list":
         return () if node is None else fields.items(kind)
-    table = fields.table(kind, f"{fields.what}: {kind}")
+    table = fields.table(kind, f"{fields.title}: {kind}")
     if table is None:
         return ()
     if kind == "connectors":
         for name in ("artefacts", "artifacts"):
             for artefact in table.items(name):
                 with fields.findings.contain():
-                    read_connector(Fields(artefact, fields.findings, f"{table.what}: {name}"))
+                    read_connector(Fields(artefact, fields.findings, f"{table.title}: {name}"))
     else:
         table.leave("queries are not objects of Kafka", "artefacts", "artifacts")
-    found = table.items("access_control")
+    controls = table.items("access_control")
     table.close()
-    return found
+    return controls
 
 
 # ── platform ────────────────────────────────────────────────────────────────────────────
@@ -269,18 +277,18 @@ def _list_applications(fields: Fields, kind: str) -> tuple[YamlNode, ...]:
 def _read_platform(platform: Fields) -> None:
     findings = platform.findings
     for kind in ("schema_registry", "control_center", "ksql", "kafka_connect", "kafka"):
-        part = platform.table(kind, f"platform: {kind}")
-        if part is None:
+        component = platform.table(kind, f"platform: {kind}")
+        if component is None:
             continue
-        part.leave(_RBAC, "rbac")
-        for node in part.items("instances"):
+        component.leave(_RBAC, "rbac")
+        for node in component.items("instances"):
             with findings.contain():
-                add_platform(Fields(node, findings, part.what), kind)
+                add_platform(Fields(node, findings, component.title), kind)
         if kind == "kafka":
-            for node in part.items("quotas"):
+            for node in component.items("quotas"):
                 with findings.contain():
                     _read_quota(Fields(node, findings, "platform: a quota"))
-        part.close()
+        component.close()
     platform.close()
 
 
@@ -291,11 +299,11 @@ def _read_quota(quota: Fields) -> None:
     # The principal is the name of the user as it is, so "User:App" is not the quota of App.
     user = quota.text("principal")
     if user is None:
-        raise Unfit(quota.place, "a quota without a principal")
+        raise Unfit(quota.position, "a quota without a principal")
     limits = {
-        name: read_decimal(node, f"{quota.what}: {name}")
+        name: read_decimal(node, f"{quota.title}: {name}")
         for name in _LIMITS
         if (node := quota.find(name)) is not None
     }
-    add_quota(quota.findings, quota.place, FrozenMap(limits), user=user)
+    add_quota(quota.findings, quota.position, FrozenMap(limits), user=user)
     quota.close()

@@ -24,14 +24,14 @@ class NameParts(Struct, frozen=True):
 
     values: Mapping[str, str]
     """Name of a field -> its value, for patterns."""
-    parts: tuple[str, ...]
+    words: tuple[str, ...]
     """The values in their order, for names without a pattern."""
 
 
 class RoleRule(Struct, frozen=True):
     """One ACL of a role; the name of its resource can have placeholders."""
 
-    place: str
+    position: str
     resource_type: str
     resource_name: str
     pattern: str
@@ -45,14 +45,14 @@ class Role(Struct, frozen=True):
     rules: tuple[RoleRule, ...]
 
 
-def fill_pattern(place: str, pattern: str, values: Mapping[str, str]) -> str:
+def fill_pattern(position: str, pattern: str, values: Mapping[str, str]) -> str:
     """A pattern with `{{ name }}` replaced by values, an unknown name by nothing, as Jinja does.
 
     Raises Unfit for everything else that Jinja could do.
     """
-    text = _PLACEHOLDER.sub(lambda found: values.get(found[1], ""), pattern)
+    text = _PLACEHOLDER.sub(lambda match: values.get(match[1], ""), pattern)
     if any(mark in _PLACEHOLDER.sub("", pattern) for mark in ("{{", "{%", "{#")):
-        raise Unfit(place, f"the pattern {pattern!r} uses more of Jinja than names in braces")
+        raise Unfit(position, f"the pattern {pattern!r} uses more of Jinja than names in braces")
     return text
 
 
@@ -65,7 +65,7 @@ def _allow(
     pattern: str = "Literal",
 ) -> None:
     resource = (type, name)
-    add_acls(fields.findings, fields.place, principal, resource, operations, pattern=pattern)
+    add_acls(fields.findings, fields.position, principal, resource, operations, pattern=pattern)
 
 
 def _allow_globbed(
@@ -109,8 +109,8 @@ def add_application(app: Fields, kind: str, prefix: str, *, create: bool) -> Non
     """Add the ACLs of an application. prefix: of its project; create: a connector may create
     topics."""
     principal = app.require_text("principal")
-    app.what = f"{app.what}: {principal}"
-    topics = app.table("topics", f"{app.what}: topics")
+    app.title = f"{app.title}: {principal}"
+    topics = app.table("topics", f"{app.title}: topics")
     if topics is not None:
         for topic in topics.texts("read"):
             _allow(app, principal, "TOPIC", topic, ["READ"])
@@ -167,7 +167,7 @@ def add_platform(instance: Fields, kind: str) -> None:
     principal = instance.require_text("principal")
     add = _PLATFORMS.get(kind)
     if add is None:
-        raise Unfit(instance.place, f"{instance.what}: JulieOps makes no ACLs for {principal}")
+        raise Unfit(instance.position, f"{instance.title}: JulieOps makes no ACLs for {principal}")
     add(instance, principal)
     instance.skip("metadata")
     instance.close()
@@ -218,7 +218,7 @@ def read_roles(fields: Fields) -> Iterator[tuple[str, Role]]:
     for node in fields.items("roles"):
         role = Fields(node, fields.findings, "a role")
         name = role.require_text("name")
-        role.what = f"role {name}"
+        role.title = f"role {name}"
         yield name, Role(tuple(_read_rules(role)))
         role.close()
     fields.close()
@@ -226,11 +226,11 @@ def read_roles(fields: Fields) -> Iterator[tuple[str, Role]]:
 
 def _read_rules(role: Fields) -> Iterator[RoleRule]:
     for node in role.items("acls"):
-        rule = Fields(node, role.findings, f"{role.what}: an ACL")
+        rule = Fields(node, role.findings, f"{role.title}: an ACL")
         if (rule.text("permissionType") or "ALLOW").upper() != "ALLOW":
-            role.findings.omit(node.place, f"{rule.what}: JulieOps makes an ALLOW of it")
+            role.findings.omit(node.position, f"{rule.title}: JulieOps makes an ALLOW of it")
         yield RoleRule(
-            node.place,
+            node.position,
             rule.require_text("resourceType"),
             rule.pattern("resourceName") or rule.require_text("resourceName"),
             rule.require_text("patternType"),
@@ -249,14 +249,14 @@ def add_role(user: Fields, role: Role) -> None:
             values[name] = value
     for rule in role.rules:
         acl = make_acl(
-            rule.place,
+            rule.position,
             principal,
             rule.operation,
             rule.resource_type,
-            fill_pattern(rule.place, rule.resource_name, values),
+            fill_pattern(rule.position, rule.resource_name, values),
             pattern=rule.pattern,
             host=rule.host,
         )
-        add_acl(user.findings, user.place, acl)
+        add_acl(user.findings, user.position, acl)
     user.skip("metadata", "idempotence")
     user.close()

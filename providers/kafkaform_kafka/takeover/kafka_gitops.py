@@ -51,9 +51,9 @@ class Service(Struct, frozen=True):
         operations: Iterable[str],
         pattern: str = "Literal",
     ) -> None:
-        findings, place = self.fields.findings, self.fields.place
+        findings, position = self.fields.findings, self.fields.position
         resource = (resource_type, name)
-        add_acls(findings, place, self.principal, resource, operations, pattern=pattern)
+        add_acls(findings, position, self.principal, resource, operations, pattern=pattern)
 
 
 def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
@@ -85,14 +85,14 @@ def _read_state(path: Path, top: Fields, findings: Findings) -> None:
 def _find_state(path: Path) -> Path:
     if not path.is_dir():
         return path
-    found = sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml"))
-    if len(found) == 1:
-        return found[0]
-    named = [p for p in found if p.stem == "state"]
-    if len(named) == 1:
-        return named[0]
+    files = sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml"))
+    if len(files) == 1:
+        return files[0]
+    state_files = [p for p in files if p.stem == "state"]
+    if len(state_files) == 1:
+        return state_files[0]
     raise UsageError(
-        f"{path} has {len(found)} YAML files, and none of them is state.yaml",
+        f"{path} has {len(files)} YAML files, and none of them is state.yaml",
         "Name the state file instead of its folder.",
     )
 
@@ -144,17 +144,17 @@ def _list_sections(
     for name in _SECTIONS:
         yield name, top
     for name, file in settings.files:
-        other = (path.parent / file).resolve()
-        if not other.is_relative_to(path.parent.resolve()):
+        section_file = (path.parent / file).resolve()
+        if not section_file.is_relative_to(path.parent.resolve()):
             findings.omit(str(path), f"the file of {name} is outside of the folder")
             continue
         try:
-            content = read_file(other)
+            content = read_file(section_file)
         except UsageError as fault:
             findings.omit(top.locate("settings"), f"the file of {name}: {fault.message}")
             continue
-        named = str(path.parent / file)
-        for node in findings.read_documents(named, content, "kafka-gitops"):
+        shown_name = str(path.parent / file)
+        for node in findings.read_documents(shown_name, content, "kafka-gitops"):
             with findings.contain():
                 fields = Fields(node, findings, file)
                 yield name, fields
@@ -168,9 +168,11 @@ def _read_topic(name: str, node: YamlNode, settings: StateSettings, findings: Fi
     topic = Fields(node, findings, f"topic {name}")
     replication = topic.number("replication") or settings.replication
     config = topic.config("configs")
-    places = topic.trace({"partitions": "partitions", "replication": FACTOR, "configs": "config"})
+    positions = topic.trace(
+        {"partitions": "partitions", "replication": FACTOR, "configs": "config"}
+    )
     partitions = topic.number("partitions")
-    add_topic(findings, topic.place, name, partitions, replication, config, places)
+    add_topic(findings, topic.position, name, partitions, replication, config, positions)
     topic.close()
 
 
@@ -178,7 +180,7 @@ def _read_service(name: str, node: YamlNode, settings: StateSettings, findings: 
     fields = Fields(node, findings, f"service {name}")
     type = fields.require_text("type")
     if type not in _SERVICES:
-        raise Unfit(fields.place, f"{fields.what}: a service of the type {type!r} is not known")
+        raise Unfit(fields.position, f"{fields.title}: a service of the type {type!r} is not known")
     service = Service(fields, name, fields.require_text("principal"), settings)
     _SERVICES[type](service)
     fields.close()
@@ -206,7 +208,7 @@ def _read_application(service: Service) -> None:
 def _read_connect(service: Service) -> None:
     fields = service.fields
     _allow_topics(service)
-    storage = fields.table("storage-topics", f"{fields.what}: storage-topics")
+    storage = fields.table("storage-topics", f"{fields.title}: storage-topics")
     for kind in ("config", "offset", "status"):
         default = f"connect-{kind if kind == 'status' else f'{kind}s'}-{service.name}"
         topic = (storage.text(kind) if storage is not None else None) or default
@@ -215,7 +217,7 @@ def _read_connect(service: Service) -> None:
         storage.close()
     service.allow("GROUP", fields.text("group-id") or service.name, ["READ"])
     for name, node in fields.entries("connectors").items():
-        inner = Fields(node, fields.findings, f"{fields.what}: connector {name}")
+        inner = Fields(node, fields.findings, f"{fields.title}: connector {name}")
         connector = Service(inner, name, service.principal, service.settings)
         if _allow_topics(connector):
             connector.allow("GROUP", f"connect-{name}", ["READ"])
@@ -255,9 +257,9 @@ def _read_user(name: str, node: YamlNode, _: StateSettings, findings: Findings) 
     principal, roles = fields.require_text("principal"), fields.texts("roles")
     for role in roles:
         if role.lower() not in _ROLES:
-            raise Unfit(fields.place, f"{fields.what}: the role {role!r} is not known")
+            raise Unfit(fields.position, f"{fields.title}: the role {role!r} is not known")
         for type, resource, operations in _ROLES[role.lower()]:
-            add_acls(findings, fields.place, principal, (type, resource), operations)
+            add_acls(findings, fields.position, principal, (type, resource), operations)
     fields.close()
 
 
@@ -274,14 +276,14 @@ _READERS: Mapping[str, Callable[[str, YamlNode, StateSettings, Findings], None]]
 def _read_custom_acls(top: Fields, owners: Owners, findings: Findings) -> None:
     for section, kind in (("customServiceAcls", "services"), ("customUserAcls", "users")):
         for owner, node in top.entries(section).items():
-            known = owners[kind].get(owner)
-            if known is None:
+            owner_node = owners[kind].get(owner)
+            if owner_node is None:
                 findings.omit(
-                    node.place, f"{section}: {owner} is not in {kind}, so it has no effect"
+                    node.position, f"{section}: {owner} is not in {kind}, so it has no effect"
                 )
                 continue
             # Only users hand their principal on to their ACLs.
-            principal = known.get("principal") if kind == "users" else None
+            principal = owner_node.get("principal") if kind == "users" else None
             with findings.contain():
                 rules = Fields(node, findings, f"{section} of {owner}")
                 for name in node.value:
@@ -290,11 +292,11 @@ def _read_custom_acls(top: Fields, owners: Owners, findings: Findings) -> None:
 
 
 def _read_custom_acl(rules: Fields, name: str, principal: YamlNode | None) -> None:
-    rule = rules.table(name, f"{rules.what}: {name}")
+    rule = rules.table(name, f"{rules.title}: {name}")
     if rule is None:
         return
     acl = make_acl(
-        rule.place,
+        rule.position,
         rule.text("principal") or _inherit(principal) or rule.require_text("principal"),
         rule.require_text("operation"),
         rule.require_text("type"),
@@ -303,7 +305,7 @@ def _read_custom_acl(rules: Fields, name: str, principal: YamlNode | None) -> No
         host=rule.text("host") or "*",
         permission=rule.text("permission") or "ALLOW",
     )
-    add_acl(rules.findings, rule.place, acl)
+    add_acl(rules.findings, rule.position, acl)
     rule.close()
 
 

@@ -15,11 +15,10 @@ from pathlib import Path
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import FACTOR, add_acl, add_quota, add_topic, add_user, make_acl
+from .declarations import FACTOR, add_acl, add_connector, add_quota, add_topic, add_user, make_acl
 from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_decimal, read_text
 from .files import YAML, read_files
-from .wider_objects import add_connector
 
 GROUP = "kafka.strimzi.io/"
 MANAGED = "strimzi.io/managed"
@@ -60,19 +59,21 @@ def _read_resource(node: YamlNode, findings: Findings) -> None:
     kind, version = fields.text("kind") or "", fields.text("apiVersion") or ""
     read_kind = _KINDS.get(kind) if version.startswith(GROUP) else None
     if read_kind is None:
-        what = f"a resource of the kind {kind!r}" if kind else "a document without a kind"
-        known = "only KafkaTopic, KafkaUser and KafkaConnector are taken over"
+        title = f"a resource of the kind {kind!r}" if kind else "a document without a kind"
+        advice = "only KafkaTopic, KafkaUser and KafkaConnector are taken over"
         if kind == "Template" and version.startswith("template.openshift.io/"):
-            known = "render it first with `oc process -f FILE`, and take over the result"
-        findings.omit(node.place, f"{what}: {known}")
+            advice = "render it first with `oc process -f FILE`, and take over the result"
+        findings.omit(node.position, f"{title}: {advice}")
         return
     name, managed, cluster = _read_metadata(fields, kind)
     # Of a connector, it is the Connect cluster; topics and users are all in one Kafka cluster.
     findings.system = cluster if kind == "KafkaConnector" else ""
-    fields.what = f"{kind} {name}"
+    fields.title = f"{kind} {name}"
     fields.skip("status")
     if not managed:
-        findings.omit(node.place, f"{fields.what}: {MANAGED} is false, so Strimzi leaves it alone")
+        findings.omit(
+            node.position, f"{fields.title}: {MANAGED} is false, so Strimzi leaves it alone"
+        )
         return
     read_kind(fields, name, findings)
     fields.close()
@@ -94,11 +95,11 @@ def _read_metadata(fields: Fields, kind: str) -> tuple[str, bool, str]:
 def _read_topic(fields: Fields, name: str, findings: Findings) -> None:
     spec = fields.table("spec")
     if spec is None:
-        add_topic(findings, fields.place, name)
+        add_topic(findings, fields.position, name)
         return
     add_topic(
         findings,
-        fields.place,
+        fields.position,
         spec.text("topicName") or name,
         spec.number("partitions"),
         spec.number("replicas"),
@@ -114,22 +115,24 @@ def _read_user(fields: Fields, name: str, findings: Findings) -> None:
         return
     login = spec.table("authentication")
     type = login.require_text("type") if login is not None else ""
-    known = name
+    user = name
     if login is not None:
         # The operator reads the password from a Secret; nobody needs its name any more.
         login.skip("password", "validityDays", "renewalDays", "certificateExpirySecs")
-        known = f"CN={name}" if type in ("tls", "tls-external") else name
+        user = f"CN={name}" if type in ("tls", "tls-external") else name
         if type == "scram-sha-512":
-            add_user(findings, login.place, name, "SCRAM-SHA-512", ITERATIONS)
+            add_user(findings, login.position, name, "SCRAM-SHA-512", ITERATIONS)
         elif type == "tls":
-            findings.omit(login.place, f"{fields.what}: its certificate is not an object of Kafka")
+            findings.omit(
+                login.position, f"{fields.title}: its certificate is not an object of Kafka"
+            )
         elif type != "tls-external":
             findings.omit(
-                login.place, f"{fields.what}: authentication of the type {type!r} is not known"
+                login.position, f"{fields.title}: authentication of the type {type!r} is not known"
             )
         login.close()
-    _read_acls(spec, known, findings)
-    _read_quotas(spec, known, findings)
+    _read_acls(spec, user, findings)
+    _read_quotas(spec, user, findings)
     spec.leave("it is about the Secret in Kubernetes", "template")
     spec.close()
 
@@ -140,11 +143,11 @@ def _read_acls(spec: Fields, user: str, findings: Findings) -> None:
         return
     if (type := authorization.require_text("type")) != "simple":
         findings.omit(
-            authorization.place, f"{spec.what}: authorization of the type {type!r} is not known"
+            authorization.position, f"{spec.title}: authorization of the type {type!r} is not known"
         )
         return
     for node in authorization.items("acls"):
-        rule = Fields(node, findings, f"{spec.what}: an ACL")
+        rule = Fields(node, findings, f"{spec.title}: an ACL")
         resource = rule.table("resource")
         if resource is None:
             rule.require_text("resource")
@@ -158,7 +161,7 @@ def _read_acls(spec: Fields, user: str, findings: Findings) -> None:
         host, permission = rule.text("host") or "*", rule.text("type") or "allow"
         for operation in operations:
             acl = make_acl(
-                node.place,
+                node.position,
                 f"User:{user}",
                 operation,
                 type,
@@ -167,7 +170,7 @@ def _read_acls(spec: Fields, user: str, findings: Findings) -> None:
                 host=host,
                 permission=permission,
             )
-            add_acl(findings, node.place, acl)
+            add_acl(findings, node.position, acl)
         resource.close()
         rule.close()
     authorization.close()
@@ -178,27 +181,29 @@ def _read_quotas(spec: Fields, user: str, findings: Findings) -> None:
     if quotas is None:
         return
     limits = {
-        key: read_decimal(node, f"{spec.what}: {name}")
+        key: read_decimal(node, f"{spec.title}: {name}")
         for name, key in _LIMITS.items()
         if (node := quotas.find(name)) is not None
     }
     if limits:
-        add_quota(findings, quotas.place, FrozenMap(limits), user=user)
+        add_quota(findings, quotas.position, FrozenMap(limits), user=user)
     quotas.close()
 
 
 def _read_connector(fields: Fields, name: str, findings: Findings) -> None:
     spec = fields.table("spec")
     if spec is None:
-        raise Unfit(fields.place, f"{fields.what}: spec is missing")
+        raise Unfit(fields.position, f"{fields.title}: spec is missing")
     config = dict(spec.config("config", variables=False))
     if (tasks := spec.number("tasksMax")) is not None:
         config["tasks.max"] = str(tasks)
     # v1beta2 has `pause` too, which `state` replaces.
     state = spec.text("state") or ("paused" if spec.flag("pause") else None)
-    places = spec.trace({"config": "config", "tasksMax": "config.tasks.max", "class": "class"})
+    positions = spec.trace({"config": "config", "tasksMax": "config.tasks.max", "class": "class"})
     class_ = spec.require_text("class")
-    add_connector(findings, fields.place, name, config, class_=class_, state=state, places=places)
+    add_connector(
+        findings, fields.position, name, config, class_=class_, state=state, positions=positions
+    )
     spec.leave("the operator restarts it, not Kafka Connect", "autoRestart")
     spec.leave("a version of the plugin is chosen by the workers", "version")
     spec.skip("listOffsets", "alterOffsets")

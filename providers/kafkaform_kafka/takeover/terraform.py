@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 from kafkaform.provider.takeover import Exporter, ForeignResource
 
-from ..kinds.acl.resource_type import KIND as ACL
-from ..kinds.acl.resource_type import parse_acl
 from ..kinds.quota.resource_type import DEFAULT
 from ..kinds.quota.resource_type import KIND as QUOTA
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..kinds.user.resource_type import KIND as USER
+from ..protocol.acl import KIND as ACL
+from ..protocol.acl import parse_acl
 
 # The types and operations of sarama, the client of that provider.
 _RESOURCES = {"Topic", "Group", "Cluster", "TransactionalID", "DelegationToken"}
@@ -26,10 +26,10 @@ _NEW_OPERATIONS = {"CreateTokens", "DescribeTokens", "TwoPhaseCommit"}
 
 def _write_topic(live: FrozenMap) -> ForeignResource | str:
     names = ("name", "partitions", "replication_factor")
-    given: dict[str, Value] = {name: live[name] for name in names}
+    arguments: dict[str, Value] = {name: live[name] for name in names}
     if live.get("config"):
-        given["config"] = live["config"]
-    return ForeignResource(TOPIC, FrozenMap(given), live["name"])
+        arguments["config"] = live["config"]
+    return ForeignResource(TOPIC, FrozenMap(arguments), live["name"])
 
 
 def _write_acl(live: FrozenMap) -> ForeignResource | str:
@@ -57,13 +57,13 @@ def _write_user(live: FrozenMap) -> ForeignResource | str:
     name, mechanism = live["username"], live["scram_mechanism"]
     if "|" in name:
         return "the provider cannot import a user with a | in the name"
-    given = FrozenMap(
+    arguments = FrozenMap(
         username=name,
         scram_mechanism=mechanism,
         scram_iterations=live["scram_iterations"],
         password_wo=SecretRef("variable", f"{name}_{mechanism}_password"),
     )
-    return ForeignResource(USER, given, f"{name}|{mechanism}")
+    return ForeignResource(USER, arguments, f"{name}|{mechanism}")
 
 
 _WRITERS: Mapping[str, Callable[[FrozenMap], ForeignResource | str]] = {

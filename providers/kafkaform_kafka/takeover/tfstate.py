@@ -25,11 +25,18 @@ from kafkaform.provider.takeover import ForeignFiles
 
 from ..kinds.quota.resource_type import KIND as QUOTA
 from ..kinds.user.resource_type import KIND as USER
-from .declarations import add_acl, add_topic, make_acl
+from .declarations import (
+    REGISTRY_CONFIG,
+    add_acl,
+    add_connector,
+    add_schema,
+    add_subject_config,
+    add_topic,
+    make_acl,
+)
 from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_decimal
 from .files import read_file
-from .wider_objects import REGISTRY_CONFIG, add_connector, add_schema, add_subject_config
 
 VERSION = 4
 _FAMILIES = ("kafka_", "confluent_", "kafka-connect_", "schemaregistry_")
@@ -52,13 +59,13 @@ def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
 
 
 def _read_state(path: Path, findings: Findings) -> None:
-    state, others = _parse(path), Counter[str]()
+    state, foreign_types = _parse(path), Counter[str]()
     for resource in _list_maps(state, "resources", path):
         type = str(resource.get("type"))
         if resource.get("mode") != "managed":
             continue
         if not type.startswith(_FAMILIES):
-            others[type] += len(_list_maps(resource, "instances", path))
+            foreign_types[type] += len(_list_maps(resource, "instances", path))
             continue
         for instance in _list_maps(resource, "instances", path):
             address = _render_address(resource, instance)
@@ -67,7 +74,7 @@ def _read_state(path: Path, findings: Findings) -> None:
             findings.system = _find_system(resource, instance) if own else ""
             with findings.contain():
                 _read_instance(type, instance, f"{path}: {address}", findings)
-    for type, count in sorted(others.items()):
+    for type, count in sorted(foreign_types.items()):
         findings.omit(str(path), f"{count} of {type}, which is not a resource of Kafka")
 
 
@@ -100,10 +107,10 @@ def _parse(path: Path) -> dict[str, Any]:
 
 
 def _list_maps(holder: Mapping[str, Any], name: str, path: Path) -> list[dict[str, Any]]:
-    found = holder.get(name) or []
-    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+    maps = holder.get(name) or []
+    if not isinstance(maps, list) or not all(isinstance(item, dict) for item in maps):
         raise UsageError(f"{path} cannot be used: `{name}` is no list of objects")
-    return found
+    return maps
 
 
 def _render_address(resource: Mapping[str, Any], instance: Mapping[str, Any]) -> str:
@@ -128,23 +135,25 @@ def _find_system(resource: Mapping[str, Any], instance: Mapping[str, Any]) -> st
 # ── one object ──────────────────────────────────────────────────────────────────────────
 
 
-def _read_instance(type: str, instance: Mapping[str, Any], place: str, findings: Findings) -> None:
+def _read_instance(
+    type: str, instance: Mapping[str, Any], position: str, findings: Findings
+) -> None:
     read_attributes = _TYPES.get(type)
     if read_attributes is None:
-        raise Unfit(place, f"resources of the type {type} are not taken over")
+        raise Unfit(position, f"resources of the type {type} are not taken over")
     if instance.get("deposed"):
-        raise Unfit(place, "a deposed object, which Terraform would delete")
+        raise Unfit(position, "a deposed object, which Terraform would delete")
     attributes = instance.get("attributes")
     if not isinstance(attributes, dict):
-        raise Unfit(place, "it has no attributes; a newer Terraform writes them")
+        raise Unfit(position, "it has no attributes; a newer Terraform writes them")
     if instance.get("status") == "tainted":
-        findings.omit(place, "the mark `tainted`: nothing is ever replaced")
-    fields = Fields(_make_node(attributes, place), findings, type)
+        findings.omit(position, "the mark `tainted`: nothing is ever replaced")
+    fields = Fields(_make_node(attributes, position), findings, type)
     fields.skip("id", "timeouts")
     sensitive = set(_list_sensitive(instance)) - _PASSWORDS
     if sensitive:
         names = ", ".join(sorted(sensitive))
-        raise Unfit(place, f"{names} is sensitive, so its block has to be written by hand")
+        raise Unfit(position, f"{names} is sensitive, so its block has to be written by hand")
     read_attributes(fields, findings)
     fields.close()
 
@@ -163,24 +172,26 @@ def _list_sensitive(instance: Mapping[str, Any]) -> Iterator[str]:
             yield str(first.get("value"))
 
 
-def _make_node(value: Any, place: str) -> YamlNode:
+def _make_node(value: Any, position: str) -> YamlNode:
     if isinstance(value, dict):
-        return YamlNode(place, "map", {str(k): _make_node(v, place) for k, v in value.items()})
+        return YamlNode(
+            position, "map", {str(k): _make_node(v, position) for k, v in value.items()}
+        )
     if isinstance(value, list):
-        return YamlNode(place, "list", tuple(_make_node(item, place) for item in value))
+        return YamlNode(position, "list", tuple(_make_node(item, position) for item in value))
     if value is None or value == "":
         # Terraform's older plugins write an empty text for what is not set.
-        return YamlNode(place, "null", "")
+        return YamlNode(position, "null", "")
     if isinstance(value, bool):
-        return YamlNode(place, "bool", str(value).lower())
+        return YamlNode(position, "bool", str(value).lower())
     kinds = {int: "int", Decimal: "float"}
-    return YamlNode(place, kinds.get(type(value), "text"), str(value))
+    return YamlNode(position, kinds.get(type(value), "text"), str(value))
 
 
 def _read_topic(fields: Fields, findings: Findings) -> None:
     add_topic(
         findings,
-        fields.place,
+        fields.position,
         fields.require_text("name"),
         fields.number("partitions"),
         fields.number("replication_factor"),
@@ -190,13 +201,13 @@ def _read_topic(fields: Fields, findings: Findings) -> None:
 
 def _read_confluent_topic(fields: Fields, findings: Findings) -> None:
     name, partitions = fields.require_text("topic_name"), fields.number("partitions_count")
-    add_topic(findings, fields.place, name, partitions, config=fields.config("config"))
+    add_topic(findings, fields.position, name, partitions, config=fields.config("config"))
     fields.skip("kafka_cluster", "rest_endpoint", "credentials", "http_endpoint")
 
 
 def _read_acl(fields: Fields, findings: Findings) -> None:
     acl = make_acl(
-        fields.place,
+        fields.position,
         fields.require_text("acl_principal"),
         fields.require_text("acl_operation"),
         # Schema version 0 had longer names.
@@ -206,12 +217,12 @@ def _read_acl(fields: Fields, findings: Findings) -> None:
         host=fields.require_text("acl_host"),
         permission=fields.require_text("acl_permission_type"),
     )
-    add_acl(findings, fields.place, acl)
+    add_acl(findings, fields.position, acl)
 
 
 def _read_confluent_acl(fields: Fields, findings: Findings) -> None:
     acl = make_acl(
-        fields.place,
+        fields.position,
         fields.require_text("principal"),
         fields.require_text("operation"),
         fields.require_text("resource_type"),
@@ -220,68 +231,68 @@ def _read_confluent_acl(fields: Fields, findings: Findings) -> None:
         host=fields.require_text("host"),
         permission=fields.require_text("permission"),
     )
-    add_acl(findings, fields.place, acl)
+    add_acl(findings, fields.position, acl)
     fields.skip("kafka_cluster", "rest_endpoint", "credentials")
 
 
 def _read_quota(fields: Fields, findings: Findings) -> None:
-    given: dict[str, Value] = {"entity_type": fields.require_text("entity_type")}
+    arguments: dict[str, Value] = {"entity_type": fields.require_text("entity_type")}
     if (name := fields.text("entity_name")) is not None:
-        given["entity_name"] = name
+        arguments["entity_name"] = name
     limits = {
-        key: read_decimal(node, f"{fields.what}: {key}")
+        key: read_decimal(node, f"{fields.title}: {key}")
         for key, node in fields.entries("config").items()
     }
-    findings.add(QUOTA, FrozenMap(given | {"config": FrozenMap(limits)}), fields.place)
+    findings.add(QUOTA, FrozenMap(arguments | {"config": FrozenMap(limits)}), fields.position)
 
 
 def _read_user(fields: Fields, findings: Findings) -> None:
-    given: dict[str, Value] = {
+    arguments: dict[str, Value] = {
         "username": fields.require_text("username"),
         "scram_mechanism": fields.require_text("scram_mechanism"),
         "scram_iterations": fields.number("scram_iterations"),
         "password_wo_version": fields.text("password_wo_version"),
     }
     fields.skip(*_PASSWORDS)
-    set_ = {name: value for name, value in given.items() if value is not None}
-    findings.add(USER, FrozenMap(set_), fields.place)
+    set_ = {name: value for name, value in arguments.items() if value is not None}
+    findings.add(USER, FrozenMap(set_), fields.position)
 
 
 def _read_connector(fields: Fields, findings: Findings) -> None:
     config = dict(fields.config("config", variables=False))
     name = fields.text("name") or config.get("name") or fields.require_text("name")
     secrets = [*fields.entries("config_sensitive"), *fields.entries("config_sensitive_wo")]
-    add_connector(findings, fields.place, name, config, secrets=secrets)
+    add_connector(findings, fields.position, name, config, secrets=secrets)
     fields.skip("config_wo_version", "config_sensitive_wo_version")
 
 
 def _read_confluent_connector(fields: Fields, findings: Findings) -> None:
     config = dict(fields.config("config_nonsensitive", variables=False))
     if "name" not in config:
-        raise Unfit(fields.place, f"{fields.what}: config_nonsensitive has no name")
+        raise Unfit(fields.position, f"{fields.title}: config_nonsensitive has no name")
     state = {"RUNNING": "running", "PAUSED": "paused"}.get(fields.text("status") or "")
     secrets = list(fields.entries("config_sensitive"))
-    add_connector(findings, fields.place, config["name"], config, state=state, secrets=secrets)
+    add_connector(findings, fields.position, config["name"], config, state=state, secrets=secrets)
     fields.skip("environment", "kafka_cluster", "offsets")
 
 
 def _read_schema(fields: Fields, findings: Findings) -> None:
-    subject, place = fields.require_text("subject"), fields.place
-    add_subject_config(findings, place, subject, fields.text("compatibility_level"))
+    subject, position = fields.require_text("subject"), fields.position
+    add_subject_config(findings, position, subject, fields.text("compatibility_level"))
     # The providers of this name differ in it.
     nodes = (*fields.items("references"), *fields.items("reference"))
     rows = [Fields(row, findings, f"{subject}: a reference") for row in nodes]
     format, text = fields.text("schema_type") or "avro", fields.require_pattern("schema")
-    add_schema(findings, place, subject, text, format=format, references=rows)
+    add_schema(findings, position, subject, text, format=format, references=rows)
     fields.skip("version", "schema_id", "hard_delete")
 
 
 def _read_confluent_schema(fields: Fields, findings: Findings) -> None:
-    subject, place = fields.require_text("subject_name"), fields.place
+    subject, position = fields.require_text("subject_name"), fields.position
     rows = fields.items("schema_reference")
     references = [Fields(row, findings, f"{subject}: a reference") for row in rows]
     format, text = fields.text("format") or "avro", fields.require_pattern("schema")
-    add_schema(findings, place, subject, text, format=format, references=references)
+    add_schema(findings, position, subject, text, format=format, references=references)
     fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "hard_delete")
     fields.skip("version", "schema_identifier", "recreate_on_update", "normalize")
     fields.skip("skip_validation_during_plan", "disable_schema_normalization")
@@ -291,14 +302,14 @@ def _read_confluent_schema(fields: Fields, findings: Findings) -> None:
 def _read_confluent_subject(fields: Fields, findings: Findings) -> None:
     level, mode = fields.text("compatibility_level"), fields.text("mode")
     subject = fields.require_text("subject_name")
-    add_subject_config(findings, fields.place, subject, level, mode)
+    add_subject_config(findings, fields.position, subject, level, mode)
     fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "force")
     fields.leave("groups of compatibility are not managed", "compatibility_group")
 
 
 def _read_confluent_registry(fields: Fields, findings: Findings) -> None:
     level = fields.require_text("compatibility_level")
-    findings.add(REGISTRY_CONFIG, FrozenMap(compatibility=level), fields.place)
+    findings.add(REGISTRY_CONFIG, FrozenMap(compatibility=level), fields.position)
     fields.skip("schema_registry_cluster", "rest_endpoint", "credentials")
 
 

@@ -45,19 +45,19 @@ def _read_document(document: Fields, findings: Findings) -> None:
     spec = document.table("spec", "spec")
     meta = document.table("meta", "meta")
     if spec is None or meta is None:
-        raise Unfit(document.place, "a document without meta and spec, so not topicctl's")
+        raise Unfit(document.position, "a document without meta and spec, so not topicctl's")
     if "bootstrapAddrs" in spec.names:
         # It can contain a password, so nothing of it is looked at.
-        findings.omit(document.place, "a cluster: its connection belongs in the provider block")
+        findings.omit(document.position, "a cluster: its connection belongs in the provider block")
         return
     name = meta.require_text("name")
     findings.system = _read_meta(meta)
     if "acls" in spec.names:
-        spec.what = f"ACLs {name}"
+        spec.title = f"ACLs {name}"
         _read_acls(spec, findings)
     else:
-        spec.what = f"topic {name}"
-        _read_topic(spec, document.place, name, findings)
+        spec.title = f"topic {name}"
+        _read_topic(spec, document.position, name, findings)
     spec.close()
     document.close()
 
@@ -70,23 +70,25 @@ def _read_meta(meta: Fields) -> str:
     return cluster
 
 
-def _read_topic(spec: Fields, place: str, name: str, findings: Findings) -> None:
+def _read_topic(spec: Fields, position: str, name: str, findings: Findings) -> None:
     partitions, replicas = spec.number("partitions"), spec.number("replicationFactor")
     settings = _read_settings(spec)
     if minutes := spec.number("retentionMinutes"):
         settings[RETENTION] = str(minutes * _MINUTE)
     for key, value in settings.items():
-        _refuse_variable(place, f"{spec.what}: {key}", value)
-    _refuse_variable(place, spec.what, name)
+        _refuse_variable(position, f"{spec.title}: {key}", value)
+    _refuse_variable(position, spec.title, name)
     spec.leave("throttles and batches belong to a run, not to a topic", "migration")
     assignment = _read_placement(spec)
     config = FrozenMap(settings)
-    places = spec.trace(_ARGUMENTS)
+    positions = spec.trace(_ARGUMENTS)
     if not assignment:
-        add_topic(findings, place, name, partitions, replicas, config, places)
+        add_topic(findings, position, name, partitions, replicas, config, positions)
         return
-    given: dict[str, Value] = {"name": name, "replica_assignment": assignment}
-    findings.add(TOPIC, FrozenMap(given | ({"config": config} if config else {})), place, places)
+    arguments: dict[str, Value] = {"name": name, "replica_assignment": assignment}
+    findings.add(
+        TOPIC, FrozenMap(arguments | ({"config": config} if config else {})), position, positions
+    )
 
 
 def _read_settings(spec: Fields) -> dict[str, str]:
@@ -103,15 +105,15 @@ def _read_settings(spec: Fields) -> dict[str, str]:
     return {**texts, **rounded}
 
 
-def _refuse_variable(place: str, what: str, text: str) -> None:
+def _refuse_variable(position: str, title: str, text: str) -> None:
     # topicctl expands it from its environment, where passwords are too.
     if "$" in text:
-        raise Unfit(place, f"{what}: environment variables are not expanded")
+        raise Unfit(position, f"{title}: environment variables are not expanded")
 
 
 def _read_placement(spec: Fields) -> tuple[tuple[int, ...], ...]:
     """The brokers of each partition, if the file lists them; nothing for the other strategies."""
-    placement = spec.table("placement", f"{spec.what}: placement")
+    placement = spec.table("placement", f"{spec.title}: placement")
     if placement is None:
         return ()
     strategy = placement.text("strategy") or "any"
@@ -119,38 +121,38 @@ def _read_placement(spec: Fields) -> tuple[tuple[int, ...], ...]:
     placement.skip("picker", "staticRackAssignments")
     placement.close()
     if strategy == "static":
-        return tuple(tuple(_read_row(row, spec.what)) for row in rows)
+        return tuple(tuple(_read_row(row, spec.title)) for row in rows)
     if strategy != "any":
         spec.findings.omit(
             placement.locate("strategy"),
-            f"{spec.what}: the strategy {strategy}: replicas stay where they are, and `kafkaform "
+            f"{spec.title}: the strategy {strategy}: replicas stay where they are, and `kafkaform "
             "propose placement` computes a placement",
         )
     return ()
 
 
-def _read_row(row: YamlNode, what: str) -> list[int]:
+def _read_row(row: YamlNode, title: str) -> list[int]:
     if row.kind != "list":
-        raise Unfit(row.place, f"{what}: staticAssignments has a row that is no list")
-    return [read_number(broker, f"{what}: a broker") for broker in row.value]
+        raise Unfit(row.position, f"{title}: staticAssignments has a row that is no list")
+    return [read_number(broker, f"{title}: a broker") for broker in row.value]
 
 
 def _read_acls(spec: Fields, findings: Findings) -> None:
     for node in spec.items("acls"):
         with findings.contain():
-            _read_acl(Fields(node, findings, f"{spec.what}: an ACL"), findings)
+            _read_acl(Fields(node, findings, f"{spec.title}: an ACL"), findings)
 
 
 def _read_acl(rule: Fields, findings: Findings) -> None:
     resource = rule.table("resource")
     if resource is None:
-        raise Unfit(rule.place, f"{rule.what}: resource is missing")
+        raise Unfit(rule.position, f"{rule.title}: resource is missing")
     name, principal = resource.require_text("name"), resource.require_text("principal")
     for text in (name, principal):
-        _refuse_variable(rule.place, rule.what, text)
+        _refuse_variable(rule.position, rule.title, text)
     for operation in rule.texts("operations"):
         acl = make_acl(
-            rule.place,
+            rule.position,
             principal,
             operation,
             resource.require_text("type"),
@@ -159,6 +161,6 @@ def _read_acl(rule: Fields, findings: Findings) -> None:
             host=resource.text("host") or "*",
             permission=resource.text("permission") or "Allow",
         )
-        add_acl(findings, rule.place, acl)
+        add_acl(findings, rule.position, acl)
     resource.close()
     rule.close()

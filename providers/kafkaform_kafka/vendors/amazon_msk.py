@@ -70,7 +70,7 @@ USER_RULES = (
         Level.CAUTION,
         "manage users there",
         kinds.USER_APIS,
-        once=True,
+        per_cluster=True,
     ),
 )
 IAM_RULE = VendorRule(
@@ -81,7 +81,7 @@ IAM_RULE = VendorRule(
     Sends(),
     Level.CAUTION,
     "give them their rights in IAM policies",
-    once=True,
+    per_cluster=True,
 )
 """They hold for Standard and for Express brokers."""
 
@@ -101,7 +101,7 @@ PROVISIONED = Profile(
             Level.CAUTION,
             "allow it to the principal of the brokers, such as User:CN=*.CLUSTER.ID.c4.kafka."
             "REGION.amazonaws.com",
-            once=True,
+            per_cluster=True,
         ),
     ),
     (

@@ -30,7 +30,7 @@ def find_breaches(profile: Profile, change: Change) -> Iterator[tuple[VendorRule
     """The rules whose condition the change fulfils, each with what it found."""
     for rule in profile.judging:
         if change.identity.kind in rule.kinds:
-            breaches = tuple(dict.fromkeys(_FINDERS[type(rule.when)](rule.when, change)))
+            breaches = tuple(dict.fromkeys(_FINDERS[type(rule.condition)](rule.condition, change)))
             if breaches:
                 yield rule, ", ".join(breaches)
 

@@ -176,7 +176,7 @@ PROFILE = Profile(
             (kinds.ACL,),
             Sends(),
             Level.NOTE,
-            once=True,
+            per_cluster=True,
         ),
         Refusal(
             "Confluent Cloud manages client quotas with its own tools: its command line, its "

@@ -25,11 +25,11 @@ class Mark(Struct, frozen=True):
     """A form that only one vendor's addresses or cluster ids have."""
 
     profile: str
-    what: str
+    source: str
     """`host name` or `cluster id`."""
     pattern: str
     """A regular expression that is found in the text, which is in lower case."""
-    shown: str
+    form: str
     """The form as the documentation shows it."""
     url: str
     """Where the vendor shows it."""
@@ -143,9 +143,9 @@ def find_profile(chosen: str | None, addresses: Iterable[str], cluster_id: str) 
         return Detection(chosen, "as the provider block says")
     hosts = sorted({_PORT.sub("", address.lower()).rstrip(".") for address in addresses})
     for mark in MARKS:
-        for text in hosts if mark.what == HOST else (cluster_id,):
+        for text in hosts if mark.source == HOST else (cluster_id,):
             if re.search(mark.pattern, text):
-                return Detection(mark.profile, f"found by the {mark.what} {text}")
+                return Detection(mark.profile, f"found by the {mark.source} {text}")
     return None
 
 
@@ -161,5 +161,5 @@ def explain_connection(detection: Detection, error: ConnectError) -> ConnectErro
     note = None if detection.profile == APACHE else load_profile(detection.profile).connection
     if note is None:
         return error
-    text = f"{error.advice} {note.says} ({note.source.url}; {detection.text})."
+    text = f"{error.advice} {note.sentence} ({note.source.url}; {detection.text})."
     return ConnectError(str(error), text.strip())

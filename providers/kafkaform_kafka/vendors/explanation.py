@@ -69,11 +69,11 @@ def _list_rules(profile: Profile, kind: str) -> Iterable[VendorRule | Refusal]:
 
 def _denies(rule: VendorRule | Refusal) -> bool:
     """True if the vendor refuses every change of the kind."""
-    return isinstance(rule, VendorRule) and rule.level is Level.BLOCK and rule.when == Sends()
+    return isinstance(rule, VendorRule) and rule.level is Level.BLOCK and rule.condition == Sends()
 
 
 def _describe(rule: VendorRule | Refusal) -> str:
-    return f"{rule.says} ({rule.source.url})"
+    return f"{rule.sentence} ({rule.source.url})"
 
 
 def _make_denial(profile: Profile, hidden: Hidden, rule: VendorRule | Refusal) -> Fault:

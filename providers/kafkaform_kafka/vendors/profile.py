@@ -94,32 +94,32 @@ class VendorRule(Struct, frozen=True):
     id: str
     """Of the finding: `aiven-few-replicas`. It begins with the profile, or with that of a profile
     whose clusters have the same rule."""
-    says: str
+    sentence: str
     """One sentence, the vendor as its subject; `{found}` is what the condition found."""
     source: Citation
     kinds: tuple[str, ...]
     """The resource types that it is about."""
-    when: Condition
+    condition: Condition
     level: Level = Level.BLOCK
     """How much it matters that a change fulfils the condition."""
     advice: str = ""
     apis: tuple[str, ...] = ()
     """The requests whose refusal the rule explains."""
-    once: bool = False
+    per_cluster: bool = False
     """It is about the cluster, and told once for all changes."""
 
     @property
     def title(self) -> str:
         """What it says, whatever was found."""
-        whatever = "some configs" if isinstance(self.when, WritesKey) else "it"
-        return _FOUND.sub("", self.says).replace("{found}", whatever)
+        whatever = "some configs" if isinstance(self.condition, WritesKey) else "it"
+        return _FOUND.sub("", self.sentence).replace("{found}", whatever)
 
 
 class Refusal(Struct, frozen=True):
     """Why the clusters of a vendor refuse some requests. No change is judged by it, because the
     source does not say that they are always refused."""
 
-    says: str
+    sentence: str
     """One sentence, the vendor as its subject."""
     source: Citation
     kinds: tuple[str, ...]
@@ -132,7 +132,7 @@ class Refusal(Struct, frozen=True):
 class VendorNote(Struct, frozen=True):
     """Something that a user of the vendor should know, for the documentation."""
 
-    says: str
+    sentence: str
     source: Citation
 
 

@@ -130,7 +130,7 @@ PROFILE = Profile(
             Sends(),
             Level.CAUTION,
             "declare one credential for each user",
-            once=True,
+            per_cluster=True,
         ),
         Refusal(
             "Redpanda has had SCRAM credentials in Kafka's protocol since version 25.2",

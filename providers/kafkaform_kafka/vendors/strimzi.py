@@ -36,7 +36,7 @@ PROFILE = Profile(
             Sends(),
             Level.CAUTION,
             "manage each topic in one place: here, or as a KafkaTopic",
-            once=True,
+            per_cluster=True,
         ),
         VendorRule(
             "strimzi-user-operator",
@@ -47,7 +47,7 @@ PROFILE = Profile(
             Sends(),
             Level.CAUTION,
             "name the users that are managed here in its STRIMZI_IGNORED_USERS_PATTERN",
-            once=True,
+            per_cluster=True,
         ),
     ),
     (

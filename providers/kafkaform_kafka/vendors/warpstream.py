@@ -82,7 +82,7 @@ PROFILE = Profile(
             Writes((("config",),)),
             Level.CAUTION,
             "compare the configs of this plan with it",
-            once=True,
+            per_cluster=True,
         ),
         Refusal(
             _NOT_LISTED.format("IncrementalAlterConfigs"),

@@ -29,9 +29,9 @@ from kafkaform.core.finding import Finding
 from kafkaform.core.resource import Identity
 from kafkaform.core.rule import Scene
 from kafkaform.core.value import FrozenMap, freeze
-from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.protocol import acl as acls
+from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.rules import access
 from kafkaform_kafka.session import KafkaSession

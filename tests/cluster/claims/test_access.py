@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Level
 from kafkaform.core.resource import Absent, Depth, Hidden, Identity
-from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.user import resource_type as users
+from kafkaform_kafka.protocol import acl as acls
+from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.wire.configs import describe_configs
 
 from ...kit.kafka.logins import admin_login, new_login

@@ -112,7 +112,7 @@ def test_a_lost_answer_is_resumed_with_the_same_password(
     folder.done("apply", "-auto-approve")
     users.declare(version=2)
     users.export(SECOND)
-    real, send = scram.alter_scram, "kafkaform_kafka.kinds.user.send.alter_scram"
+    real, send = scram.alter_scram, "kafkaform_kafka.kinds.user.requests.alter_scram"
 
     def lost(*arguments: Any) -> Any:
         real(*arguments)

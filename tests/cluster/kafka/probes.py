@@ -38,7 +38,8 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 from msgspec.structs import replace
 
-from kafkaform_kafka.kinds.acl.resource_type import (
+from kafkaform_kafka.protocol import rights
+from kafkaform_kafka.protocol.acl import (
     OPERATIONS,
     PATTERN_TYPES,
     PERMISSIONS,
@@ -47,7 +48,6 @@ from kafkaform_kafka.kinds.acl.resource_type import (
     Acl,
     list_reported_operations,
 )
-from kafkaform_kafka.protocol import rights
 from kafkaform_kafka.wire.client import Wire
 from kafkaform_kafka.wire.cluster import describe_cluster
 from kafkaform_kafka.wire.configs import alter_configs, describe_configs

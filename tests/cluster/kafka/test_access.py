@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED
+from kafkaform_kafka.protocol.acl import SUPPORTED
 
 from .access_clusters import Cluster, compare, running
 

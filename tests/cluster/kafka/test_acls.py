@@ -29,13 +29,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import make_librdkafka_config
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.inspect.access import AccessQuery, build_access, explain_access
-from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import (
-    SUPPORTED,
-    Acl,
-    list_reported_operations,
-    parse_acl,
-)
+from kafkaform_kafka.protocol import acl as acls
+from kafkaform_kafka.protocol.acl import SUPPORTED, Acl, list_reported_operations, parse_acl
 from kafkaform_kafka.protocol.releases import acl_faults
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.acls import AclRow, AclRows, create_acls
@@ -210,7 +205,7 @@ def test_a_cluster_without_an_authorizer_says_so(
 ) -> None:
     """It keeps no ACLs, which is not the same as having none: no rule is absent there."""
     monkeypatch.setattr(
-        "kafkaform_kafka.kinds.acl.read.describe_acls",
+        "kafkaform_kafka.kinds.acl.requests.describe_acls",
         lambda *_: AclRows(54, "No Authorizer is configured on the broker.", ()),
     )
     coverage = admin.sweep(acls.KIND, Depth.NAMES).coverage
@@ -235,7 +230,7 @@ def test_a_rule_that_is_too_new_is_left_alone(
     known = rule(prefix, resource_type=kind, operation=operation, resource_name=name)
     wait(admin, Observed, known)
     monkeypatch.setattr(
-        "kafkaform_kafka.kinds.acl.read._OPERATION",
+        "kafkaform_kafka.kinds.acl.requests._OPERATION",
         {number: word for word, number in acls.OPERATIONS.items() if number < code},
     )
     mine = [

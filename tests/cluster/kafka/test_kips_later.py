@@ -18,7 +18,7 @@ from kafkaform.core.resource import Absent, Depth, FaultClass, Identity, Observe
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.inspect.documents import describe
 from kafkaform_kafka.inspect.source import DescribeQuery
-from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.protocol import rights
 from kafkaform_kafka.protocol.faults import name_right
 from kafkaform_kafka.session import KafkaSession

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from kafkaform.core.resource import Absent, Depth, Identity, Observed, Sweep
 from kafkaform.core.value import EMPTY
-from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED, list_reported_operations
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.memory.session import MemorySession
 from kafkaform_kafka.protocol import rights
+from kafkaform_kafka.protocol.acl import SUPPORTED, list_reported_operations
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.kafka.sessions import apply, eventually, new, read

@@ -11,7 +11,7 @@ import pytest
 
 from kafkaform.core.resource import Depth
 from kafkaform_kafka.kinds.quota import resource_type as quotas
-from kafkaform_kafka.kinds.quota.levels import find_applying
+from kafkaform_kafka.kinds.quota.limits import find_applying
 
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.quota_user import Entity, account, limits, opened

@@ -20,7 +20,7 @@ from kafkaform.state.model import State
 from kafkaform_kafka.connection.clients import make_client_config
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.quota import resource_type as quotas
-from kafkaform_kafka.kinds.quota.levels import find_applying
+from kafkaform_kafka.kinds.quota.limits import find_applying
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.session import KafkaSession

@@ -15,7 +15,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
 from kafkaform.provider.testing.workbench import INSTANCE
 from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol.acl import CLUSTER, NAMES, SUPPORTED, Acl, parse_acl
 
 from ...conftest import Broker
 from ...kit.kafka.logins import Login
@@ -65,9 +65,9 @@ def every_word(name: str) -> Iterator[tuple[Action, Sequence[Acl]]]:
             name,
             resource_type=kind,
             operation=operation,
-            resource_name=acls.CLUSTER if kind == "Cluster" else name,
+            resource_name=CLUSTER if kind == "Cluster" else name,
         )
-        for kind, operations in acls.SUPPORTED.items()
+        for kind, operations in SUPPORTED.items()
         for operation in ("All", *operations)
     ]
     yield Action.CREATE, rules
@@ -150,7 +150,7 @@ def test_data_sources_filter_alike(real: RealSystem) -> None:
     """The same question has the same answer."""
     name = f"parity-{uuid.uuid4().hex[:10]}"
     given = {"resource_name": name, "resource_pattern_type_filter": "Match"}
-    arguments = FrozenMap({**dict.fromkeys(acls.NAMES), **given})
+    arguments = FrozenMap({**dict.fromkeys(NAMES), **given})
     answers = []
     for system in (SimulatedSystem(), real):
         session = system.open(privileged=True)
@@ -160,7 +160,7 @@ def test_data_sources_filter_alike(real: RealSystem) -> None:
         wanted = [(rule.operation, "Observed") for rule in rules]
         assert look_until(system.clock, session, rules, wanted) == wanted
         answer = session.query("kafka_acls", arguments)
-        mine = [acls.parse_acl(row) for row in answer["list"]]
+        mine = [parse_acl(row) for row in answer["list"]]
         answers.append(([a for a in mine if a.principal == f"User:{name}"], answer["complete"]))
         gone = tuple(step(session, Action.DELETE, rule) for rule in rules)
         session.apply(Batch("1", INSTANCE, gone[0].request, gone), {})

@@ -19,7 +19,7 @@ from kafkaform_kafka.authority.authorizer import (
     decide,
     index_acls,
 )
-from kafkaform_kafka.kinds.acl.resource_type import KIND, Acl
+from kafkaform_kafka.protocol.acl import KIND, Acl
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 KINDS = tuple(SUPPORTED_OPERATIONS)

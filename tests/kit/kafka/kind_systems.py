@@ -19,6 +19,7 @@ from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.config.resource_type import GROUP
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.provider import TYPES
 
 from .topic_systems import RealSystem, SimulatedSystem, TopicSystem
@@ -60,7 +61,7 @@ def limits(**values: int | Decimal) -> FrozenMap:
 
 
 def _acl(name: str) -> Mapping[str, Value]:
-    return acls.Acl(f"User:{name}", "*", "Read", "Allow", "Topic", name, "Literal").attributes
+    return Acl(f"User:{name}", "*", "Read", "Allow", "Topic", name, "Literal").attributes
 
 
 def _quota(name: str) -> Mapping[str, Value]:

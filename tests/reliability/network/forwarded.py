@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from kafkaform.audit.event import decode
-from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.read import _decode_acl
+from kafkaform_kafka.kinds.acl.requests import _decode_acl
 from kafkaform_kafka.kinds.config.resource_type import CLUSTER
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.protocol import keys
 from kafkaform_kafka.wire.acls import AclRow
 from kafkaform_kafka.wire.answers import id_text

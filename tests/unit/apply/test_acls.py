@@ -10,9 +10,9 @@ from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Declared, Desired
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.lower import lower_plan
-from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.memory import killed_after, refused_items
+from kafkaform_kafka.protocol import acl as acls
+from kafkaform_kafka.protocol.acl import Acl
 
 from ...kit.simulated.engine import (
     PLACE,

@@ -22,9 +22,9 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options
 from kafkaform.workflow.model import Applied
 from kafkaform.workflow.operations import apply_changes
-from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.memory import refused_items
 from kafkaform_kafka.memory.session import MemorySession
+from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.provider import TYPES
 
 from ...kit.simulated.engine import (

@@ -9,7 +9,7 @@ from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.model import Row, State
 from kafkaform.workflow.plan_documents import read_words_of
-from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
+from kafkaform_kafka.protocol.acl import parse_acl_key
 
 USER = Row(
     Identity("kafka", "kafka_user_scram_credential", "ci|SCRAM-SHA-256"),

@@ -17,9 +17,9 @@ from kafkaform.provider.http.exchange import Call
 from kafkaform_connect.connector import KIND
 from kafkaform_connect.memory.provider import ConnectMemoryProvider
 from kafkaform_connect.memory.workers import SimulatedWorkers
-from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.memory.session import MemorySession
+from kafkaform_kafka.protocol import acl as acls
+from kafkaform_kafka.protocol.acl import Acl
 
 from ...kit.simulated import engine
 from ...kit.simulated.engine import PLACE, House, removed, topic

@@ -26,8 +26,8 @@ from kafkaform.fleet.access.permission_rows import (
     make_mask,
 )
 from kafkaform_kafka.authority.authorizer import Access, fits, index_acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl, parse_acl_key
 from kafkaform_kafka.protocol import rights
+from kafkaform_kafka.protocol.acl import Acl, parse_acl_key
 
 from ...kit.fleet.access_worlds import (
     ELSEWHERE,

@@ -22,7 +22,7 @@ from kafkaform.fleet.answers.who_can import (
     who_can,
 )
 from kafkaform_kafka.authority.authorizer import AccessQuestion, AccessVerdict, decide
-from kafkaform_kafka.kinds.acl.resource_type import Acl, parse_acl_key
+from kafkaform_kafka.protocol.acl import Acl, parse_acl_key
 
 from ...kit.fleet.access_worlds import (
     AT,

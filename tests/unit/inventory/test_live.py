@@ -34,8 +34,8 @@ from kafkaform.inventory.live import (
 )
 from kafkaform.provider.contract import Session
 from kafkaform_kafka.inspect import listing_trust
-from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.provider import TYPES
 from kafkaform_kafka.simulation.schedule import not_sent, refused_items
 

@@ -17,7 +17,7 @@ from kafkaform.core.text.display import cell_width
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.text import Detail
-from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
+from kafkaform_kafka.protocol.acl import parse_acl_key
 
 from ...kit.findings import risk
 from . import plans

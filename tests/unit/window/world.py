@@ -25,7 +25,7 @@ from kafkaform.state.model import Row, State
 from kafkaform.window.server import WindowServer
 from kafkaform.window.sources import Sources
 from kafkaform.workflow.stores import AUDIT_FILE, STATE_FILE, open_folder_store
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol.acl import Acl
 
 from ...kit.audit_story import (
     DENIED,

@@ -10,9 +10,9 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.syntax.format import format_text
 from kafkaform.workflow.generate.blocks import TakenNames, UndeclaredObject, generate_blocks
 from kafkaform.workflow.import_all import _make_found
-from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.provider import TYPES
 
 FACTS = Facts("cluster")

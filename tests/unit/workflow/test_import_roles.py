@@ -13,9 +13,9 @@ from kafkaform.plan.model import Options
 from kafkaform.workflow.generate.files import render_stock
 from kafkaform.workflow.import_all import import_all, read_tree
 from kafkaform.workflow.operations import apply_changes
-from kafkaform_kafka.kinds.acl.recognition import recognize_roles
-from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
+from kafkaform_kafka.kinds.acl.roles import recognize_roles
 from kafkaform_kafka.memory import SimulatedCluster
+from kafkaform_kafka.protocol.acl import parse_acl_key
 
 from ...kit.commands.stocks import GENERATED, Desk, desk
 from ...kit.simulated.engine import Screen

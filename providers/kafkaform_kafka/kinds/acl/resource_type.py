@@ -7,197 +7,62 @@ anything; `rules/acls.py` refuses them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from ipaddress import IPv6Address
-from operator import itemgetter
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Evidence, Request, Step
-from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Facts,
+    Fault,
+    FaultClass,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import keys, rights
-from ..request_order import (
+from ...protocol import acl as acls
+from ...protocol.acl import (
+    ALLOW,
+    DENY,
+    EVERYTHING,
+    NAMES,
+    OPERATIONS,
+    PATTERN_TYPES,
+    PERMISSIONS,
+    RESOURCE_TYPES,
+    Acl,
+    parse_acl,
+    parse_acl_key,
+)
+from ...protocol.acl import KIND as KIND
+from ..kind import Document, ResourceKind, defer, list_attributes
+from ..steps import (
     CREATE_ACLS,
     DELETE_ALLOW_ACLS,
     DELETE_ALLOW_AHEAD,
     DELETE_DENY_ACLS,
     DELETE_DENY_AHEAD,
+    all_paths,
+    make_step,
 )
-from ..steps import all_paths, make_step
+from . import roles
 
-KIND = "kafka_acl"
-RESOURCE_TYPES: Mapping[str, int] = {
-    "Topic": 2,
-    "Group": 3,
-    "Cluster": 4,
-    "TransactionalID": 5,
-    "DelegationToken": 6,
-    "User": 7,
-}
-NOUNS: Mapping[str, str] = {
-    "Topic": "topic",
-    "Group": "group",
-    "Cluster": "cluster",
-    "TransactionalID": "transactional id",
-    "DelegationToken": "delegation token",
-    "User": "user",
-}
-"""Resource type -> its noun in messages."""
-OPERATIONS: Mapping[str, int] = {
-    "All": 2,
-    **{name: code for code, name in rights.OPERATIONS.items()},
-}
-PERMISSIONS: Mapping[str, int] = {"Allow": 3, "Deny": 2}
-# Any (1) and Match (2) exist only in filters (KIP-290): we send neither, so that a delete cannot
-# match more than the ACL that the plan shows.
-PATTERN_TYPES: Mapping[str, int] = {"Literal": 3, "Prefixed": 4}
-"""Word in the schema -> code of the protocol."""
-
-SUPPORTED: Mapping[str, tuple[str, ...]] = {
-    "Topic": (
-        "Read",
-        "Write",
-        "Create",
-        "Delete",
-        "Alter",
-        "Describe",
-        "DescribeConfigs",
-        "AlterConfigs",
-    ),
-    "Group": ("Read", "Delete", "Describe", "DescribeConfigs", "AlterConfigs"),
-    "Cluster": (
-        "Create",
-        "Delete",
-        "Alter",
-        "Describe",
-        "ClusterAction",
-        "DescribeConfigs",
-        "AlterConfigs",
-        "IdempotentWrite",
-    ),
-    "TransactionalID": ("Write", "Describe", "TwoPhaseCommit"),
-    "DelegationToken": ("Describe",),
-    "User": ("CreateTokens", "DescribeTokens"),
-}
-"""Resource type -> the operations that Kafka checks on it; All means these."""
-# AclEntry.supportedOperations lacks them, so a broker leaves them out of authorized operations.
-UNLISTED: Mapping[str, frozenset[str]] = {
-    "Cluster": frozenset({"Delete"}),
-    "TransactionalID": frozenset({"TwoPhaseCommit"}),
-}
-"""Resource type -> operations that Kafka checks, but never reports as ours."""
-# ControllerApis asks the authorizer about the cluster first and accepts a yes, so not even a DENY
-# on the topic stops a principal with this right on the cluster.
-EVERY_TOPIC = frozenset({"Create", "Delete"})
-"""Operations whose right on the cluster applies to every topic."""
-
-
-def list_reported_operations(resource_type: str) -> tuple[str, ...]:
-    """The operations that a broker includes in its report of our rights (KIP-430)."""
-    hidden = UNLISTED.get(resource_type, frozenset())
-    return tuple(name for name in SUPPORTED[resource_type] if name not in hidden)
-
-
-CLUSTER = "kafka-cluster"
-EVERYTHING = "*"
-ALLOW, DENY = "Allow", "Deny"
 DELETE_FIRST = "delete_first"
 
 _DELETES: Mapping[str, Request] = {ALLOW: DELETE_ALLOW_ACLS, DENY: DELETE_DENY_ACLS}
 """Permission -> the request that deletes the ACL."""
 _AHEAD: Mapping[str, int] = {ALLOW: DELETE_ALLOW_AHEAD, DENY: DELETE_DENY_AHEAD}
 """Permission -> the phase of the delete with `acl_order = "delete_first"`."""
-
-
-class Acl(Struct, frozen=True, order=True):
-    """One ACL, every field spelled as in the schema."""
-
-    principal: str
-    host: str
-    operation: str
-    permission: str
-    resource_type: str
-    resource_name: str
-    pattern_type: str
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """All fields in the order of the key."""
-        return astuple(self)
-
-    @property
-    def key(self) -> str:
-        """The identity's key, and the import id."""
-        return keys.join(self.fields)
-
-    @property
-    def pattern(self) -> str:
-        """The key of its resource pattern."""
-        return keys.join((self.resource_type, self.resource_name, self.pattern_type))
-
-    @property
-    def attributes(self) -> FrozenMap:
-        """The attributes of a `kafka_acl` block."""
-        return FrozenMap(zip(NAMES, self.fields, strict=True))
-
-
-NAMES = (
-    "acl_principal",
-    "acl_host",
-    "acl_operation",
-    "acl_permission_type",
-    "resource_type",
-    "resource_name",
-    "resource_pattern_type_filter",
-)
-"""The attributes in the order of `Acl`'s fields and of the key."""
 _NAMES = frozenset(NAMES)
-_read_fields = itemgetter(*NAMES)
-
-
-def parse_acl(attributes: Mapping[str, Any]) -> Acl:
-    """The ACL with these attributes."""
-    return Acl(*_read_fields(attributes))
-
-
-def parse_acl_key(key: str) -> Acl:
-    """The ACL of an identity's key. Raises ValueError for any other text."""
-    fields = keys.split(key)
-    if len(fields) != len(NAMES):
-        raise ValueError(f"the import id of a {KIND} is {'|'.join(NAMES)}")
-    acl = Acl(*fields)
-    for word, words in (
-        (acl.operation, OPERATIONS),
-        (acl.permission, PERMISSIONS),
-        (acl.resource_type, RESOURCE_TYPES),
-        (acl.pattern_type, PATTERN_TYPES),
-    ):
-        if word not in words:
-            raise ValueError(f"'{word}' is not one of {', '.join(words)}")
-    return acl
-
-
-def is_known(acl: Acl) -> bool:
-    """False for an ACL with a code that is newer than this version: it is never touched."""
-    return (
-        acl.operation in OPERATIONS
-        and acl.permission in PERMISSIONS
-        and acl.resource_type in RESOURCE_TYPES
-        and acl.pattern_type in PATTERN_TYPES
-    )
-
-
-def format_java_address(address: IPv6Address) -> str:
-    """The text of Inet6Address.getHostAddress: always eight groups, without leading zeros."""
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
 
 
 # ── requests ────────────────────────────────────────────────────────────────────────────
@@ -289,4 +154,94 @@ TYPE = ResourceType(
     named_by=("acl_principal", "acl_operation", "resource_type", "resource_name"),
     # Error 54: without an authorizer, brokers refuse to list ACLs instead of listing none.
     switched_off=frozenset({"SECURITY_DISABLED"}),
+)
+
+
+_UNMANAGEABLE = FrozenMap(
+    {"unmanageable": "its type or operation is newer than this version, so it is never changed"}
+)
+
+
+def make_acl_sweep(instance: str, depth: Depth, rows: Iterable[Acl]) -> Sweep:
+    """The complete listing of all ACLs of a cluster."""
+    # `whole`: an ACL has nothing but its key, so listed ones need no further read.
+    items = tuple(
+        Observed(
+            Identity(instance, acls.KIND, acl.key),
+            acl.attributes,
+            details=EMPTY if acls.is_known(acl) else _UNMANAGEABLE,
+        )
+        for acl in rows
+    )
+    return Sweep(acls.KIND, depth, items, Coverage(CoverageKind.COMPLETE), whole=True)
+
+
+def make_acl_reading(identity: Identity, exists: bool) -> Reading:
+    """The reading of one ACL."""
+    if not exists:
+        return Absent(identity)
+    return Observed(identity, acls.parse_acl_key(identity.key).attributes)
+
+
+def check_already_done(api: str, key: str, exists: bool) -> Fault | None:
+    """The fault if the ACL is already as this request would make it."""
+    # CreateAcls of an existing ACL, and DeleteAcls of a missing one, succeed on the broker without
+    # an effect. The plan promised one, so somebody else must have been faster.
+    if exists is (api == "DeleteAcls"):
+        return None
+    return Fault(
+        "CHANGED_OUTSIDE",
+        f"{key} {'already exists' if exists else 'no longer exists'}",
+        FaultClass.CONVERGED,
+        where="DescribeAcls",
+        advice="plan again and review the current ACLs",
+    )
+
+
+ANY, MATCH = "Any", "Match"
+FILTERS = (*PATTERN_TYPES, ANY, MATCH)
+_EXACT = (*(name for name in NAMES if name.startswith("acl_")), "resource_type")
+
+
+def fits_arguments(acl: Acl, arguments: FrozenMap) -> bool:
+    """True if the ACL fits every argument."""
+    # Literal and Prefixed match exactly. Any, the default, matches both types with this very name.
+    # Match also matches prefixes of the name, and the wildcard.
+    attributes = acl.attributes
+    filters = {name: value for name, value in arguments.items() if value is not None}
+    if any(filters.get(name, attributes[name]) != attributes[name] for name in _EXACT):
+        return False
+    name, pattern_type = (
+        filters.get("resource_name"),
+        filters.get("resource_pattern_type_filter", ANY),
+    )
+    if pattern_type in PATTERN_TYPES and pattern_type != acl.pattern_type:
+        return False
+    if name is None or name == acl.resource_name:
+        return True
+    return pattern_type == MATCH and covers(acl, name)
+
+
+def covers(acl: Acl, name: str) -> bool:
+    """True if the ACL applies to the resource with this name."""
+    if acl.pattern_type == "Prefixed":
+        return name.startswith(acl.resource_name)
+    return acl.resource_name in (name, EVERYTHING)
+
+
+def _gather(objects: Sequence[tuple[str, FrozenMap]]) -> Sequence[FrozenMap]:
+    from .roles import recognize_roles  # noqa: PLC0415  # only `import --all` needs it
+
+    return recognize_roles(objects)
+
+
+KINDS = (
+    ResourceKind(
+        KIND,
+        TYPE,
+        connect=defer(__package__, "requests:REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED"),
+        document=Document("acls", list_attributes, "other ACLs may be hidden"),
+    ),
+    ResourceKind(roles.TYPE.name, replace(roles.TYPE, gather=_gather)),
 )

@@ -18,7 +18,9 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
+from ...protocol import acl as acls
 from ...protocol import faults
+from ...protocol.acl import Acl
 from ...simulation.controller import (
     AdminAnswer,
     AdminCall,
@@ -33,9 +35,7 @@ from ...simulation.controller import (
     run_batch,
 )
 from ...simulation.world import CLUSTER, Key
-from . import resource_type as acls
-from .readings import check_already_done, make_acl_reading, make_acl_sweep
-from .resource_type import Acl
+from .resource_type import check_already_done, make_acl_reading, make_acl_sweep
 
 _API = "DescribeAcls"
 _FORBIDDEN = 31

@@ -15,12 +15,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Path, Request, Step
 from kafkaform.core.resource import Facts, Identity, Observed
-from kafkaform.core.schema import (
-    NUMBER,
-    STRING,
-    AttributeSchema,
-    make_schema,
-)
+from kafkaform.core.schema import NUMBER, STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.text.quantity import parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
@@ -35,8 +30,8 @@ from ...protocol.releases import (
     GROUP_CONFIGS,
     Capability,
 )
-from ..request_order import ALTER_CONFIGS, REMOVE_CONFIGS
-from ..steps import SILENT, all_paths, paths_below
+from ..kind import KindRights, ResourceKind, defer
+from ..steps import ALTER_CONFIGS, REMOVE_CONFIGS, SILENT, all_paths, paths_below
 from ..topic.configs import (
     compute_target_config,
     get_config,
@@ -47,7 +42,45 @@ from ..topic.configs import (
     select_declared,
 )
 from . import faults
-from .arguments import CONFIG, MODE, SECRETS
+
+CONFIG = AttributeSchema(
+    "config",
+    map_of(TEXT),
+    "Configs by name; a list is a list or text with commas. The plan shows and removes configs "
+    'that are set but not in the map, unless config_mode is "additive". null leaves a config as it '
+    "is.",
+)
+"""Without the checks of its values, and without known keys."""
+MODE = AttributeSchema(
+    "config_mode",
+    STRING,
+    "authoritative: configs that are not in config are removed; additive: they stay.",
+    default="authoritative",
+    choices=("authoritative", "additive"),
+)
+# KRaft keeps dynamic passwords in the metadata log without encryption; docs/configs.md warns.
+SECRETS = (
+    AttributeSchema(
+        "secret_config",
+        map_of(STRING),
+        "Configs whose values a broker never reveals, by name: passwords, keys, and configs of "
+        "plugins that the broker does not know.",
+        secret=True,
+        keys=config_pages.list_broker_secrets,
+    ),
+    AttributeSchema(
+        "secret_config_version",
+        STRING,
+        "Any text. When it changes, secret_config is sent again.",
+    ),
+    AttributeSchema(
+        "secret_keys",
+        map_of(STRING),
+        "The secret configs that are set, without their values.",
+        computed=True,
+    ),
+)
+
 
 CLUSTER = "default"
 """The key of the cluster's configs."""
@@ -373,4 +406,22 @@ TYPES: tuple[ResourceType, ...] = (
         ),
         MODE,
     ),
+)
+
+
+KINDS = tuple(
+    ResourceKind(
+        scope.kind,
+        kind,
+        # Configs of brokers and of client metrics belong to the cluster (KIP-133, KIP-714).
+        rights=KindRights(
+            resource_type="Group" if scope.resource == "group" else "Cluster",
+            sees=("DescribeConfigs",),
+            changes=("AlterConfigs",),
+            deletes="AlterConfigs",
+        ),
+        connect=defer(__package__, "requests:make_requests", scope),
+        simulate=defer(__package__, "simulation:simulate", scope),
+    )
+    for scope, kind in zip(SCOPES, TYPES, strict=True)
 )

@@ -14,8 +14,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol.features import UpgradeType
-from ..request_order import UPDATE_FEATURES
-from ..steps import make_step, paths_below
+from ..kind import ResourceKind, defer
+from ..steps import UPDATE_FEATURES, make_step, paths_below
 
 KIND = "kafka_feature"
 API = UPDATE_FEATURES.name
@@ -76,4 +76,15 @@ TYPE = ResourceType(
     target=_target,
     steps=_steps,
     import_key=lambda text: text,
+)
+
+
+KINDS = (
+    ResourceKind(
+        KIND,
+        TYPE,
+        commanded=True,
+        connect=defer(__package__, "requests:REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED"),
+    ),
 )

@@ -14,8 +14,8 @@ from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema, 
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ..request_order import ELECT_LEADERS
-from ..steps import make_step, paths_below
+from ..kind import ResourceKind, defer
+from ..steps import ELECT_LEADERS, make_step, paths_below
 
 KIND = "kafka_topic_leaders"
 API = ELECT_LEADERS.name
@@ -72,4 +72,15 @@ TYPE = ResourceType(
     target=_target,
     steps=_steps,
     import_key=lambda text: text,
+)
+
+
+KINDS = (
+    ResourceKind(
+        KIND,
+        TYPE,
+        commanded=True,
+        connect=defer(__package__, "requests:REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED"),
+    ),
 )

@@ -6,8 +6,9 @@ says which limit applies to which client.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from itertools import product
 from math import isclose
 
@@ -25,17 +26,16 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema, map_of
+from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, Type, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import keys
-from ..request_order import ALTER_QUOTAS, REMOVE_QUOTAS
-from ..steps import SILENT, all_paths, make_step, paths_below
+from ..kind import Document, KindRights, ResourceKind, defer, sort_by_fields
+from ..steps import ALTER_QUOTAS, REMOVE_QUOTAS, SILENT, all_paths, make_step, paths_below
 from ..topic.configs import make_remainder, select_declared
 from . import limits
-from .keys import QUOTA_KEYS, list_quota_keys
-from .levels import CLIENT_ID, USER, Quotas, list_weaker
+from .limits import CLIENT_ID, QUOTA_KEYS, USER, Quotas, list_quota_keys, list_weaker
 
 KIND = "kafka_quota"
 IP = "ip"
@@ -339,4 +339,114 @@ TYPE = ResourceType(
     unit=limits.find_quota_unit,
     settings=True,
     written=write_arguments,
+)
+
+
+QUOTA_SOURCES: Mapping[tuple[bool | None, bool | None], str] = {
+    (True, True): "Client of user",
+    (True, False): "Default client of user",
+    (True, None): "User",
+    (False, True): "Client of default user",
+    (False, False): "Default client of default user",
+    (False, None): "Default user",
+    (None, True): "Client",
+    (None, False): "Default client",
+}
+"""Whether the user and the client id have names (None: not part of the entity) -> KIP-248's
+QuotaSource."""
+
+
+def list_quotas(
+    items: Sequence[Observed], _: str, fields: Mapping[str, str | None]
+) -> tuple[FrozenMap, ...]:
+    """The quotas that fit. fields: entity part -> glob for its name, None for entities without that
+    part; the default entity has the name `default`, or the empty name (KIP-248)."""
+    return tuple(
+        FrozenMap(
+            entity=item.attributes["entity"],
+            config=item.attributes["config"],
+            source=name_quota_source(item.attributes["entity"]),
+        )
+        for item in sort_by_fields(items)
+        if all(_fits_glob(item.attributes["entity"], *field) for field in fields.items())
+    )
+
+
+def _fits_glob(entity: Mapping[str, str | None], kind: str, glob: str | None) -> bool:
+    if kind not in entity or glob is None:
+        return kind not in entity and glob is None
+    name = entity[kind]
+    if name is not None:
+        return fnmatchcase(name, glob)
+    # A name that only looks like the word is the name of a user or a client.
+    return glob == DEFAULT or fnmatchcase("", glob)
+
+
+def name_quota_source(entity: Mapping[str, str | None]) -> str:
+    """KIP-248's name for the level of a quota."""
+    if "ip" in entity:
+        return "Default IP" if entity["ip"] is None else "IP"
+    user, client = (
+        entity[kind] is not None if kind in entity else None for kind in (USER, CLIENT_ID)
+    )
+    return QUOTA_SOURCES[user, client]
+
+
+FIELDS: Mapping[str, Type] = {
+    "id": STRING,
+    "user": STRING,
+    "client_id": STRING,
+    "ip": STRING,
+    "config": map_of(NUMBER),
+}
+_FILTER_PARTS = {"user": USER, "client_id": CLIENT_ID, "ip": IP}
+
+
+def fits_arguments(entity: Mapping[str, str | None], arguments: FrozenMap) -> bool:
+    """True if the entity has every part that the arguments name, with the same name."""
+    kind, name = arguments.get("entity_type"), arguments.get("entity_name")
+    if kind is not None and kind not in entity:
+        return False
+    if name is not None and name not in ([entity[kind]] if kind else entity.values()):
+        return False
+    filters = {
+        entity_type: arguments.get(attribute) for attribute, entity_type in _FILTER_PARTS.items()
+    }
+    return all(
+        entity_type in entity and _describe_part(entity, entity_type) == value
+        for entity_type, value in filters.items()
+        if value is not None
+    )
+
+
+def describe_quota(item: Observed) -> FrozenMap:
+    """One quota as the data source returns it."""
+    entity, config = item.attributes["entity"], item.attributes["config"]
+    entity_values: dict[str, Value] = {
+        name: _describe_part(entity, kind) for name, kind in _FILTER_PARTS.items()
+    }
+    # Brokers also store NaN and infinity, which never limit anything.
+    numbers = {key: value for key, value in config.items() if not isinstance(value, str)}
+    return FrozenMap({"id": item.identity.key, **entity_values, "config": FrozenMap(numbers)})
+
+
+def _describe_part(entity: Mapping[str, str | None], kind: str) -> str | None:
+    """The value of the block's attribute for this part; None if the entity lacks the part."""
+    if kind not in entity:
+        return None
+    name = entity[kind]
+    return DEFAULT if name is None else name
+
+
+KINDS = (
+    ResourceKind(
+        KIND,
+        TYPE,
+        rights=KindRights(
+            "Cluster", ("DescribeConfigs",), ("AlterConfigs",), deletes="AlterConfigs"
+        ),
+        connect=defer(__package__, "requests:REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED"),
+        document=Document("quotas", list_quotas, "other quotas may be hidden"),
+    ),
 )

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
-from kafkaform.core.resource import (
-    Coverage,
-    CoverageKind,
-    Depth,
-    Hidden,
-    Identity,
-    Reading,
-    Sweep,
-)
+from msgspec import Struct, field
+
+from kafkaform.core.resource import Coverage, CoverageKind, Depth, Hidden, Identity, Reading, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import faults
 from ...simulation.controller import (
     AdminAnswer,
     AdminCall,
+    Charge,
     Item,
     ItemVerdict,
     ReadScene,
@@ -30,9 +25,10 @@ from ...simulation.controller import (
     require,
     run_batch,
 )
-from ...simulation.world import CLUSTER, Key
-from . import keys
+from ...simulation.world import CLUSTER, Changes, Key, SimulatedWorld
+from . import limits
 from . import resource_type as quotas
+from .limits import LevelLimit, Quotas, find_applying
 
 _ALTER, _DESCRIBE = "AlterClientQuotas", "DescribeClientQuotas"
 
@@ -61,15 +57,15 @@ def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
     return AdminAnswer(made=limits or None), limits or None, max(1, len(put) + len(gone))
 
 
-def _require_key(name: str, entity: Mapping[str, str | None]) -> keys.QuotaKey:
+def _require_key(name: str, entity: Mapping[str, str | None]) -> limits.QuotaKey:
     # Only keys that are set are checked: removing an unknown key does nothing.
-    row = keys.QUOTA_KEYS.get(name)
+    row = limits.QUOTA_KEYS.get(name)
     if row is None or row.ip != (quotas.IP in entity):
         raise Refusal(42, f"Invalid configuration key {name}")
     return row
 
 
-def _require_fitting(row: keys.QuotaKey, value: Decimal) -> None:
+def _require_fitting(row: limits.QuotaKey, value: Decimal) -> None:
     if value <= 0:
         raise Refusal(42, f"Quota {row.name} must be greater than 0")
     if row.whole and value != int(value):
@@ -116,3 +112,65 @@ SIMULATED = SimulatedKind(
     reads=SimulatedReads(_DESCRIBE, _DESCRIBE, _DESCRIBE, _sweep, _read),
     handlers={_ALTER: alter_quotas},
 )
+
+
+class _Bucket(Struct):
+    """The tokens of those who share one limit, and the time of the last refill."""
+
+    tokens: float
+    filled: float
+
+
+class Mutations(Struct):
+    """The token buckets of a simulated controller."""
+
+    world: SimulatedWorld
+    """The committed objects."""
+    commit: Callable[[Changes], None]
+    """Appends changes to the log."""
+    # Kafka's defaults: controller.quota.window.num, controller.quota.window.size.seconds.
+    samples: int = 11
+    seconds: int = 1
+    _buckets: dict[tuple[str | None, str | None], _Bucket] = field(default_factory=dict)
+
+    def limit(self, entity: Mapping[str, str | None], rate: Decimal | int | None) -> None:
+        """Set or (with None) remove the controller_mutation_rate of an entity. entity: `user`,
+        `client-id` or both -> a name, None for the default."""
+        object_key = quotas.KIND, quotas.entity_key(entity)
+        config = (self.world.get(object_key) or EMPTY).without([limits.MUTATION_RATE])
+        if rate is not None:
+            config = config.with_items({limits.MUTATION_RATE: quotas.make_exact(Decimal(rate))})
+        self.commit({object_key: config or None})
+
+    def charge(self, user: str, client_id: str, now: float) -> Charge:
+        """The function that charges the items of one request by this user at this time."""
+        # Looked up once, when the first item spends: no request changes both limits and topics.
+        looked_up: list[LevelLimit | None] = []
+
+        def spend(mutations: int) -> float | None:
+            if not looked_up:
+                looked_up.append(
+                    find_applying(limits.MUTATION_RATE, user, client_id, self._limits())
+                )
+            limit = looked_up[0]
+            if limit is None or limit.value is None:
+                return None
+            rate = float(limit.value)
+            burst = rate * self.samples * self.seconds
+            bucket = self._buckets.setdefault(limit.sharers, _Bucket(burst, now))
+            bucket.tokens = min(burst, bucket.tokens + rate * (now - bucket.filled))
+            bucket.filled = now
+            # As in Kafka, an item passes while the bucket is not below zero, however large it is,
+            # and a refusal names whole milliseconds: 0 of them, if hardly anything is missing.
+            if bucket.tokens < 0:
+                return round(-bucket.tokens / rate, 3)
+            bucket.tokens -= mutations
+            return None
+
+        return spend
+
+    def _limits(self) -> Quotas:
+        return {
+            quotas.parse_entity_key(name): {item: Decimal(str(config[item])) for item in config}
+            for name, config in self.world.of(quotas.KIND).items()
+        }

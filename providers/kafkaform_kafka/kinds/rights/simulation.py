@@ -16,10 +16,10 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
+from ...protocol import acl as acls
 from ...protocol import keys, rights
 from ...simulation.controller import ReadScene, SimulatedKind, SimulatedReads
 from ...simulation.world import CLUSTER
-from ..acl import resource_type as acls
 from ..topic import resource_type as topics
 
 

@@ -12,8 +12,9 @@ was asked for; the token that appears afterwards is found by that (`is_asked_for
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
@@ -24,8 +25,16 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import keys
-from ..request_order import CREATE_TOKEN, END_TOKEN, END_TOKEN_LATER, RENEW_TOKEN
-from ..steps import SILENT, all_paths, make_step
+from ..kind import Document, ResourceKind, defer
+from ..steps import (
+    CREATE_TOKEN,
+    END_TOKEN,
+    END_TOKEN_LATER,
+    RENEW_TOKEN,
+    SILENT,
+    all_paths,
+    make_step,
+)
 
 KIND = "kafka_delegation_token"
 API = "DescribeDelegationToken"
@@ -177,4 +186,34 @@ TYPE = ResourceType(
     target=_target,
     steps=_steps,
     import_key=lambda text: text,
+)
+
+
+def list_tokens(
+    items: Sequence[Observed], name: str, fields: Mapping[str, str]
+) -> tuple[FrozenMap, ...]:
+    """One row for each token, the oldest first. name: a glob of ids; fields: globs by attribute."""
+    return tuple(
+        row
+        for row in sorted(
+            (item.attributes for item in items), key=lambda row: (row["issued"], row["token_id"])
+        )
+        if fnmatchcase(row["token_id"], name)
+        and all(fnmatchcase(row[field], glob) for field, glob in fields.items())
+    )
+
+
+KINDS = (
+    ResourceKind(
+        KIND,
+        TYPE,
+        commanded=True,
+        connect=defer(__package__, "requests:REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED"),
+        document=Document(
+            "delegation-tokens",
+            list_tokens,
+            "Kafka leaves out tokens that this principal may not describe",
+        ),
+    ),
 )

@@ -34,7 +34,7 @@ from ...simulation.controller import (
     run_batch,
 )
 from ...simulation.world import Key
-from ..request_order import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
+from ..steps import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
 from . import resource_type as tokens
 
 _DAY = 86_400_000

@@ -48,7 +48,7 @@ class Placement(Struct, frozen=True):
 class CopyProgress(Struct, frozen=True):
     """Bytes of the replicas that a move adds."""
 
-    done: int
+    finished: int
     total: int
 
 
@@ -98,7 +98,7 @@ def measure_progress(context: ClusterContext, moves: Moves) -> Mapping[str, str]
     if not moves:
         return {}
     first, begin = _measure_copied(context, moves), time.monotonic()
-    if all(copied is None or copied.done >= copied.total for copied in first.values()):
+    if all(copied is None or copied.finished >= copied.total for copied in first.values()):
         return {name: _describe_progress(copied, 0.0) for name, copied in first.items()}
     time.sleep(MOMENTS_APART)
     second, seconds = _measure_copied(context, moves), time.monotonic() - begin
@@ -109,7 +109,7 @@ def measure_progress(context: ClusterContext, moves: Moves) -> Mapping[str, str]
 
 
 def _count_gain(first: CopyProgress | None, second: CopyProgress | None) -> int:
-    return second.done - first.done if first and second else 0
+    return second.finished - first.finished if first and second else 0
 
 
 def _measure_copied(context: ClusterContext, moves: Moves) -> Mapping[str, CopyProgress | None]:
@@ -159,13 +159,13 @@ def _describe_progress(copied: CopyProgress | None, rate: float) -> str:
     """rate: bytes a second."""
     if copied is None:
         return UNMEASURED
-    finished, total = (render_amount(size, "bytes") for size in (copied.done, copied.total))
+    finished, total = (render_amount(size, "bytes") for size in (copied.finished, copied.total))
     far = f"{finished} of {total} copied"
-    if copied.done >= copied.total:
+    if copied.finished >= copied.total:
         return f"{far}, about to end"
     if rate <= 0:
         return f"{far}, time left unknown"
-    return f"{far}, about {_render_duration((copied.total - copied.done) / rate)} left"
+    return f"{far}, about {_render_duration((copied.total - copied.finished) / rate)} left"
 
 
 def _render_duration(seconds: float) -> str:

@@ -25,9 +25,17 @@ from kafkaform.provider.contract import ResourceType
 from ...protocol import broker_rules, config_pages
 from ...protocol.apis import MAX_RECORDS
 from ...protocol.config_values import config_map
-from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
-from ..steps import SILENT, all_paths, make_step, paths_below
-from . import moves
+from ..kind import KindRights, ResourceKind, defer
+from ..steps import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    SILENT,
+    all_paths,
+    make_step,
+    paths_below,
+)
+from . import configs, placement
 from .configs import (
     compute_target_config,
     find_topic_unit,
@@ -119,7 +127,9 @@ def _choose_assignment(
     assignment = declared.get("replica_assignment")
     if assignment or _leaves_factor(declared):
         return assignment
-    return moves.plan_target(live, declared.get("replication_factor"), counts["partitions"], facts)
+    return placement.plan_target(
+        live, declared.get("replication_factor"), counts["partitions"], facts
+    )
 
 
 def _leaves_factor(declared: FrozenMap) -> bool:
@@ -178,7 +188,11 @@ def _compute_weight(records: int, partitions: int) -> int:
 
 def _update_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     growth = _make_growth_step(change, 1, facts)
-    steps = (growth, make_update_step(change, 2), moves.make_move_step(change, 3, facts, growth))
+    steps = (
+        growth,
+        make_update_step(change, 2),
+        placement.make_move_step(change, 3, facts, growth),
+    )
     return tuple(step for step in steps if step is not None)
 
 
@@ -191,11 +205,13 @@ def _make_growth_step(change: Change, number: int, facts: Facts) -> Step | None:
     payload: dict[str, Value] = {
         "name": change.identity.key,
         "count": target,
-        "assignment": moves.list_created_rows(change, facts),
+        "assignment": placement.list_created_rows(change, facts),
     }
     # If the same change also moves replicas, the step of the move makes the assignment true.
     heads = (
-        ("partitions",) if moves.plan_moves(change, facts) else ("partitions", "replica_assignment")
+        ("partitions",)
+        if placement.plan_moves(change, facts)
+        else ("partitions", "replica_assignment")
     )
     paths = paths_below(change, *heads)
     weight = _compute_weight(target - live, target - live)
@@ -294,4 +310,23 @@ TYPE = ResourceType(
     reserves=_explain_reservation,
     repair=repair_removal,
     unit=find_topic_unit,
+)
+
+
+_SEES = ("Describe", "DescribeConfigs")
+KINDS = (
+    ResourceKind(
+        KIND,
+        TYPE,
+        rights=KindRights("Topic", _SEES, ("AlterConfigs", "Alter"), deletes="Delete"),
+        connect=defer(__package__, "send:REQUESTS"),
+        simulate=defer(__package__, "simulation:TOPIC"),
+    ),
+    ResourceKind(
+        configs.KIND,
+        configs.TYPE,
+        rights=KindRights("Topic", _SEES, ("AlterConfigs",), deletes="AlterConfigs"),
+        connect=defer(__package__, "read:CONFIG_REQUESTS"),
+        simulate=defer(__package__, "simulation:TOPIC_CONFIG"),
+    ),
 )

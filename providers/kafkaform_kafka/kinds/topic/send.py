@@ -17,14 +17,15 @@ from kafkaform.core.value import FrozenMap
 from ...authority.own_rights import explain_missing, list_operations
 from ...authority.required_rights import HeldRights
 from ...authority.required_rights import judge_steps as missing_rights
-from ...cluster.context import ClusterContext, Order, Reply, attempt
+from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
+from ...protocol import apis
 from ...protocol.config_values import config_value
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.answers import ItemAnswer, ItemAnswers
 from ...wire.cluster import read_leadership
 from ...wire.topics import TopicRow, create_partitions, create_topics, delete_topics, list_topics
-from .read import UNKNOWN_TOPIC
-from .read_configs import OWN
+from .read import OWN, UNKNOWN_TOPIC, find_topics, list_and_read_topics, read_topics, sweep_topics
+from .send_placement import send_moves
 
 UNKNOWN_EPOCH = -1
 
@@ -190,3 +191,14 @@ def _find_delete_fault(step: Step, row: TopicRow) -> Fault | None:
             advice="plan again and review the topic that exists now",
         )
     return None
+
+
+REQUESTS = Requests(
+    Reads(sweep_topics, read_topics, find_topics, list_and_read_topics),
+    {
+        apis.CREATE_TOPICS.name: send_create_topics,
+        apis.CREATE_PARTITIONS.name: send_create_partitions,
+        apis.DELETE_TOPICS.name: send_delete_topics,
+        apis.ALTER_PARTITION_REASSIGNMENTS.name: send_moves,
+    },
+)

@@ -18,12 +18,15 @@ from kafkaform.core.resource import Fault, FaultClass
 from ...cluster.context import LAG, ClusterContext, Order, Reply, attempt, live_nodes
 from ...protocol.apis import ALTER_PARTITION_REASSIGNMENTS, MAX_PARTITIONS_MOVED
 from ...protocol.faults import fault_of, lost_answer_fault
+from ...wire.answers import ItemAnswers
 from ...wire.cluster import describe_cluster
+from ...wire.configs import alter_configs, describe_configs
 from ...wire.placement import Move, Partition, PartitionAnswers, alter_reassignments
-from ...wire.topics import TopicRow, list_topics
-from . import send_throttles, throttles
+from ...wire.topics import ANSWER_MARGIN, TopicRow, list_topics
+from . import throttles
 from .placement import MoveTicket, ThrottleTicket, parse_ticket, throttle_tickets
 from .read_placement import Moves, compute_destination, list_moves, measure_progress
+from .throttles import ThrottleAccess, ThrottlePlace
 
 API = ALTER_PARTITION_REASSIGNMENTS.name
 _PAUSE = 0.25
@@ -52,7 +55,7 @@ def _set_throttle(context: ClusterContext, step: Step) -> Fault | None:
     ticket = parse_ticket(step.payload.get("throttle") or "")
     if not isinstance(ticket, ThrottleTicket):
         return None
-    return throttles.set_throttle(send_throttles.make_throttle_access(context), ticket)
+    return throttles.set_throttle(make_throttle_access(context), ticket)
 
 
 PartFaults = Mapping[Partition, Fault | None]
@@ -177,7 +180,7 @@ def _find_hurdle(
     step_ticket = parse_ticket(step.payload.get("throttle") or "")
     if not isinstance(step_ticket, ThrottleTicket):
         return None
-    return throttles.find_obstacle(send_throttles.make_throttle_access(context), step_ticket)
+    return throttles.find_obstacle(make_throttle_access(context), step_ticket)
 
 
 def _definite_fault(code: str, message: str, advice: str) -> Fault:
@@ -188,24 +191,24 @@ def _definite_fault(code: str, message: str, advice: str) -> Fault:
 
 
 def follow_moves(
-    context: ClusterContext, tickets: Sequence[str], owed: Sequence[str]
+    context: ClusterContext, tickets: Sequence[str], obligations: Sequence[str]
 ) -> Sequence[Outcome]:
     """The outcome of each of these moves, and of the moves that these throttles were set for.
 
-    owed: tickets of throttles, whose outcomes come last.
+    obligations: tickets of throttles, whose outcomes come last.
     """
     parsed = {text: parse_ticket(text) for text in tickets}
     travels = {text: t for text, t in parsed.items() if isinstance(t, MoveTicket)}
     access, limits, moves = (
-        send_throttles.make_throttle_access(context),
-        throttle_tickets(owed),
+        make_throttle_access(context),
+        throttle_tickets(obligations),
         list_moves(context),
     )
     stand = {o.step: o for o in _report_standing(context, travels, moves)}
     standing = {o.step: o for o in throttles.report_standing(access, limits, moves)}
     return [
         *(stand.get(text) or _unknown_ticket_outcome(text) for text in tickets),
-        *(standing.get(text) or _unknown_ticket_outcome(text) for text in owed),
+        *(standing.get(text) or _unknown_ticket_outcome(text) for text in obligations),
     ]
 
 
@@ -216,7 +219,7 @@ def undo_throttles(
     limits, staying = throttle_tickets(tickets), throttle_tickets(staying_tickets)
     outcomes = {text: _unknown_ticket_outcome(text) for text in tickets if text not in limits}
     # A listed move can end meanwhile; its throttle then stays until the next run.
-    access, moves = send_throttles.make_throttle_access(context), list_moves(context)
+    access, moves = make_throttle_access(context), list_moves(context)
     outcomes.update(
         {o.step: o for o in throttles.remove_throttles(access, limits, staying.values(), moves)}
     )
@@ -310,3 +313,90 @@ def _unknown_ticket_outcome(ticket: str) -> Outcome:
         "plan again to see how the cluster stands",
     )
     return Outcome(ticket, OutcomeStatus.FAILED, fault)
+
+
+_BUILT_IN = 5
+"""ConfigSource DEFAULT_CONFIG."""
+_API = "IncrementalAlterConfigs"
+_TOPIC_ID_PAUSE = 0.1
+
+
+def make_throttle_access(context: ClusterContext) -> ThrottleAccess:
+    """Access to the throttles of this cluster."""
+    # One deadline for all places: brokers catch up at the same time.
+    return ThrottleAccess(
+        partial(read_throttle, context),
+        partial(alter_throttle, context),
+        partial(_read_topic_id, context),
+        partial(_wait_for_lag, time.monotonic() + LAG),
+        context.throttles,
+        context.foreign,
+    )
+
+
+def _wait_for_lag(deadline: float) -> bool:
+    time.sleep(_TOPIC_ID_PAUSE)
+    return time.monotonic() < deadline
+
+
+def _read_topic_id(context: ClusterContext, topic: str) -> str | Fault | None:
+    rows = attempt("Metadata", lambda: list_topics(context.wire, [topic], context.timeout))
+    if isinstance(rows, Fault):
+        return rows
+    [row] = rows
+    if row.code in (0, 3):
+        return row.topic_id if row.code == 0 else None
+    return fault_of("Metadata", row.code, topic)
+
+
+def read_throttle(context: ClusterContext, setting: ThrottlePlace) -> Mapping[str, str] | Fault:
+    """The throttle keys that are set at this place, on any level, and their values."""
+    api = "DescribeConfigs"
+    answers = attempt(
+        api,
+        lambda: describe_configs(
+            context.wire,
+            setting.resource,
+            [setting.name],
+            context.timeout,
+            keys=list(setting.keys),
+            node=setting.node,
+        ),
+        setting.node,
+    )
+    if isinstance(answers, Fault):
+        return answers
+    answer = answers.get(setting.name)
+    if answer is None:
+        return lost_answer_fault(api, f"{setting} is missing in the answer", setting.node or "")
+    if answer.code:
+        return fault_of(api, answer.code, setting.name, answer.message, setting.node or "")
+    return {
+        entry.name: entry.value
+        for entry in answer.configs or ()
+        if entry.value and entry.source != _BUILT_IN
+    }
+
+
+def alter_throttle(
+    context: ClusterContext, setting: ThrottlePlace, put: Mapping[str, str], gone: Sequence[str]
+) -> Fault | None:
+    """Set some keys at this place and remove others."""
+    payload = {"resource": setting.resource, "name": setting.name, "set": put, "delete": gone}
+    answers: ItemAnswers | Fault = attempt(
+        _API,
+        lambda: alter_configs(
+            context.wire,
+            [payload],
+            context.timeout + ANSWER_MARGIN,
+            validate_only=False,
+            node=setting.node,
+        ),
+        setting.node,
+    )
+    if isinstance(answers, Fault):
+        return answers
+    answer = answers.items.get((setting.resource, setting.name))
+    if answer is None:
+        return lost_answer_fault(_API, f"{setting} is missing in the answer", setting.node or "")
+    return fault_of(_API, answer.code, setting.name, answer.message) if answer.code else None

@@ -81,7 +81,7 @@ class ThrottleAccess(Struct, frozen=True):
     """Reads the id of a topic, None if it does not exist."""
     lags: Callable[[], bool]
     """Waits a little; False once brokers had enough time to show what the controller did."""
-    ours: dict[str, set[str]]
+    own_values: dict[str, set[str]]
     """`broker 1` or `topic orders` -> the values that we set there."""
     foreign: set[str]
     """Tickets that set nothing because somebody else's throttle was there."""
@@ -99,7 +99,7 @@ def list_places(ticket: ThrottleTicket) -> Iterator[ThrottlePlace]:
 def claim_throttles(access: ThrottleAccess, tickets: Collection[ThrottleTicket]) -> None:
     """Count these throttles as ours, because the audit log contains them."""
     for setting in (setting for ticket in tickets for setting in list_places(ticket)):
-        access.ours.setdefault(str(setting), set()).add(setting.value)
+        access.own_values.setdefault(str(setting), set()).add(setting.value)
 
 
 def find_obstacle(access: ThrottleAccess, ticket: ThrottleTicket) -> Fault | None:
@@ -108,7 +108,7 @@ def find_obstacle(access: ThrottleAccess, ticket: ThrottleTicket) -> Fault | Non
         live = access.live(setting)
         if isinstance(live, Fault):
             return live
-        if set(live.values()) - access.ours.get(str(setting), set()):
+        if set(live.values()) - access.own_values.get(str(setting), set()):
             return _foreign_fault(setting, live)
     return None
 

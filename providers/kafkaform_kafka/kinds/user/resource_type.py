@@ -6,7 +6,8 @@ credential, when `password_wo_version` changes, and when the iterations change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
@@ -18,13 +19,17 @@ from kafkaform.provider.contract import ResourceType
 
 from ...protocol import keys
 from ...protocol.apis import ALTER_USER_SCRAM_CREDENTIALS
-from ..request_order import (
+from ..kind import Document, KindRights, ResourceKind, defer
+from ..steps import (
     DELETE_SCRAM_SHA_256,
     DELETE_SCRAM_SHA_512,
     SET_SCRAM_SHA_256,
     SET_SCRAM_SHA_512,
+    SILENT,
+    all_paths,
+    make_step,
+    paths_below,
 )
-from ..steps import SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_user_scram_credential"
 API = ALTER_USER_SCRAM_CREDENTIALS.name
@@ -185,4 +190,34 @@ TYPE = ResourceType(
     steps=_steps,
     import_key=_import_key,
     belongs_to=lambda attributes, principal: f"User:{attributes['username']}" == principal,
+)
+
+
+def list_users(items: Sequence[Observed], name: str, _: Mapping[str, str]) -> tuple[FrozenMap, ...]:
+    """One row for each user, with its credentials."""
+    users: dict[str, list[FrozenMap]] = {}
+    for item in sorted(items, key=lambda item: item.identity.key):
+        credential = FrozenMap(
+            mechanism=item.attributes["scram_mechanism"],
+            iterations=item.attributes["scram_iterations"],
+        )
+        users.setdefault(item.attributes["username"], []).append(credential)
+    return tuple(
+        FrozenMap(name=user, credentials=tuple(credentials))
+        for user, credentials in sorted(users.items())
+        if fnmatchcase(user, name)
+    )
+
+
+KINDS = (
+    ResourceKind(
+        KIND,
+        TYPE,
+        # Reading and changing users needs Describe and Alter on Cluster, which ACLs need too and
+        # which the guard always protects.
+        rights=KindRights("Cluster", deletes="Alter"),
+        connect=defer(__package__, "requests:REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED"),
+        document=Document("users", list_users, "other users may be hidden"),
+    ),
 )

@@ -20,7 +20,7 @@ def _make_row(
     title: str,
     level: Level,
     harm: Harm,
-    why: str,
+    reason: str,
     example: str,
     fix: str = "",
     proof: str = "",
@@ -28,8 +28,8 @@ def _make_row(
     file: str = _PROOFS,
 ) -> Rule:
     """A row. file: with the proof."""
-    place = f"{file}::{proof}" if proof else ""
-    return Rule(id, title, level, harm, TYPES, needs, why, example, fix, proof=place)
+    proof_id = f"{file}::{proof}" if proof else ""
+    return Rule(id, title, level, harm, TYPES, needs, reason, example, fix, proof=proof_id)
 
 
 def _change(key: str, old: str, new: str) -> str:

@@ -121,9 +121,11 @@ def _judge_cleanup(configs: TopicConfigs) -> Iterator[Finding]:
                 path,
             )
     if has_policy(before, DELETE) and not has_policy(after, DELETE):
-        kept = "the latest record of each key is" if has_policy(after, COMPACT) else "records are"
+        records = (
+            "the latest record of each key is" if has_policy(after, COMPACT) else "records are"
+        )
         yield rows.EXPIRY_STOPPED.find(
-            f"{change}: nothing is deleted because of its age or size any more, {kept} kept for "
+            f"{change}: nothing is deleted because of its age or size any more, {records} kept for "
             "ever, and disks can fill up",
             path,
         )
@@ -285,9 +287,9 @@ def _judge_limits(configs: TopicConfigs) -> Iterator[Finding]:
         if before is None or after is None or after >= before:
             continue
         key, values = limit.key, configs.after
-        same = configs.before[key] == values[key]
+        is_equal = configs.before[key] == values[key]
         subject = (
-            f"{key} {_render(key, values)} takes effect" if same else show_change(configs, key)
+            f"{key} {_render(key, values)} takes effect" if is_equal else show_change(configs, key)
         )
         new = _render(key, values)
         text = limit.text.format(new=new, behind=f"more than {new} behind" if after else "behind")
@@ -392,11 +394,11 @@ def _judge_compression(configs: TopicConfigs) -> Iterator[Finding]:
     # `producer` keeps each batch as it comes.
     if codec == configs.before[key] or codec == "producer":
         return
-    way = (
+    task = (
         "unpack batches" if codec == "uncompressed" else f"recompress batches that are not {codec}"
     )
     yield rows.RECOMPRESSED.find(
-        f"{show_change(configs, key)}: brokers {way}, which costs them processor time",
+        f"{show_change(configs, key)}: brokers {task}, which costs them processor time",
         ("config", key),
     )
     release = get_release(configs.facts)

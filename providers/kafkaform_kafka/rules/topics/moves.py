@@ -12,7 +12,7 @@ from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ...kinds.steps import paths_below
-from ...kinds.topic import moves, placement
+from ...kinds.topic import placement
 from ...kinds.topic.configs import find_effective
 from ...protocol import broker_rules, releases
 from ...protocol.config_values import parse_integer
@@ -124,18 +124,18 @@ def _judge_assignment(change: Change, _: Facts) -> Iterator[Finding]:
 
 
 def _judge_places(change: Change, facts: Facts) -> Iterator[Finding]:
-    rows = moves.get_rows(change.after)
+    rows = placement.get_rows(change.after)
     if change.action is Action.CREATE:
-        places = dict(enumerate(rows))
+        brokers = dict(enumerate(rows))
     elif change.action is Action.UPDATE:
-        start = moves.find_start(change, facts)
-        places = {
+        start = placement.find_start(change, facts)
+        brokers = {
             number: [node for node in row if node not in start[number]]
-            for number, row in moves.plan_moves(change, facts).items()
+            for number, row in placement.plan_moves(change, facts).items()
         }
     else:
         return
-    for summary, advice in broker_rules.dead_broker_faults(places, facts):
+    for summary, advice in broker_rules.dead_broker_faults(brokers, facts):
         yield BROKERS_NOT_LIVE.find(summary, ("replica_assignment",), fix=advice)
 
 
@@ -143,20 +143,20 @@ def _judge_move(change: Change, facts: Facts) -> Iterator[Finding]:
     if change.action is not Action.UPDATE:
         return
     yield from _find_unplanned_move(change, facts)
-    rows = moves.plan_moves(change, facts)
+    rows = placement.plan_moves(change, facts)
     if not rows:
         return
     path = ("replica_assignment",)
     copies, removed = (
-        sum(moves.count_copies(change, facts).values()),
-        moves.count_removed(change, facts),
+        sum(placement.count_copies(change, facts).values()),
+        placement.count_removed(change, facts),
     )
     partitions = render_count(len(rows), "partition")
     if copies or removed:
         counts = ((copies, "copied"), (removed, "removed"))
-        parts = ", ".join(f"{render_count(n, 'replica')} {verb}" for n, verb in counts if n)
+        replicas = ", ".join(f"{render_count(n, 'replica')} {verb}" for n, verb in counts if n)
         yield MOVED.find(
-            f"{partitions}: {parts}; the apply starts the move and does not wait",
+            f"{partitions}: {replicas}; the apply starts the move and does not wait",
             path,
             figures=FrozenMap(replicas=copies),
         )
@@ -177,7 +177,7 @@ def _find_unplanned_move(change: Change, facts: Facts) -> Iterator[Finding]:
         *broker_rules.replica_faults(new),
         *broker_rules.broker_count_faults(new, facts),
     )
-    if not impossible and any(len(row) != new for row in moves.get_rows(change.after) or ((),)):
+    if not impossible and any(len(row) != new for row in placement.get_rows(change.after) or ((),)):
         yield MOVE_UNPLANNED.find(
             f"replication_factor would go from {old} to {new}, but replica_assignment is ignored "
             "or the live brokers are unknown, so the new assignment is unknown",
@@ -188,12 +188,12 @@ def _find_unplanned_move(change: Change, facts: Facts) -> Iterator[Finding]:
 def _find_dead_replicas(change: Change, facts: Facts) -> Iterator[Finding]:
     if not facts.nodes:
         return
-    dead = placement.list_dead_brokers(moves.get_rows(change.before), facts)
+    dead = placement.list_dead_brokers(placement.get_rows(change.before), facts)
     if dead:
-        kept = placement.list_dead_brokers(moves.get_rows(change.after), facts)
-        gone = [str(node) for node in dead if node not in kept]
-        stays = f"; replicas stay on {', '.join(map(str, kept))}" if kept else ""
-        leaves = f"; all replicas leave {', '.join(gone)}" if gone else ""
+        staying = placement.list_dead_brokers(placement.get_rows(change.after), facts)
+        leaving = [str(node) for node in dead if node not in staying]
+        stays = f"; replicas stay on {', '.join(map(str, staying))}" if staying else ""
+        leaves = f"; all replicas leave {', '.join(leaving)}" if leaving else ""
         yield REPLICAS_NOT_LIVE.find(
             f"broker{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))} of this topic "
             f"{'are' if len(dead) > 1 else 'is'} not live{stays}{leaves}",
@@ -230,7 +230,7 @@ def find_id_faults(change: Change, facts: Facts) -> broker_rules.Faults:
             "the id of the topic is unknown, and kafkaform deletes topics only by id",
             releases.advise_topic_ids(facts),
         )
-    elif change.action is Action.UPDATE and moves.plan_moves(change, facts):
+    elif change.action is Action.UPDATE and placement.plan_moves(change, facts):
         yield (
             "the id of the topic is unknown, and kafkaform moves the replicas only of topics with "
             "an id",

@@ -113,21 +113,22 @@ def _find_live_collisions(
     going = {change.identity.key for change in deleted if change.blocked is None}
     for change in created:
         name = change.identity.key
-        for other in sorted(live[collision_key(name)] - {name}, reverse=True):
-            yield change.identity, _make_collision(name, other, deleted=other in going)
+        for live_name in sorted(live[collision_key(name)] - {name}, reverse=True):
+            yield change.identity, _make_collision(name, live_name, deleted=live_name in going)
 
 
-def _make_collision(name: str, other: str, *, deleted: bool) -> Finding:
+def _make_collision(name: str, live_name: str, *, deleted: bool) -> Finding:
     # Creates leave before deletes, and the dry run sees only live topics: it would fail with 17.
     if deleted:
         return COLLIDES.find(
-            f"{name} collides with {other}, which this plan deletes: creates come before deletes",
+            f"{name} collides with {live_name}, which this plan deletes: "
+            "creates come before deletes",
             ("name",),
             fix="Apply the deletion first (--target=ITS_ADDRESS), then plan again.",
         )
     return COLLIDES.find(
-        f"{name} collides with the live topic {other}: Kafka's metric names treat '.' and '_' as "
-        "the same",
+        f"{name} collides with the live topic {live_name}: Kafka's metric names treat '.' and '_' "
+        "as the same",
         ("name",),
     )
 
@@ -139,11 +140,11 @@ def _find_plan_collisions(created: Sequence[Change]) -> Iterator[tuple[Identity,
         groups[collision_key(change.identity.key)].append(change)
     for group in groups.values():
         for change in group if len(group) > 1 else ():
-            other = next(item for item in group if item is not change)
+            rival = next(item for item in group if item is not change)
             yield (
                 change.identity,
                 COLLIDES.find(
-                    f"{change.identity.key} collides with {other.identity.key} ({other.address}): "
+                    f"{change.identity.key} collides with {rival.identity.key} ({rival.address}): "
                     "Kafka's metric names treat '.' and '_' as the same",
                     ("name",),
                     fix="Rename one of them.",
@@ -161,8 +162,8 @@ def _find_renames(created: Sequence[Change], deleted: Sequence[Change]) -> Findi
         for block in gone.keys() & new.keys():
             pairs[gone[block]], pairs[new[block]] = new[block], gone[block]
     old = {change.identity for change in deleted}
-    for topic, other in pairs.items():
-        name = inline(other.key)
+    for topic, counterpart in pairs.items():
+        name = inline(counterpart.key)
         text = (
             f'"{name}" is created beside it, without its records'
             if topic in old

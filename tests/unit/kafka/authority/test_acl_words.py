@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform_kafka.authority.acl_words import describe_acl_key
+from kafkaform_kafka.protocol.acl import describe_acl_key
 from kafkaform_kafka.words import WORDS
 
 

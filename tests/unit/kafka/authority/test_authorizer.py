@@ -23,7 +23,7 @@ from kafkaform_kafka.authority.authorizer import (
     list_principals,
 )
 from kafkaform_kafka.inspect.access import AccessQuery, explain_access
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol.acl import Acl
 
 from ....kit.quick import examples
 

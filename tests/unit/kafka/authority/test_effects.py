@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkaform.core.finding import AccessRow
-from kafkaform_kafka.authority.acl_words import OTHER
 from kafkaform_kafka.authority.authorizer import (
     Access,
     AccessQuestion,
@@ -24,7 +23,7 @@ from kafkaform_kafka.authority.authorizer import (
 from kafkaform_kafka.authority.effects import Effect, compute_effect
 from kafkaform_kafka.authority.permissions import RECORDS
 from kafkaform_kafka.authority.probes import AccessPair, ask_about, pair_access
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol.acl import OTHER, Acl
 
 from ....kit.quick import examples
 

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform_kafka.authority.authorizer import (
-    OPERATIONS,
     Access,
     AccessQuestion,
     AccessVerdict,
@@ -15,7 +14,7 @@ from kafkaform_kafka.authority.authorizer import (
     index_acls,
 )
 from kafkaform_kafka.authority.permissions import RECORDS, list_allowed
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol.acl import OPERATIONS, Acl
 
 from ....kit.quick import examples
 

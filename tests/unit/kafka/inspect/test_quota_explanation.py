@@ -11,7 +11,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.render.text import render_page
 from kafkaform_kafka.inspect.quotas import Client, explain_quotas, quota_page
 from kafkaform_kafka.kinds.quota import resource_type as quotas
-from kafkaform_kafka.kinds.quota.levels import LEVELS
+from kafkaform_kafka.kinds.quota.limits import LEVELS
 
 from ....kit.kafka.changes import facts
 

@@ -11,10 +11,13 @@ from kafkaform.core.change import Action, Change, Evidence
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.filter import fits_arguments
-from kafkaform_kafka.kinds.acl.readings import check_already_done, make_acl_sweep
-from kafkaform_kafka.kinds.acl.resource_type import Acl
-from kafkaform_kafka.kinds.request_order import CREATE_ACLS
+from kafkaform_kafka.kinds.acl.resource_type import (
+    check_already_done,
+    fits_arguments,
+    make_acl_sweep,
+)
+from kafkaform_kafka.kinds.steps import CREATE_ACLS
+from kafkaform_kafka.protocol.acl import NAMES, Acl, is_known, parse_acl, parse_acl_key
 
 from ....kit.kafka.changes import FACTS, facts
 
@@ -38,7 +41,7 @@ def test_all_seven_fields_are_the_identity() -> None:
     """A key names one rule, and the import id is the key."""
     assert acls.TYPE.key(READ.attributes) == KEY
     assert acls.TYPE.import_key(KEY) == KEY
-    assert acls.parse_acl_key(KEY) == READ == acls.parse_acl(READ.attributes)
+    assert parse_acl_key(KEY) == READ == parse_acl(READ.attributes)
     other = {replace(READ, **{name: "x"}).key for name in Acl.__struct_fields__}
     assert len({KEY, *other}) == 8
 
@@ -102,7 +105,7 @@ def test_a_rule_that_is_too_new_is_shown_and_never_named() -> None:
     new = replace(READ, operation="16")
     (item,) = make_acl_sweep("kafka", "full", [new]).items  # type: ignore[arg-type]
     assert item.details["unmanageable"]
-    assert not acls.is_known(new)
+    assert not is_known(new)
     with pytest.raises(ValueError, match="not one of"):
         acls.TYPE.import_key(item.identity.key)
 
@@ -145,5 +148,5 @@ OTHER = replace(READ, resource_name="carts", principal="User:shop")
 )
 def test_filters_are_kafkas(arguments: dict[str, Any], found: list[Acl]) -> None:
     """Any is both pattern types, Match every pattern that covers the name (KIP-290)."""
-    given = FrozenMap({**dict.fromkeys(acls.NAMES), **arguments})
+    given = FrozenMap({**dict.fromkeys(NAMES), **arguments})
     assert [acl for acl in (READ, PREFIX, WILD, OTHER) if fits_arguments(acl, given)] == found

@@ -7,7 +7,7 @@ import pytest
 from kafkaform.core.change import Action, Change, Evidence, PathChange, Repeat, Step
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform_kafka.kinds.leaders import resource_type as leaders
-from kafkaform_kafka.kinds.leaders.send import find_hurdle
+from kafkaform_kafka.kinds.leaders.requests import find_hurdle
 from kafkaform_kafka.kinds.topic.send_placement import combine_faults
 from kafkaform_kafka.wire.topics import TopicRow
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.quota.levels import (
+from kafkaform_kafka.kinds.quota.limits import (
     LEVELS,
     entity_text,
     find_applying,

@@ -13,7 +13,7 @@ from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Identit
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.plan.diff import compare
-from kafkaform_kafka.kinds.quota import filter as quota_filter
+from kafkaform_kafka.kinds.quota import resource_type as quota_filter
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.session import KafkaSession
 

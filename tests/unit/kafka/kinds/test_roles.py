@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.resource import Declared
-from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl import roles
-from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED, parse_acl
+from kafkaform_kafka.protocol import acl as acls
+from kafkaform_kafka.protocol.acl import SUPPORTED, parse_acl
 from kafkaform_kafka.provider import TYPES
 
 from ....kit.kafka.terraform import BLOCK, desired, faults

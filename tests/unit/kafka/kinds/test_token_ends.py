@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from kafkaform.core.secret import Secret
 from kafkaform_kafka.cluster.context import ClusterContext, Order
-from kafkaform_kafka.kinds.request_order import RENEW_TOKEN
-from kafkaform_kafka.kinds.token import read
-from kafkaform_kafka.kinds.token.send import send_renewals
+from kafkaform_kafka.kinds.steps import RENEW_TOKEN
+from kafkaform_kafka.kinds.token import requests
+from kafkaform_kafka.kinds.token.requests import send_renewals
 from kafkaform_kafka.wire.delegation_tokens import TokenRow, TokenRows
 
 OLD = TokenRow("id", "User:a", "User:a", (), 1_000, 60_000, 900_000, Secret("AAAA"))
@@ -27,8 +27,8 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         expires = times.pop(0) if len(times) > 1 else times[0]
         return TokenRows(0, (replace(OLD, expires=expires),))
 
-    monkeypatch.setattr(read, "describe_tokens", describe)
-    monkeypatch.setattr(read, "_PAUSE", 0.001)
+    monkeypatch.setattr(requests, "describe_tokens", describe)
+    monkeypatch.setattr(requests, "_PAUSE", 0.001)
     return times
 
 
@@ -52,7 +52,7 @@ def test_a_renewed_token_does_not_show_its_old_time(shown: list[int]) -> None:
     where = context()
     shown += [60_000, 60_000, 60_000, 120_000]
     renew(where)
-    (row,) = read.list_rows(where)  # type: ignore[misc]  # it is no fault
+    (row,) = requests.list_rows(where)  # type: ignore[misc]  # it is no fault
     assert row.expires == 120_000
 
 
@@ -61,7 +61,7 @@ def test_what_somebody_else_set_meanwhile_is_shown_at_once(shown: list[int]) -> 
     where = context()
     shown += [60_000, 300_000, 120_000]
     renew(where)
-    (row,) = read.list_rows(where)  # type: ignore[misc]
+    (row,) = requests.list_rows(where)  # type: ignore[misc]
     assert row.expires == 300_000
 
 
@@ -70,5 +70,5 @@ def test_a_broker_that_stays_late_is_waited_for_within_the_timeout(shown: list[i
     where = context(timeout=0.05)
     shown += [60_000]
     renew(where)
-    (row,) = read.list_rows(where)  # type: ignore[misc]
+    (row,) = requests.list_rows(where)  # type: ignore[misc]
     assert row.expires == 60_000

@@ -15,7 +15,6 @@ import pytest
 from kafkaform.core.resource import Absent, Failed, Identity, Observed, Reading
 from kafkaform_kafka.cluster.context import LAG
 from kafkaform_kafka.kinds.topic import read as reads
-from kafkaform_kafka.kinds.topic import read_configs
 from kafkaform_kafka.wire.answers import ConfigEntry, ItemAnswer
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.topics import TopicRow
@@ -87,8 +86,8 @@ class Brokers:
 def read(monkeypatch: pytest.MonkeyPatch, brokers: Brokers, *labels: str, **more: Any) -> Any:
     """The readings of these topics, or of `t`."""
     monkeypatch.setattr(reads, "list_topics", brokers.list_topics)
-    monkeypatch.setattr(read_configs, "describe_own", brokers.describe_own)
-    monkeypatch.setattr(read_configs, "describe_configs", lambda *_, **__: {})
+    monkeypatch.setattr(reads, "describe_own", brokers.describe_own)
+    monkeypatch.setattr(reads, "describe_configs", lambda *_, **__: {})
     monkeypatch.setattr(reads, "time", brokers)
     monkeypatch.setattr(reads, "list_moves", lambda context, node=None: {})
     monkeypatch.setattr(reads, "live_nodes", lambda context: tuple(brokers.views))

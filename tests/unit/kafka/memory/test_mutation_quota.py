@@ -21,8 +21,8 @@ from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import render_markdown
 from kafkaform_kafka.kinds.quota import resource_type as quotas
-from kafkaform_kafka.kinds.quota.keys import MUTATION_RATE
-from kafkaform_kafka.kinds.quota.mutation_simulation import Mutations
+from kafkaform_kafka.kinds.quota.limits import MUTATION_RATE
+from kafkaform_kafka.kinds.quota.simulation import Mutations
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused_items
 from kafkaform_kafka.simulation.world import SimulatedWorld
 

@@ -25,10 +25,8 @@ from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 from kafkaform_kafka.cluster.context import ClusterContext, Order, Reads, Reply, Requests
-from kafkaform_kafka.kinds.documents import list_attributes
-from kafkaform_kafka.kinds.kind import Document, KindRights, ResourceKind
-from kafkaform_kafka.kinds.request_order import CREATING, DELETING, make_request
-from kafkaform_kafka.kinds.steps import all_paths, make_step
+from kafkaform_kafka.kinds.kind import Document, KindRights, ResourceKind, list_attributes
+from kafkaform_kafka.kinds.steps import CREATING, DELETING, all_paths, make_request, make_step
 from kafkaform_kafka.protocol.apis import Api, RequestLimits
 from kafkaform_kafka.protocol.faults import name_right
 from kafkaform_kafka.simulation.controller import (

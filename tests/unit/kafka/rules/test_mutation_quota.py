@@ -92,11 +92,11 @@ def warned(changes: list[Change], entities: Entities, of: Facts | None = None) -
     ("given", "spent"),
     [
         (created(7)[0], Spending(7, 7)),
-        (created(None)[0], Spending(1, 1, known=False)),
+        (created(None)[0], Spending(1, 1, is_exact=False)),
         (grown(3, 8), Spending(5, 5)),
         (grown(3, 3), None),
         (deleted(9), Spending(0, 9)),
-        (deleted(None), Spending(0, 1, known=False)),
+        (deleted(None), Spending(0, 1, is_exact=False)),
         (change(Action.ADOPT, topic(), topic()), None),
         (change(Action.FORGET, topic(), None), None),
         (change(Action.DELETE, {"topic": "x"}, None, kind="kafka_topic_config"), None),

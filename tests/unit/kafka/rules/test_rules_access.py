@@ -14,11 +14,11 @@ from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identi
 from kafkaform.core.rule import Scene
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.rules import UNREADABLE
-from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.user import resource_type as users
+from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.protocol import keys, rights
+from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.rules import access, access_rows
 

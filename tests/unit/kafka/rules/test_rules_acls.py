@@ -9,8 +9,8 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Level
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.rule import Needs
-from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.protocol import acl as acls
+from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.rules.acls import JUDGES
 
 from ....kit.kafka.changes import facts

@@ -12,12 +12,12 @@ from kafkaform.core.change import Action, Change, add_findings
 from kafkaform.core.finding import Finding, Level
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.user import resource_type as users
+from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.protocol import groups, keys, rights
+from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.rules import missing_names
 from kafkaform_kafka.rules.missing_names import list_needs

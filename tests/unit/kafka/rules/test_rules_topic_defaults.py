@@ -21,7 +21,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
-from kafkaform_kafka.kinds.topic.defaults import find_default_change, list_default_keys
+from kafkaform_kafka.kinds.topic.configs import find_default_change, list_default_keys
 from kafkaform_kafka.protocol.config_keys import ALL_TOPIC_KEYS
 from kafkaform_kafka.rules.book import list_needs
 

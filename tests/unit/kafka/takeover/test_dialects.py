@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform_kafka.takeover.dialects import DIALECTS
-from kafkaform_kafka.takeover.documents import YamlNode, read_documents
+from kafkaform_kafka.takeover.documents import DIALECTS, YamlNode, read_documents
 from kafkaform_kafka.takeover.fields import Unfit, read_number, read_text
 
 GO = {

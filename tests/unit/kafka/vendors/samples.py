@@ -28,7 +28,7 @@ DENIED = Action.FORGET
 def make_pairs(rule: VendorRule) -> Iterator[Pair]:
     """A pair for each kind and each part of the condition of a rule."""
     for kind in rule.kinds:
-        yield from _MAKERS[type(rule.when)](rule.when, kind)
+        yield from _MAKERS[type(rule.condition)](rule.condition, kind)
 
 
 def _make(

@@ -81,7 +81,7 @@ def test_every_mark_names_a_profile_and_is_hinted_at() -> None:
     brokers have the addresses of Standard ones, so only the provider block names them."""
     assert {mark.profile for mark in MARKS} == set(PROFILES) - {"apache", "amazon-msk-express"}
     for mark in MARKS:
-        assert HINT.search(mark.shown), mark
+        assert HINT.search(mark.form), mark
         assert mark.url.startswith("https://")
 
 

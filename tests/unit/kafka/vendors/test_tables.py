@@ -39,7 +39,7 @@ JUDGING = [(profile, rule) for profile in ALL for rule in profile.judging]
 
 
 def name_rule(value: Profile | VendorRule | Refusal) -> str:
-    return value.name if isinstance(value, Profile) else value.says[:40]
+    return value.name if isinstance(value, Profile) else value.sentence[:40]
 
 
 def list_sources(profile: Profile) -> list[Citation]:
@@ -82,9 +82,11 @@ def test_a_rule_names_what_exists(profile: Profile, rule: VendorRule | Refusal) 
     assert rule.kinds and set(rule.kinds) <= {kind.name for kind in KINDS}
     assert set(rule.apis) <= APIS.keys()
     assert isinstance(rule, VendorRule) or rule.apis
-    assert any(word in rule.says for word in profile.title.split() if word not in ("Amazon", "for"))
-    assert not rule.says.endswith(".")
-    heads = list_attributes(rule.when) if isinstance(rule, VendorRule) else []
+    assert any(
+        word in rule.sentence for word in profile.title.split() if word not in ("Amazon", "for")
+    )
+    assert not rule.sentence.endswith(".")
+    heads = list_attributes(rule.condition) if isinstance(rule, VendorRule) else []
     for kind in rule.kinds:
         type_ = next(one.type for one in KINDS if one.name == kind)
         assert type_ is not None
@@ -100,8 +102,8 @@ def test_a_refusal_says_what_to_do(profile: Profile, rule: VendorRule | Refusal)
     if judges and rule.level is Level.BLOCK:
         assert rule.advice
     if rule.apis:
-        assert "{found}" not in rule.says
-        assert not judges or isinstance(rule.when, Sends)
+        assert "{found}" not in rule.sentence
+        assert not judges or isinstance(rule.condition, Sends)
 
 
 @pytest.mark.parametrize(("profile", "rule"), JUDGING, ids=name_rule)
@@ -127,19 +129,19 @@ def test_a_rule_has_a_row(profile: Profile, rule: VendorRule) -> None:
     assert row.title and "{found}" not in row.title and row.title[-1] != "."
     assert rule.source.url in row.why
     assert parse(row.example, "example.kf.hcl")[1] == ()
-    assert len({r.says for _, r in JUDGING if r.id == rule.id}) == 1
+    assert len({r.sentence for _, r in JUDGING if r.id == rule.id}) == 1
 
 
 @pytest.mark.parametrize("profile", ALL, ids=name_rule)
 def test_configs_that_only_the_vendor_sets_are_those_that_a_rule_refuses(profile: Profile) -> None:
     """What a plan would refuse to remove is left alone instead, and nothing else is."""
     limits = [
-        rule.when.only
+        rule.condition.only
         for rule in profile.judging
-        if isinstance(rule.when, WritesKey)
+        if isinstance(rule.condition, WritesKey)
         and rule.level is Level.BLOCK
-        and rule.when.attribute == "config"
-        and rule.when.only is not None
+        and rule.condition.attribute == "config"
+        and rule.condition.only is not None
         and "kafka_topic_config" in rule.kinds
     ]
     assert limits == ([] if profile.topic_configs is None else [profile.topic_configs])

@@ -1,19 +1,63 @@
-"""Sends ElectLeaders (KIP-460), which makes the first replica of each partition its leader."""
+"""Reads the leaders of partitions from Metadata, and elects leaders."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from kafkaform.core.change import Step
-from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.resource import (
+    Coverage,
+    CoverageKind,
+    Depth,
+    Fault,
+    FaultClass,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
+from kafkaform.core.value import FrozenMap
 
-from ...cluster.context import ClusterContext, Order, Reply, attempt
+from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol.apis import MAX_PARTITIONS_ELECTED
 from ...protocol.faults import fault_of
 from ...wire.placement import Partition, PartitionAnswers, elect_leaders
 from ...wire.topics import TopicRow, list_topics
+from ..topic.read import read_topic_rows
 from ..topic.send_placement import combine_faults, make_part_fault
+from . import resource_type as leaders
 from .resource_type import API
+
+
+def sweep_leaders(_: ClusterContext, depth: Depth) -> Sweep:
+    """Always empty: leaders are only read by the name of their topic."""
+    return Sweep(leaders.KIND, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
+
+
+def read_leaders(
+    context: ClusterContext, ids: Sequence[Identity], node: str | None
+) -> Mapping[Identity, Reading]:
+    """The leaders of these topics. node: the broker to ask, None for any."""
+    rows, readings = read_topic_rows(context, ids, node)
+    return {
+        **readings,
+        **{identity: _observe_leaders(identity, row) for identity, row in rows.items()},
+    }
+
+
+def _observe_leaders(identity: Identity, row: TopicRow) -> Observed:
+    first = {str(n): replicas[0] for n, replicas in enumerate(row.replicas) if replicas}
+    # A preferred election (KIP-460) fails with error 80 unless the first replica is in sync.
+    ready = (n for n, broker in first.items() if broker in row.in_sync[int(n)])
+    attributes = leaders.make_attributes(row.name, dict(enumerate(row.leaders)))
+    return Observed(
+        identity,
+        attributes,
+        row.topic_id,
+        details=FrozenMap(preferred=FrozenMap(first), ready=tuple(ready)),
+        foreign=leaders.find_foreign_paths(attributes),
+    )
+
 
 # ELECTION_NOT_NEEDED: the first replica leads already, which is all that was asked for.
 _NOT_NEEDED = 84
@@ -96,3 +140,6 @@ def _find_other_leaders(step: Step, rows: Sequence[Sequence[int]]) -> Iterator[s
 
 def _definite_fault(code: str, message: str) -> Fault:
     return Fault(code, message, FaultClass.DEFINITE, where=API, advice="plan again")
+
+
+REQUESTS = Requests(Reads(sweep_leaders, read_leaders), {API: send_elections})

@@ -21,11 +21,11 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ...cluster.context import ClusterContext, attempt
+from ...cluster.context import ClusterContext, Reads, Requests, attempt
 from ...protocol import keys, rights
+from ...protocol.acl import CLUSTER
 from ...wire.cluster import ClusterRow, describe_cluster
 from ...wire.topics import list_topics
-from ..acl.resource_type import CLUSTER
 
 
 def sweep_rights(context: ClusterContext, depth: Depth) -> Sweep:
@@ -68,3 +68,6 @@ def read_rights(
         return {identity: Failed(identity, sweep.coverage.fault) for identity in ids}
     items = {item.identity: item for item in sweep.items}
     return {identity: items.get(identity, Absent(identity)) for identity in ids}
+
+
+REQUESTS = Requests(Reads(sweep_rights, read_rights))

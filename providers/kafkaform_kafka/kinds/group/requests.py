@@ -19,7 +19,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY
 
-from ...cluster.context import ClusterContext, attempt, live_nodes
+from ...cluster.context import ClusterContext, Reads, Requests, attempt, live_nodes
 from ...protocol import groups
 from ...protocol.faults import fault_of, name_right
 from ...wire.usage import GroupRows, list_groups
@@ -57,3 +57,6 @@ def read_groups(
         identity: items.get(identity, Hidden(identity, name_right("DescribeGroups", identity.key)))
         for identity in ids
     }
+
+
+REQUESTS = Requests(Reads(sweep_groups, read_groups))

@@ -1,0 +1,14 @@
+"""The `ResourceKind` value of live groups, which no block declares; short as for every kind."""
+
+from __future__ import annotations
+
+from ...protocol import groups
+from ..kind import ResourceKind, defer
+
+KINDS = (
+    ResourceKind(
+        groups.KIND,
+        connect=defer(__package__, "requests:REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED"),
+    ),
+)
