@@ -203,11 +203,11 @@ def from_rules(rules: Rules) -> Schema:
 
 
 def from_rule(rule: MemberRule) -> Schema:
-    if rule.wanted.startswith("one of "):
-        return {"enum": rule.wanted.removeprefix("one of ").split(", ")}
-    if rule.wanted in WANTED:
-        return WANTED[rule.wanted]
-    make, rules = NESTED[rule.wanted]
+    if rule.expected.startswith("one of "):
+        return {"enum": rule.expected.removeprefix("one of ").split(", ")}
+    if rule.expected in WANTED:
+        return WANTED[rule.expected]
+    make, rules = NESTED[rule.expected]
     return make(from_rules(rules))
 
 

@@ -55,9 +55,9 @@ FILES = {
 WORKFLOW = {
     "workflow/fleet/": "the fleet is about Kafka clusters",
     "workflow/connection.py": "connects by a bootstrap server and properties of the Java client",
-    "workflow/log_copies.py": "copies the log to a topic",
+    "workflow/audit_log.py": "copies the log to a topic",
     "workflow/configuration/untrusted.py": "names the one provider that is allowed by default",
-    "workflow/configuration/environment.py": "shows how a variable is named",
+    "workflow/configuration/instances.py": "shows how a variable is named",
 }
 """Above the engine, operations that only Kafka has -> why."""
 

@@ -15,7 +15,7 @@ from ...core.schema import ANY, NUMBER, STRING, AttributeSchema, list_of
 from ...core.secret import Secret
 from ...core.value import FrozenMap, SecretRef
 from ..durations import parse_seconds
-from .tls import CERTIFICATES, is_pem
+from .endpoint_checks import CERTIFICATES, is_pem, is_safe_url
 from .tokens import BEARER, TokenEndpoint
 
 TIMEOUT = 30.0
@@ -62,33 +62,6 @@ class HttpSettings(Struct, frozen=True):
     auth: Auth | None = None
     max_bytes: int = MAX_BYTES
     """The largest answer that is read."""
-
-
-def is_safe_url(url: str) -> bool:
-    """True for https and for http to this computer, both without a login in the URL."""
-    # A login in a URL is shown by proxies, logs and error texts.
-    from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
-
-    try:
-        address = urlsplit(url)
-        host, _ = address.hostname, address.port
-    except ValueError:
-        return False
-    if not host or address.username is not None or address.password is not None:
-        return False
-    return address.scheme == "https" or (address.scheme == "http" and _is_here(host))
-
-
-def _is_here(host: str) -> bool:
-    """True for a literal loopback address or `localhost`."""
-    # Other names are not resolved: whoever answers for a name could say 127.0.0.1 now and another
-    # address when the secret is sent.
-    from ipaddress import ip_address  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
-
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 MAX_CONCURRENCY = 64

@@ -19,16 +19,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ...core.schema import STRING, AttributeSchema
 from ...core.storage import read_named_file, require_regular_file
-
-PEM_BEGIN = "-----BEGIN"
-
-
-def is_pem(value: str | None) -> bool:
-    """True if this is PEM text and not the path of a file."""
-    return value is not None and value.lstrip().startswith(PEM_BEGIN)
-
+from .endpoint_checks import is_pem
 
 CA, CERTIFICATE, KEY = "ca_cert", "client_cert", "client_key"
 """The attributes that name certificates and a key."""
@@ -367,27 +359,3 @@ def _feed_pipe(data: bytes) -> Iterator[int]:
     finally:
         os.close(reader)
         feeder.join()
-
-
-CERTIFICATES = (
-    AttributeSchema(
-        "ca_cert",
-        STRING,
-        "Certificates to trust: a PEM file or PEM text. Default: those of the operating system.",
-        aliases=("ca_cert_file",),
-    ),
-    AttributeSchema(
-        "client_cert",
-        STRING,
-        "Our certificate for mutual TLS: a PEM file or PEM text.",
-        aliases=("client_cert_file",),
-    ),
-    AttributeSchema(
-        "client_key",
-        STRING,
-        "Private key of client_cert: a PEM file or PEM text.",
-        sensitive=True,
-        aliases=("client_key_file",),
-    ),
-)
-"""The passphrase of the key has different names, so each block has its own."""

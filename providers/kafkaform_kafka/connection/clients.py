@@ -13,7 +13,8 @@ from typing import Any
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
 from kafkaform.provider.http import tls
-from kafkaform.provider.http.tls import CertificateFault, is_pem, tls_context
+from kafkaform.provider.http.endpoint_checks import is_pem
+from kafkaform.provider.http.tls import CertificateFault, tls_context
 
 from .settings import KafkaSettings
 from .stores import KEYSTORE, TRUSTSTORE

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafkaform.core.schema import STRING, AttributeSchema, list_of
-from kafkaform.provider.http.settings import is_safe_url
+from kafkaform.provider.http.endpoint_checks import is_safe_url
 
 from .attribute_faults import Fault, make_fault, make_stray_fault
 

@@ -13,7 +13,7 @@ from typing import Any
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, make_schema
 from kafkaform.provider.durations import parse_seconds
-from kafkaform.provider.http.tls import CERTIFICATES
+from kafkaform.provider.http.endpoint_checks import CERTIFICATES
 
 from ..protocol.sizes import parse_size
 from ..vendors.names import PROFILES

@@ -13,7 +13,7 @@ from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider.durations import parse_seconds
-from kafkaform.provider.http.tls import is_pem
+from kafkaform.provider.http.endpoint_checks import is_pem
 
 from ..protocol.sizes import parse_size
 from . import aws, stores

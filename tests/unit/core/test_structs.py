@@ -33,9 +33,9 @@ CHANGING = {
     *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "OpenFrame", "_Reader", "_Scanner"),
     *("BlockDraft", "BuildWorkspace", "Stamper", "Stencil", "_JsonReader", "_Merger"),
     *("TextScreen", "JsonScreen", "Completer", "Fate"),
-    *("Causes", "_Planned", "_Unseen", "_Bucket", "Mutations", "Search", "_Leadership"),
-    # Why a login failed; the tokens that a plan has seen.
-    *("SaslLogin", "_Existing"),
+    *("_Planned", "_Unseen", "_Bucket", "Mutations", "Search", "_Leadership"),
+    # The tokens that a plan has seen.
+    "_Existing",
     # The outline of a text that an editor has open, while its tokens are read.
     *("BlockOutline", "ItemOutline", "Chain", "OpenPart", "_OutlineWalk", "OutlineCache"),
     # What one pass over a log finds.

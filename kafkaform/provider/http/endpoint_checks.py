@@ -1,0 +1,64 @@
+"""What provider blocks check of addresses and certificates without a connection. By itself, because
+`validate` and editors need it and start fast: it loads neither ssl nor a client."""
+
+from __future__ import annotations
+
+from ...core.schema import STRING, AttributeSchema
+
+PEM_BEGIN = "-----BEGIN"
+
+
+def is_pem(value: str | None) -> bool:
+    """True if this is PEM text and not the path of a file."""
+    return value is not None and value.lstrip().startswith(PEM_BEGIN)
+
+
+def is_safe_url(url: str) -> bool:
+    """True for https and for http to this computer, both without a login in the URL."""
+    # A login in a URL is shown by proxies, logs and error texts.
+    from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
+
+    try:
+        address = urlsplit(url)
+        host, _ = address.hostname, address.port
+    except ValueError:
+        return False
+    if not host or address.username is not None or address.password is not None:
+        return False
+    return address.scheme == "https" or (address.scheme == "http" and _is_here(host))
+
+
+def _is_here(host: str) -> bool:
+    """True for a literal loopback address or `localhost`."""
+    # Other names are not resolved: whoever answers for a name could say 127.0.0.1 now and another
+    # address when the secret is sent.
+    from ipaddress import ip_address  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+CERTIFICATES = (
+    AttributeSchema(
+        "ca_cert",
+        STRING,
+        "Certificates to trust: a PEM file or PEM text. Default: those of the operating system.",
+        aliases=("ca_cert_file",),
+    ),
+    AttributeSchema(
+        "client_cert",
+        STRING,
+        "Our certificate for mutual TLS: a PEM file or PEM text.",
+        aliases=("client_cert_file",),
+    ),
+    AttributeSchema(
+        "client_key",
+        STRING,
+        "Private key of client_cert: a PEM file or PEM text.",
+        sensitive=True,
+        aliases=("client_key_file",),
+    ),
+)
+"""The passphrase of the key has different names, so each block has its own."""
