@@ -29,12 +29,10 @@ REVEALED = {
     "providers/kafkaform_kafka/connection/clients.py": 1,  # both clients' settings
     "providers/kafkaform_kafka/connection/key_stores.py": 3,  # what opens a store and its key
     "providers/kafkaform_kafka/memory/session.py": 1,  # the simulated cluster's requests
-    "providers/kafkaform_kafka/connection/native.py": 1,  # a login token
     "providers/kafkaform_kafka/kinds/config/requests.py": 2,  # a request, and the broker's words
     "providers/kafkaform_kafka/kinds/user/requests.py": 1,  # what is hashed for a request
-    "kafkaform/provider/http/auth.py": 3,  # the login of each call
-    "kafkaform/provider/http/block.py": 1,  # whether a token has the form of one
-    "kafkaform/provider/http/client.py": 3,  # the login of each call, the key and its passphrase
+    "kafkaform/provider/http/settings.py": 1,  # whether a token has the form of one
+    "kafkaform/provider/http/client.py": 6,  # the login of each call, the key and its passphrase
     "kafkaform/provider/http/tokens.py": 1,  # asking for a login token
     "providers/kafkaform_kafka/publishing.py": 1,  # a login token
     "providers/kafkaform_kafka/wire/logins.py": 2,  # the HMAC of a delegation token, a login token
