@@ -33,7 +33,9 @@ demo: $(STAMP)
 fleet-demo: $(STAMP)
 	@$(BIN)/python examples/fleet/demo.py
 
-# Everything; what a minute shows comes first, and the rest only if that is right.
+# Everything; what a minute shows comes first, and the rest only if that is right. Tests with random
+# examples run once, in the rest.
+test: QUICK = --quick --no-examples
 test: check
 	@$(BIN)/python -m pytest -q -n 3 --rest --dist loadfile --no-loadscope-reorder
 
@@ -70,11 +72,12 @@ pictures: $(STAMP)
 	@$(BIN)/python -m tests.kit.pictures
 
 # What a change needs first: lint, types and the tests that need neither a broker nor Spark.
+QUICK = --quick
 check: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy & types=$$!; \
-	  $(BIN)/python -m pytest -q -n 3 --quick; tests=$$?; \
+	  $(BIN)/python -m pytest -q -n 3 $(QUICK); tests=$$?; \
 	  wait $$types || { echo "mypy has found faults, see above"; exit 1; }; exit $$tests
 
 lint: $(STAMP)

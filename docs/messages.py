@@ -115,7 +115,7 @@ do. Search this page, or the site, for some words of yours; `…` stands for wha
 a name, a number, a path. [Troubleshooting](troubleshooting.md) says more about the most likely
 ones, and [exit codes](architecture.md#7-exit-codes) what the numbers mean.
 
-Where the second column is empty, the message itself says it, or the line `To do` below it, which
+Where the second column is empty, the message itself says it, or the line `Fix` below it, which
 depends on the case. A refused request also names what the broker, the registry or the workers
 answered; [the rules of vendors](vendors.md) have a page of their own.
 

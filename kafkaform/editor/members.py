@@ -42,7 +42,7 @@ BLOCKS: Mapping[str, str] = {
     "provider": "A connection to a system. `alias` names a further one.",
     "resource": "An object that this configuration manages.",
     "data": "Something to read from a system, without managing it.",
-    "module": "A call of a folder with blocks of its own.",
+    "module": "A call of a folder with its own blocks.",
     "variable": "A value that is given from outside.",
     "locals": "Names for expressions.",
     "output": "A value that others can read after the apply.",

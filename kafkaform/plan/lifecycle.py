@@ -158,7 +158,7 @@ def _block_protected(claim: Claim, row: Row, *, reviewed: bool) -> Finding | Non
         return RENAMED.find(
             f"{owner} declares another object now, and kafkaform never renames or replaces an "
             "object",
-            fix="To keep both, give the new object a block of its own. To let the old one go, "
+            fix="To keep both, give the new object its own block. To let the old one go, "
             f"first run `kafkaform state mv '{owner}' {claim.identity.kind}.old`, then add a "
             f"`removed` block with from = {claim.identity.kind}.old.",
         )

@@ -48,7 +48,7 @@ RENAMED = _block(
     Needs.OBJECT,
     "kafkaform never renames or replaces an object, because that would delete what is in it.",
     'kafka_topic "orders" { name = "orders-v2" … }   # was "orders"',
-    "Give the new object a block of its own.",
+    "Give the new object its own block.",
 )
 UNMANAGED = _block(
     "object-unmanaged",

@@ -265,8 +265,7 @@ class MissingRight(Struct, frozen=True):
     right: str
     """What cannot be done, and on what, in the words of the provider."""
     doubt: str = ""
-    """What would have to be so for it to have the right after all, empty if it has not for
-    certain."""
+    """The condition under which the right would exist; empty if it is certainly missing."""
 
 
 class AccessProvider(Provider, Protocol):

@@ -121,7 +121,8 @@ def make_diagnostic_data(diagnostic: Diagnostic, block: str | None = None) -> di
 
 
 def _render_body(diagnostic: Diagnostic, paint: Paint, width: int) -> Iterator[str]:
-    advice = f"To do: {diagnostic.advice}" if diagnostic.advice else ""
+    label = "Hint" if diagnostic.advice.startswith("Did you mean") else "Fix"
+    advice = f"{label}: {diagnostic.advice}" if diagnostic.advice else ""
     sections = (
         list(_render_place(diagnostic, paint)),
         list(_wrap_lines(diagnostic.detail, width)),

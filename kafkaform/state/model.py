@@ -156,7 +156,7 @@ def drop_address(state: State, address: str) -> State:
     """The state in which the address, its instances and its children own nothing.
 
     An object without an owner leaves the state and stays live. Raises UsageError if the text is
-    not an address, or owns nothing.
+    not an address, or the state has no object with it.
     """
     parsed = _parse_address(address)
     owners_by_identity = {
@@ -178,8 +178,8 @@ def move_address(state: State, source: str, target: str) -> State:
     """The state in which `target` owns what `source`, its instances and its children owned; rows
     that depend on them follow.
 
-    Raises UsageError if source owns nothing, or if target owns something already or has another
-    type.
+    Raises UsageError if the state has no object of source, or if target owns something already or
+    has another type.
     """
     old, new = _parse_address(source), _parse_address(target)
     _find_owned(state, source)
@@ -220,7 +220,7 @@ def _find_owned(state: State, address: str) -> tuple[Row, ...]:
     if not rows:
         addresses = {owner for row in state.objects.values() for owner in row.owners}
         hint = suggest(address, addresses) or "`kafkaform state list` shows every address."
-        raise UsageError(f"{address} owns nothing in this state", hint)
+        raise UsageError(f"The state has no object with the address {address}", hint)
     return rows
 
 

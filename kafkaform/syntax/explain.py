@@ -273,7 +273,7 @@ def _explain_after_item(stop: _Stop) -> _Message | None:
     if stop.inside not in _BODIES or not stop.can_take("NL_OR_COMMENT"):
         return None
     if stop.type == "RBRACE":
-        detail = "The } of a block with several lines must be on a line of its own."
+        detail = "The } of a block with several lines must be on its own line."
         return 'Expected a newline before "}"', detail, "Put the } on the next line."
     if stop.type == "COMMA":
         return "A comma is not allowed here", "A newline ends each argument and block.", ""

@@ -294,7 +294,7 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, leaves_out: bool = 
             f"{render_count(len(stopping), 'change')} cannot be made: "
             + ", ".join(change.address for change in stopping[:5])
             + (" ..." if len(stopping) > 5 else ""),
-            "The plan names the reason and what to do for each.",
+            "See each blocked change above for its reason and fix.",
         )
     advice = "Without this --fail-on it can be applied."
     if not (plan.effective or plan.outputs):
@@ -347,7 +347,7 @@ def find_unmet(plan: Plan) -> Blocked | None:
         f"{render_count(len(conditions), 'object')} {'is' if len(conditions) == 1 else 'are'} "
         "blocked and left as "
         f"{'it is' if len(conditions) == 1 else 'they are'}: {named}",
-        "The plan names the reason and what to do for each. Everything else is as it says.",
+        "See each blocked change above for its reason and fix.",
     )
 
 

@@ -41,7 +41,7 @@ from .workspace import find_actor, make_lock_info, make_run_id, open_journal, re
 
 GONE = Fault(
     "FORGOTTEN",
-    "its provider instance was forgotten, so that nobody can find out what became of it",
+    "its provider instance was forgotten, so its result cannot be found out",
     FaultClass.AMBIGUOUS,
 )
 AT_ONCE = 1 << 20
@@ -209,7 +209,7 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
         raise UsageError(
             f"{target.backend.location} has another state: its lineage is {old.lineage}, the "
             f"new one's is {new.lineage}",
-            "Push to a place of its own.",
+            "Push it to another place.",
         )
     if new.serial < old.serial and not force:
         raise UsageError(

@@ -134,7 +134,7 @@ CLASS_CHANGED = Rule(
     "(SourceRecord.sourcePartition). Another plugin goes on from them only if it has the same "
     "form, and starts over otherwise.",
     'class = "FileStreamSink"   # was "FileStreamSource"',
-    "Give the other plugin a connector of its own.",
+    "Give the other plugin its own connector.",
     proof=f"{PROOFS}test_workers_accept_another_class_under_the_same_name",
 )
 TOPICS_LEFT = Rule(
@@ -170,6 +170,7 @@ PATTERN_CHANGED = Rule(
     Needs.OBJECT,
     "A sink reads the topics that fit `topics.regex`, and leaves those that fit no more.",
     'config = { "topics.regex" = "shop.*" }   # was "s.*"',
+    fix="Compare the topics that the old and the new pattern match.",
     proof=f"{PROOFS}test_a_sink_reads_the_topics_that_fit_and_leaves_others",
 )
 TARGET_CHANGED = Rule(
@@ -194,6 +195,7 @@ TASKS_LOWERED = Rule(
     Needs.OBJECT,
     "Tasks are what workers run in parallel, and a connector has at most `tasks.max` of them.",
     'config = { "tasks.max" = 1 }   # was 8',
+    fix="Check that the remaining tasks keep up with the records.",
     proof=f"{PROOFS}test_a_connector_has_no_more_tasks_than_it_may",
 )
 RENAMED = Rule(

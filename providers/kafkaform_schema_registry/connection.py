@@ -68,7 +68,7 @@ def _check_id(url: str, product: Product, expected: str | None) -> None:
     if expected is not None and product.id not in (None, expected):
         raise ConnectError(
             f"{url}: the registry calls itself {product.id}, and registry_id is {expected}",
-            "Check url, or remove registry_id: this registry has an id of its own.",
+            "Check url, or remove registry_id: this registry has its own id.",
         )
 
 

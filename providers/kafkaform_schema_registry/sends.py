@@ -157,8 +157,8 @@ def _judge_versions(
         "does not register a schema twice",
         FaultClass.DEFINITE,
         str(calls.look_up(step.payload)),
-        f"delete the versions after {old} by hand, or change the schema in something that harms "
-        "nobody, such as its doc",
+        f"delete the versions after {old} by hand, or change something harmless in "
+        "the schema, such as its doc",
     )
 
 

@@ -1,8 +1,8 @@
 """`make check` and what remains: the tests of a minute, and all others.
 
 `--quick` takes the pure tests that are not marked `slow`, with a tenth of hypothesis' examples,
-and waits for no disk; `--rest` takes the others, and those with hypothesis again, with all of
-their examples.
+and waits for no disk; `--rest` takes the others, and those with hypothesis with all of their
+examples. Where `--rest` follows, `--quick --no-examples` leaves these to it, so they run once.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def examples(count: int) -> int:
 def add_options(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="pure tests with few examples")
     parser.addoption("--rest", action="store_true", help="what --quick leaves out or shortens")
+    parser.addoption("--no-examples", action="store_true", help="no tests with hypothesis")
 
 
 def hurry() -> None:
@@ -53,7 +54,8 @@ def _check_descriptor(descriptor: Any) -> None:
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave those of the part that is asked for, which have their markers by now."""
     if config.getoption("--quick"):
-        chosen = [item for item in items if _is_quick(item)]
+        plain = config.getoption("--no-examples")
+        chosen = [item for item in items if _is_quick(item) and not (plain and _has_examples(item))]
     elif config.getoption("--rest"):
         chosen = [item for item in items if not _is_quick(item) or _has_examples(item)]
     else:

@@ -73,7 +73,9 @@ Lockfile = Annotated[
 ]
 ModulesOnly = Annotated[
     bool,
-    typer.Option("--modules-only", help="Leave state, lock and log alone, as --untrusted does."),
+    typer.Option(
+        "--modules-only", help="Do not touch state, lock or log (implied by --untrusted)."
+    ),
 ]
 
 Gitignore = Annotated[
@@ -228,7 +230,7 @@ def _list_unignored(folder: Path, store: Store) -> list[tuple[str, str]]:
     if (folder / OURS).is_dir():
         reasons[f"{OURS}/"] = "the lock and earlier states of this computer"
     if store.backend.location == str(folder / STATE_FILE):
-        shared = "nobody locks it in Git; a backend block stores it where all can"
+        shared = "Git does not lock it; a backend block stores it where everybody can"
         reasons |= {STATE_FILE: shared, AUDIT_FILE: "the log of the same state"}
     reasons[f"*{PLAN_FILE}"] = "saved plans, which fit one moment only"
     for name in files:

@@ -70,7 +70,7 @@ def show_objects(
             owner for row in (stored.objects.values() if stored else ()) for owner in row.owners
         }
         hint = suggest(address, owners) or "`kafkaform state list` shows all addresses."
-        raise UsageError(f"{address} owns nothing", hint)
+        raise UsageError(f"The state has no object with the address {address}", hint)
     console = Console.make_standard()
     for row in rows:
         if json:
@@ -101,7 +101,7 @@ def rm(
     # Only the record of ownership goes. The next plan sees the objects as not managed.
     if address is not None and provider is None:
         _edit_state("state rm", state, lock_timeout, lambda before: drop_address(before, address))
-        text = f"{address} owns nothing any more; the objects themselves stay."
+        text = f"The state no longer has {address}; the objects themselves stay."
     elif provider is not None and address is None:
         text = _forget_provider(provider, state, lock_timeout)
     else:
@@ -154,7 +154,9 @@ def pull(
     out: Annotated[
         str | None,
         typer.Option(
-            "--out", metavar="FILE", help="Save the state to this file, with its log beside it."
+            "--out",
+            metavar="FILE",
+            help="Save the state to this file, and its log to the same folder.",
         ),
     ] = None,
     state: StateFile = None,
@@ -183,7 +185,7 @@ def pull(
 @app.command()
 def push(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A state file with its log beside it.")
+        str, typer.Argument(metavar="FILE", help="A state file whose log is in the same folder.")
     ],
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite even a newer state of the same lineage.")

@@ -38,8 +38,8 @@ CONNECTING = ("", _ZOOKEEPER, _CONTROLLER)
 """After these it is said how the command finds its brokers."""
 _BROKERS = "Name brokers: `kafkaform describe topics --bootstrap-server HOST:PORT`, for instance."
 _CONFIGURED = (
-    "Brokers and login of this command stand in the provider block, or in the environment: "
-    "KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS and its like."
+    "This command takes brokers and login from the provider block, or from the environment: "
+    "KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS and similar variables."
 )
 _FEATURES = (
     "`kafkaform describe features` shows them, `kafkaform alter features FEATURE=LEVEL` changes "

@@ -57,7 +57,7 @@ def _explain_surroundings(error: BaseException) -> Diagnostic | None:
         return None
     return Diagnostic(
         Severity.ERROR,
-        f"kafkaform {VERSION} does not work with the packages that are installed beside it",
+        f"kafkaform {VERSION} does not work with the installed versions of its libraries",
         "\n".join((*(f"{text}." for text in unfit), RECORDED)),
         advice=f"Run `{render_install_command()}`.",
     )

@@ -53,7 +53,7 @@ def parse_conditions(rules: tuple[PolicyRule, ...]) -> tuple[Term, ...]:
     names = [rule.name for rule in rules]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        advice = "Give each rule a name of its own in fleet.hcl."
+        advice = "Give each rule its own name in fleet.hcl."
         raise ConfigurationError(f"two rules are named {twice[0]}", advice)
     return tuple(map(_parse_condition, rules))
 

@@ -170,7 +170,7 @@ def show_quarantine(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
 APPLIES = Outline(
     "applies",
     "Applies",
-    "How the changes that kafkaform sent ended. Unknown is an outcome of its own: it may have "
+    "How the changes that kafkaform sent ended. Unknown is a separate outcome: it may have "
     "happened.",
     (SectionPiece("applies", ("apply_days", "apply_clusters", "apply_errors"), show_applies),),
 )

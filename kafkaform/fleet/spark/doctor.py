@@ -170,7 +170,7 @@ def _check_classes(setup: SparkSetup) -> DoctorCheck:
     if options:
         return DoctorCheck("classes", True, f"Spark starts from the archive in {setup.cache}")
     advice = "`kafkaform fleet prepare` archives Java's classes, so that Spark starts sooner."
-    return DoctorCheck("classes", None, "each session loads them anew", advice)
+    return DoctorCheck("classes", None, "each session loads them again", advice)
 
 
 def _list_folders(root: Path | None) -> Iterator[tuple[str, Path]]:

@@ -140,7 +140,7 @@ def parse_git_source(source: str) -> tuple[Package, str]:
     if any(segment in ("", ".", "..") or not re.fullmatch(_FOLDER, segment) for segment in folders):
         raise SourceFault(
             "The folder in the source of the module is not a path",
-            "It stands after //, and has no .. in it.",
+            "It follows // and must not contain '..'.",
             f"Write {FORM}.",
         )
     return Package(GIT + url, _parse_reference(query)), "/".join(folders)

@@ -72,7 +72,7 @@ class QuickResponse(HTTPResponse):
         self.chunked = coding == "chunked"
         self.chunk_left = None
         if coding not in ("chunked", "identity"):
-            raise HTTPException("the answer has a transfer coding that nobody asked for")
+            raise HTTPException("the answer has a transfer coding that was not requested")
         if length is not None and not _LENGTH.fullmatch(length):
             raise HTTPException("the answer has a length that is no number")
         self.length = None if self.chunked or length is None else int(length)
@@ -225,7 +225,7 @@ class ServerConnection:
         if data is None and succeeded:
             raise NotJson(f"it has more than {self._max_bytes} bytes")
         if succeeded and answer_headers.get("content-encoding", "identity") != "identity":
-            raise NotJson("it is compressed, and nobody asked for that")
+            raise NotJson("it is compressed, which was not requested")
         try:
             value = parse_json(data) if data else None
         except NotJson:

@@ -79,8 +79,7 @@ def ask_transactions(
     limit = None if older_than is None else older_than * _MINUTE_MS
 
     def read(session: Session) -> Answer:
-        # Only this command needs them.
-        from ..inspect import hanging_transactions, transactions  # noqa: PLC0415
+        from ..inspect import hanging_transactions, transactions  # noqa: PLC0415  # only used here
 
         source = open_source(session)
         if hanging:

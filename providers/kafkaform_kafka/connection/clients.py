@@ -94,8 +94,8 @@ def refuse_two_clusters(settings: KafkaSettings, answers: Mapping[str, str]) -> 
     raise ConfigurationError(
         f'bootstrap_servers of provider instance "{settings.instance}" leads to '
         f"{len(clusters)} clusters: {led}",
-        "Name brokers of one cluster only, and give each other cluster a provider block of its "
-        "own, with an alias.",
+        "Name brokers of one cluster only, and give each other cluster its own "
+        "provider block, with an alias.",
     )
 
 

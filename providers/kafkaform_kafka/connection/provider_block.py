@@ -133,8 +133,8 @@ CONFIG = make_schema(
     AttributeSchema(
         "profile",
         STRING,
-        "The vendor whose rules the cluster has beside Kafka's own; apache: none. Default: found "
-        "by the addresses and the id of the cluster, otherwise apache.",
+        "The vendor whose rules the cluster has in addition to Kafka's; apache: none. Default: "
+        "found by the addresses and the id of the cluster, otherwise apache.",
         choices=PROFILES,
     ),
     *oauth.ATTRIBUTES,

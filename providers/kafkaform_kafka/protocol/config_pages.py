@@ -99,8 +99,8 @@ METRICS_PAGES: Mapping[str, str] = {
 _MODES: Mapping[UpdateMode, str] = {
     UpdateMode.CLUSTER: "It can be set for one broker or for all brokers.",
     UpdateMode.BROKER: "It can be set for one broker only.",
-    UpdateMode.LISTENER: "It can be set for a listener of one broker: listener.name.NAME. stands "
-    "before it.",
+    UpdateMode.LISTENER: "It can be set for a listener of one broker, with the prefix "
+    "listener.name.NAME.",
 }
 
 

@@ -49,7 +49,7 @@ FEATURES: Mapping[str, Feature] = {
         "there is no way back: Kafka never lowers it again (KIP-853)",
     ),
     "transaction.version": Feature(
-        "2: each transaction has an epoch of its own (KIP-890)",
+        "2: each transaction has its own epoch (KIP-890)",
         "late requests of an earlier transaction can again become part of the next one",
     ),
     "group.version": Feature(

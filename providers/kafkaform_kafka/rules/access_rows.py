@@ -246,6 +246,7 @@ ASSUMED = _make_row(
     "Brokers hide the values of super.users and allow.everyone.if.no.acl.found "
     "(ConfigHelper: keys without a definition are sensitive).",
     'provider "kafka" { … }   # without an authorizer block',
+    fix="State super_users and allow_if_no_acl in the authorizer block of the provider.",
     proof="test_brokers_list_the_settings_of_the_authorizer_without_values",
 )
 PRINCIPAL_UNKNOWN = _make_row(

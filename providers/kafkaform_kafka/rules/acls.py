@@ -137,6 +137,8 @@ NAME_STAR = _make_row(
     "A * in the name of a resource is an ordinary character",
     "Only the literal name * means every resource (KIP-290).",
     'resource_type = "Group", resource_name = "shop.*"',
+    fix='Use resource_pattern_type_filter = "Prefixed" for names with a common beginning, or the '
+    'name "*" alone for all.',
     proof="test_a_star_at_the_end_of_a_group_name_matches_nothing",
     blocks=False,
 )

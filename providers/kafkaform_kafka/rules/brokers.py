@@ -89,6 +89,7 @@ CONNECTION_RATE_CUT = _make_row(
     Harm.THROUGHPUT,
     "A broker delays the acceptance of connections beyond max.connection.creation.rate (KIP-612).",
     '"max.connection.creation.rate" = 10',
+    fix="Choose a limit above the rate at which clients connect after a restart.",
     proof="test_connections_beyond_the_rate_wait",
 )
 LISTENERS_CHANGED = _make_row(
@@ -211,6 +212,7 @@ PRODUCERS_FORGOTTEN = _make_row(
     "Brokers find a repeated batch by the producer's id and sequence, which they keep for "
     "producer.id.expiration.ms (KIP-854).",
     '"producer.id.expiration.ms" = 60000',
+    fix="Keep the time longer than the longest pause of an idempotent producer.",
     proof="test_a_producer_that_is_forgotten_writes_a_record_twice",
     file=_WORK_CLAIMS,
 )
@@ -236,6 +238,7 @@ THREADS_REMOVED = _make_row(
     Harm.THROUGHPUT,
     "Requests, replicas and copies wait for a free thread (DynamicThreadPool).",
     '"num.io.threads" = 4',
+    fix="Check the idle ratio of the threads before, and lower the number in small steps.",
     proof="test_a_lower_number_ends_threads_at_once",
     file=_WORK_CLAIMS,
 )
@@ -259,6 +262,7 @@ REMOTE_STORAGE_THROTTLED = _make_row(
     Harm.THROUGHPUT,
     "The limit counts for each broker (KIP-956).",
     '"remote.log.manager.copy.max.bytes.per.second" = 1048576',
+    fix="Choose a limit above the rate at which segments are written, or copies fall behind.",
     proof="test_a_lower_rate_delays_copies_to_remote_storage",
     file=_TIERED_CLAIMS,
 )
@@ -269,6 +273,7 @@ DISKS_CORDONED = _make_row(
     Harm.CAPACITY,
     "A broker places no new partition in a cordoned log directory (KIP-1066).",
     '"cordoned.log.dirs" = "/data/1"',
+    fix="Check that the other log directories have room for new partitions.",
     proof="test_a_cordoned_disk_gets_no_new_partitions",
     file=_WORK_CLAIMS,
 )

@@ -166,6 +166,7 @@ START_CHANGED = _make_row(
     Harm.ORDERING,
     "A share group that has no start offset of a partition takes it from there (KIP-932).",
     '"share.auto.offset.reset" = "earliest"',
+    fix="Set it before the group reads a partition for the first time.",
     proof="test_a_share_group_begins_where_its_config_says",
 )
 DELIVERIES_CUT = _make_row(
@@ -175,6 +176,7 @@ DELIVERIES_CUT = _make_row(
     "A share group archives a record after that many deliveries, and no member gets it again "
     "(KIP-932).",
     '"share.delivery.count.limit" = 2',
+    fix="Keep a limit that a record reaches only if it can never be processed.",
     proof="test_a_record_that_fails_is_skipped_after_its_last_delivery",
 )
 ISOLATION_CHANGED = _make_row(
@@ -184,6 +186,7 @@ ISOLATION_CHANGED = _make_row(
     "With read_uncommitted, a share group also delivers records of open and aborted transactions "
     "(KIP-932).",
     '"share.isolation.level" = "read_committed"',
+    fix="Check that the members can handle records of aborted transactions.",
     proof="test_a_share_group_gets_aborted_records_unless_it_reads_committed_ones",
 )
 LOCKS_CUT = _make_row(
@@ -192,6 +195,7 @@ LOCKS_CUT = _make_row(
     Harm.THROUGHPUT,
     "A share group delivers no further record of a partition while that many are locked (KIP-932).",
     '"share.partition.max.record.locks" = 200',
+    fix="Keep the limit above what the members process at the same time.",
     proof="test_a_group_gets_no_further_records_while_so_many_are_locked",
 )
 LOCK_SHORTENED = _make_row(
@@ -209,6 +213,7 @@ RENEWAL_DISABLED = _make_row(
     Harm.ORDERING,
     "Without it, the coordinator refuses to renew the lock of a record (KIP-1222).",
     '"share.renew.acknowledge.enable" = false',
+    fix="Set share.record.lock.duration.ms above the longest processing time.",
     proof="test_a_lock_is_not_renewed_where_that_is_disabled",
 )
 STANDBYS_REMOVED = _make_row(
@@ -218,6 +223,7 @@ STANDBYS_REMOVED = _make_row(
     "A standby has a copy of a task's state; without one, the state is read from its changelog "
     "after a failure (KIP-1071).",
     '"streams.num.standby.replicas" = 0',
+    fix="Keep a standby where a long restore of the state would hurt.",
     proof="test_a_streams_group_has_as_many_standbys_as_its_config_says",
 )
 

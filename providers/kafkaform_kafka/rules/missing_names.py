@@ -58,6 +58,7 @@ TOPIC_MISSING = _make_row(
     needs=Needs.PLAN,
     why="A literal ACL is for the topic of exactly this name (KIP-290).",
     example=make_role("User:orders", "ordres"),
+    fix="Correct the name, or declare the topic.",
     proof="tests/cluster/claims/test_access.py::test_an_acl_that_only_seems_to_match_gives_nothing",
 )
 GROUP_MISSPELT = _make_row(
@@ -68,6 +69,7 @@ GROUP_MISSPELT = _make_row(
     why="A literal ACL is for the group of exactly this name (KIP-290). A group exists from its "
     "first member on, so only a name that is nearly that of another group is told.",
     example=make_role("User:orders", group='\n  group     = "ordres"'),
+    fix="Correct the name, or leave it if the group is still to come.",
     proof="tests/cluster/claims/test_access.py::test_a_star_at_the_end_of_a_group_name_matches_nothing",
 )
 LOGIN_MISSING = _make_row(

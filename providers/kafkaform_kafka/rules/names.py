@@ -96,6 +96,7 @@ TYPED = _make_row(
     needs=Needs.BLOCK,
     why="Quotas and credentials name a user without the type of the principal (KIP-546, KIP-554).",
     example=make_quota('"User:orders"'),
+    fix="Leave out the type: write the name alone.",
     proof=f"{_QUOTAS}::test_another_spelling_of_a_user_limits_nobody",
 )
 PATTERN = _make_row(
@@ -106,6 +107,7 @@ PATTERN = _make_row(
     why="Quotas have no patterns: an entity is one name, or the default for all that have no quota "
     "of their own (KIP-55, KIP-546).",
     example=make_quota('"*"'),
+    fix="Name each client, or use the default entity.",
     proof=f"{_QUOTAS}::test_a_pattern_in_a_quota_matches_nobody",
 )
 GROUP_TYPE = _make_row(

@@ -169,6 +169,7 @@ LOWERED = Rule(
     Needs.OBJECT,
     "Brokers make clients wait until their average fits the limit (KIP-13, KIP-124, KIP-219).",
     _make_example("producer_byte_rate = 5242880  # it was 10485760"),
+    fix="Compare the limit with what the clients use now.",
     proof=f"{_PROOFS}::test_a_cut_limit_slows_a_producer_down",
 )
 NEW = Rule(
@@ -181,6 +182,7 @@ NEW = Rule(
     "Brokers make clients wait until their average fits the limit (KIP-13, KIP-124, KIP-219). A "
     "user that the same plan creates has no client yet.",
     _make_example("producer_byte_rate = 1048576"),
+    fix="Compare the limit with what the clients use now.",
     proof=f"{_PROOFS}::test_a_byte_rate_slows_a_producer_down",
 )
 CALLBACK = Rule(

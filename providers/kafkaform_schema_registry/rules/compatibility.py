@@ -30,10 +30,16 @@ READERS = f"{PROOFS}test_avro_readers_get_what_the_rules_say"
 
 
 def _make_row(
-    kind: EditKind, title: str, level: Level, why: str, example: str, proof: str = READERS
+    kind: EditKind,
+    title: str,
+    level: Level,
+    why: str,
+    example: str,
+    fix: str = "",
+    proof: str = READERS,
 ) -> Rule:
     id = f"schema-{kind.value}"
-    return Rule(id, title, level, Harm.NONE, TYPES, Needs.SYSTEM, why, example, proof=proof)
+    return Rule(id, title, level, Harm.NONE, TYPES, Needs.SYSTEM, why, example, fix, proof=proof)
 
 
 EDITS: Mapping[EditKind, Rule] = {
@@ -52,6 +58,7 @@ EDITS: Mapping[EditKind, Rule] = {
         "default (Avro specification, Schema Resolution), a `required` property of a JSON schema, "
         "a `required` field of proto2.",
         '{ name = "amount", type = "int" }   # new, without a default',
+        fix="Give the field a default, or make it optional.",
     ),
     EditKind.FIELD_REMOVED: _make_row(
         EditKind.FIELD_REMOVED,
@@ -61,6 +68,7 @@ EDITS: Mapping[EditKind, Rule] = {
         "need a default for new records. A number of protobuf that is not reserved can later mean "
         "something else.",
         'the field "note" is not in the new schema',
+        fix="Remove the field from the readers first; keep its number or name reserved.",
     ),
     EditKind.FIELD_RENAMED: _make_row(
         EditKind.FIELD_RENAMED,
@@ -79,6 +87,7 @@ EDITS: Mapping[EditKind, Rule] = {
         "protobuf language guide, Updating A Message Type), and code that uses the field has to "
         "follow in any case.",
         '{ name = "amount", type = "string" }   # was "long"',
+        fix="Add a field with the new type, and keep the old one until nobody uses it.",
     ),
     EditKind.SYMBOL_ADDED: _make_row(
         EditKind.SYMBOL_ADDED,
@@ -94,6 +103,7 @@ EDITS: Mapping[EditKind, Rule] = {
         Level.CAUTION,
         "Readers with the new schema do not know the value in older records.",
         'symbols = ["OPEN"]   # was ["OPEN", "PAID"]',
+        fix="Keep the value, or give the enum a default.",
     ),
     EditKind.NAME_CHANGED: _make_row(
         EditKind.NAME_CHANGED,
@@ -103,6 +113,7 @@ EDITS: Mapping[EditKind, Rule] = {
         "(Avro's library for Java does not), and the strategies record and topic-record make the "
         "subject of it.",
         'name = "Purchase"   # was "Order"',
+        fix="Keep the name, or move producers and consumers to a new subject.",
     ),
     EditKind.VALUES_LIMITED: _make_row(
         EditKind.VALUES_LIMITED,
@@ -112,6 +123,7 @@ EDITS: Mapping[EditKind, Rule] = {
         "them.",
         "additionalProperties = false   # new",
         proof="",
+        fix="Allow the values that older records have.",
     ),
     EditKind.REMARK: _make_row(
         EditKind.REMARK,

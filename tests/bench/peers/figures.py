@@ -108,5 +108,9 @@ def read_figures(path: Path) -> Figures:
 
 
 def write_figures(path: Path, figures: Figures) -> None:
-    text = msgspec.json.format(msgspec.json.encode(figures, order="deterministic"), indent=1)
-    path.write_bytes(text + b"\n")
+    """One line for each session and each figure, so that a search shows few lines."""
+    sessions, rows = (
+        b",\n".join(msgspec.json.encode(each, order="deterministic") for each in structs)
+        for structs in (figures.sessions, figures.figures)
+    )
+    path.write_bytes(b'{"sessions": [\n' + sessions + b'\n], "figures": [\n' + rows + b"\n]}\n")

@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_parsed(folder: Folder) -> None:
     said = folder.fails(1, "plan")
     assert 'Unclosed "{"' in said
     assert "topics.kf.hcl:1:28" in said
-    assert "To do: Add the missing" in said
+    assert "Fix: Add the missing" in said
 
 
 def test_a_literal_secret_is_refused_and_not_shown(folder: Folder) -> None:

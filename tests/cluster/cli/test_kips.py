@@ -25,7 +25,7 @@ def test_another_name_is_another_topic(folder: Folder) -> None:
     folder.write("topics.kf.hcl", text)
     said = folder.fails(8, "apply", "-auto-approve")
     assert "kafkaform never renames or replaces an object" in said
-    assert "To keep both, give the new object a block of its own" in said
+    assert "To keep both, give the new object its own block" in said
     assert set(folder.topics()) == {"a"}
 
 

@@ -117,7 +117,7 @@ def test_one_client_connects(folder: Folder, command: list[str]) -> None:
         (["-chdir=/nowhere", "plan"], ["/nowhere", "No such file"]),
         (["apply", "x", "-target=kafka_topic.a"], ["saved plan takes no planning flags"]),
         (["import", "orders", "x"], ["'orders' is not an address", "TYPE.NAME"]),
-        (["state", "show", "kafka_topic.nope"], ["owns nothing", "state list"]),
+        (["state", "show", "kafka_topic.nope"], ["The state has no object", "state list"]),
         (["output", "nope"], ["no output 'nope'"]),
         (["audit", "verify", "--anchor", "x"], ["audit head"]),
     ],

@@ -30,7 +30,7 @@ TIMEOUT = 20.0
 
 
 class LosesLogin:
-    """Asks with a login that counts until `lose`. See `kafkaform_connect.rest.Client`."""
+    """Asks with a login that counts until `lose`. See `kafkaform_connect.rest.WorkersClient`."""
 
     def __init__(self, good: HttpClient, bad: HttpClient) -> None:
         self._client, self._good, self._bad = good, good, bad

@@ -39,7 +39,7 @@ def test_a_caution_is_a_warning_at_the_key(here: Here) -> None:
     assert "on main.kf.hcl:9:5, in kafka_topic.a" in said, said
     assert "min.insync.replicas is 3, but the topic has only 2 replicas" in said
     assert "[topic-min-insync-above-replicas]" in said
-    assert "To do: Lower min.insync.replicas" in said
+    assert "Fix: Lower min.insync.replicas" in said
 
 
 def test_a_sound_block_has_no_findings(here: Here) -> None:

@@ -70,7 +70,7 @@ def test_fetched_once_and_offline_from_then_on(here: Here, origin: Origin, cache
     assert "1 object declared" in here.done("validate").out
     assert "1 object declared" in here.done("validate", "--untrusted").out
     shutil.rmtree(cache)
-    assert "not on this computer yet. To do: Run `kafkaform init`" in fails(here, "validate")
+    assert "not on this computer yet. Fix: Run `kafkaform init`" in fails(here, "validate")
     assert "git failed: " in fails(here, "init")
 
 
@@ -175,7 +175,7 @@ def test_refs(here: Here, origin: Origin) -> None:
         here.done("init", "--modules-only")
         assert locks(here) == {(origin.source, ref): commit}
     for ref, answer in {
-        "both": "both is a tag and a branch of the repository. To do: Write ref=refs/tags/both",
+        "both": "both is a tag and a branch of the repository. Fix: Write ref=refs/tags/both",
         "v2": "The repository has no tag and no branch v2",
         first[:12]: "A commit needs all of its 40 digits",
         "0" * 40: f"The repository has no commit {'0' * 40} any more",

@@ -245,7 +245,7 @@ def test_answers_name_commands_that_there_are() -> None:
         ("describe --zookeeper z:1", "ZooKeeper is gone since Kafka 4.0"),
         ("describe topics --zookeeper z:1", "--bootstrap-server HOST:PORT"),
         ("plan --zookeeper z:1", "KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS"),
-        ("plan --adminclient.config f", "in the provider block"),
+        ("plan --adminclient.config f", "from the provider block"),
         ("describe --bootstrap-server b:1 topics", "`kafkaform describe topics --bootstrap-server"),
         ("describe --user ci", "`kafkaform describe quotas --user`"),
         ("describe --topic t", "`kafkaform describe topics NAME`"),

@@ -31,7 +31,7 @@ def test_a_diagnostic_says_what_where_why_and_what_next() -> None:
         "│\n"
         "│ while evaluating module.eu\n"
         "│\n"
-        "│ To do: Correct the name.\n"
+        "│ Fix: Correct the name.\n"
     )
 
 
@@ -138,7 +138,7 @@ def test_a_thousand_refusals_for_one_cause_are_one() -> None:
         "│\n"
         "│ CreateTopics could not be sent: connection refused (NOT_SENT)\n"
         "│\n"
-        "│ To do: check the connection to the cluster and run the command again\n"
+        "│ Fix: check the connection to the cluster and run the command again\n"
     )
 
 

@@ -310,7 +310,7 @@ def _unknown_ticket_outcome(ticket: str) -> Outcome:
     fault = _definite_fault(
         "UNKNOWN_TICKET",
         "no long-running work has this ticket",
-        "plan again to see how the cluster stands",
+        "plan again to see the cluster as it is now",
     )
     return Outcome(ticket, OutcomeStatus.FAILED, fault)
 

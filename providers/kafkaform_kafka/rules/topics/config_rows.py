@@ -136,6 +136,7 @@ REMOTE_DATA_AT_RISK = _make_row(
     "remote.log.delete.on.disable decides what happens once remote.storage.enable becomes false "
     "(KIP-950).",
     _change("remote.log.delete.on.disable", "false", "true"),
+    fix="Set remote.log.delete.on.disable = false to keep the remote data.",
     proof="test_a_topic_that_leaves_remote_storage_loses_what_is_only_there",
     file=_TIERED_PROOFS,
 )
@@ -161,6 +162,7 @@ CLEAN_ELECTION = _make_row(
     Harm.AVAILABILITY,
     "A partition whose replicas in sync are all down has no leader until one of them returns.",
     _change("unclean.leader.election.enable", "true", "false"),
+    fix="Check that the topic has enough replicas in sync before a broker is taken down.",
     proof="test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits",
 )
 MIN_IN_SYNC_RAISED = _make_row(
@@ -279,6 +281,7 @@ TIMESTAMPS_CHANGED = _make_row(
     "With LogAppendTime a broker replaces the time of each batch by its own; retention.ms and "
     "searches by time use that.",
     _change("message.timestamp.type", "CreateTime", '"LogAppendTime"'),
+    fix="Check consumers that read by time, and the retention of old records.",
     proof="test_the_time_of_the_broker_replaces_that_of_the_producer",
 )
 TOMBSTONES_MISSED = _make_row(
@@ -289,6 +292,7 @@ TOMBSTONES_MISSED = _make_row(
     "Compaction removes a record without a value delete.retention.ms after it was compacted first; "
     "who reads later never learns that the key was deleted.",
     _change("delete.retention.ms", "1 d", "1000"),
+    fix="Keep the time longer than the longest pause of a consumer.",
     proof="test_deletions_of_keys_go_too",
 )
 OLD_VALUES_MISSED = _make_row(
@@ -299,6 +303,7 @@ OLD_VALUES_MISSED = _make_row(
     "Compaction may remove a record with a newer one of its key after min.compaction.lag.ms, and "
     "must after max.compaction.lag.ms (KIP-58, KIP-354).",
     _change("max.compaction.lag.ms", "no limit", "3600000"),
+    fix="Keep the lag longer than the longest pause of a consumer.",
     proof="test_compaction_deletes_older_records_and_those_without_a_key",
 )
 RECOMPRESSED = _make_row(
@@ -320,6 +325,7 @@ FLUSHED_MORE = _make_row(
     "A broker calls fsync after so many records or so much time; without a limit the operating "
     "system decides (UnifiedLog.append, LogManager.flushDirtyLogs).",
     _change("flush.messages", "no limit", "1"),
+    fix="Rely on replication with min.insync.replicas instead, unless it does not suffice.",
     proof="test_a_limit_of_records_writes_to_disk_at_once",
     file=_DISK_PROOFS,
 )
@@ -331,6 +337,7 @@ LOCAL_DATA_CUT = _make_row(
     "Segments that were copied leave the brokers' disks after local.retention.ms or beyond "
     "local.retention.bytes (KIP-405). Without remote storage these configs have no effect.",
     _change("local.retention.ms", "-2", "3600000"),
+    fix="Keep locally what consumers usually read.",
     proof="test_copied_segments_leave_the_broker_and_are_read_from_remote_storage",
     file=_TIERED_PROOFS,
 )

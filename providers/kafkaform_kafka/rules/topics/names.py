@@ -68,6 +68,7 @@ NOT_LISTED = Rule(
     Needs.PLAN,
     "The broker finds collisions with live topics as well, when it validates the request.",
     "a listing of the topics fails while a topic is created",
+    fix="Grant Describe on the topics, so that collisions are found in the plan.",
     proof="tests/cluster/claims/test_topics.py::test_names_that_collide",
 )
 
