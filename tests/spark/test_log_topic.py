@@ -142,14 +142,19 @@ class Home:
         assert process.returncode == INCOMPLETE, err
         return str(out + err)
 
-    def run(self, spark: SparkSession, held: Callable[[], None] = lambda: None) -> BuildResult:
+    def run(
+        self, spark: SparkSession, ensure_lock: Callable[[], None] = lambda: None
+    ) -> BuildResult:
         """A build of little more than the lines, in this process."""
         from kafkaform.fleet.build.datasets import DATASETS
         from kafkaform.fleet.build.driver import BuildOptions, run_build
         from kafkaform.fleet.build.intake import make_follower
 
         options = BuildOptions(
-            __version__, ("lineage",), follow=make_follower(self.copy.name), held=held
+            __version__,
+            ("lineage",),
+            follow=make_follower(self.copy.name),
+            ensure_lock=ensure_lock,
         )
         return run_build(lambda _: spark, Objects(self.root), str(self.root), DATASETS, options)
 
@@ -214,7 +219,7 @@ def test_a_build_has_each_event_once(home: Home, spark: SparkSession) -> None:
 
     home.apply()
     with pytest.raises(Died):
-        home.run(spark, held=die)
+        home.run(spark, ensure_lock=die)
     home.forgets_the_last_note()
     home.land()
     last = home.run(spark)

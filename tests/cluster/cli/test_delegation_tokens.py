@@ -134,7 +134,7 @@ def test_a_token_for_somebody_else(bare: Bare, broker: Broker, stranger: Login) 
     with new_login(broker) as other:
         said = bare.fails(5, *words, user=other)
         assert "DELEGATION_TOKEN_AUTHORIZATION_FAILED" in said
-        assert f"grant CreateTokens on User {stranger.principal}" in " ".join(said.split())
+        assert f"Grant CreateTokens on User {stranger.principal}" in " ".join(said.split())
         bare.done(*words)
         (row,) = listed(bare, user=stranger).values()
         assert (row["owner"], row["requester"]) == (stranger.principal, "User:admin")
@@ -147,7 +147,7 @@ def test_who_may_see_a_token_may_not_end_it(bare: Bare, broker: Broker, stranger
     token_id = create(bare, user=stranger)
     said = bare.fails(5, "alter", "delegation-token", token_id, "--expire", APPROVED)
     assert "DELEGATION_TOKEN_OWNER_MISMATCH" in said
-    assert "run as its owner or as one of its renewers" in " ".join(said.split())
+    assert "Run as its owner or as one of its renewers" in " ".join(said.split())
     assert token_id in listed(bare, user=stranger)
 
 

@@ -61,9 +61,9 @@ def test_each_problem_has_a_message_of_the_code(texts: frozenset[str]) -> None:
 
 def test_what_is_printed_is_on_the_page(texts: frozenset[str]) -> None:
     """Each error that the documents and the golden texts show, and each reason for which one of the
-    golden plans blocks a change, is one of the messages, or has one behind a colon."""
+    golden plans blocks a change, is one of the messages, or has one behind a colon or a value."""
     gaps = [".*".join(map(re.escape, text.split("…"))) for text in texts]
-    patterns = [re.compile(f"(?:^|: ){text}", re.DOTALL) for text in gaps]
+    patterns = [re.compile(rf"(?:^|: |^\S+ = '[^']*' ){text}", re.DOTALL) for text in gaps]
     printed = {
         error
         for path in (*DOCS.rglob("*.md"), *(ROOT / "tests").rglob("*.txt"))
