@@ -139,8 +139,8 @@ def shows(session: Session, script: Script, expected: list[object]) -> bool:
 
 
 def shown(session: Session, script: Script) -> list[object]:
-    """Of each object what the script has written: values, names of secrets and fallbacks. What is in
-    effect where nothing is set is left out, because a real broker has static configs."""
+    """Of each object what the script has written: values, names of secrets and fallbacks. What is
+    in effect where nothing is set is left out, because a real broker has static configs."""
     steps = [step for steps in script for step in steps]
     keys = {key for s in steps for key in (*s.payload["set"], *s.payload.get("secrets", {}))}
     found: list[object] = []
