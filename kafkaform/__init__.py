@@ -19,8 +19,8 @@ else:
 
         if name != "__all__" and name not in library.__all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = found = getattr(library, name)
-        return found
+        globals()[name] = member = getattr(library, name)
+        return member
 
     def __dir__() -> list[str]:
         return [*globals(), *__getattr__("__all__")]

@@ -140,8 +140,8 @@ def _drop_recreated(run: ApplyRun, deletions: Sequence[Change], verified: Verifi
                 "shows it: somebody has created it again, or its deletion had no effect"
             )
         )
-        left = tuple(item for item in verified.invisible if item not in items)
-        verified = replace(verified, invisible=left)
+        invisible = tuple(item for item in verified.invisible if item not in items)
+        verified = replace(verified, invisible=invisible)
     return verified
 
 

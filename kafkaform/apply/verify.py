@@ -296,8 +296,8 @@ class _Asker(Struct, frozen=True):
         whom = facts.principal or "the user of the run"
         lacks = "does not have" if change.before is None else "no longer has"
         takers = [taker for taker, row in self.losses if row.covers(reading.right)]
-        taken = f": the {_NOUNS[takers[0].action]} of {takers[0].address} took it" if takers else ""
-        return _Gap(Sight.HIDDEN, f"{whom} {lacks} the right {reading.right}{taken}")
+        cause = f": the {_NOUNS[takers[0].action]} of {takers[0].address} took it" if takers else ""
+        return _Gap(Sight.HIDDEN, f"{whom} {lacks} the right {reading.right}{cause}")
 
 
 def verify_applied(
