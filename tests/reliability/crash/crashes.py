@@ -35,11 +35,19 @@ def every(calls: Sequence[str], first: Strike | None = None) -> Iterator[Point]:
             yield Point(first, strike) if first else Point(strike)
 
 
-def counted(lane: CrashLane, first: Strike | None = None) -> tuple[str, ...]:
-    """The calls of an apply that nothing ends, or of the recovery from one that died."""
+def counted(lane: CrashLane) -> tuple[str, ...]:
+    """The calls of an apply that nothing ends."""
     lane.declare()
-    if first is not None:
-        assert lane.run(APPLY, first).code == KILLED
+    return _count_calls(lane)
+
+
+def recoveries(lane: CrashLane, moments: Iterable[Strike]) -> list[Point]:
+    """The moments of a recovery from an apply that died in one of these moments."""
+    first = die_where(lane, moments, lambda records: True)
+    return list(every(_count_calls(lane), first))
+
+
+def _count_calls(lane: CrashLane) -> tuple[str, ...]:
     ended = lane.run(APPLY, traced=True)
     faults = tuple(lane.faults())
     assert not faults, faults
@@ -61,17 +69,19 @@ def firsts(calls: Sequence[str], random: Random, count: int) -> list[Strike]:
 
 def die_where(
     lane: CrashLane, moments: Iterable[Strike], holds: Callable[[Sequence[Record]], bool]
-) -> None:
-    """An apply that dies and leaves a log of which this holds. How many requests come before a
-    moment differs from run to run, so one is tried after the other."""
+) -> Strike:
+    """An apply that dies and leaves a log of which this holds; returns the moment. How many
+    requests come before a moment differs from run to run, so one is tried after the other."""
+    ends = []
     for moment in moments:
         lane.declare()
         ended = lane.run(APPLY, moment)
         if ended.code == KILLED and holds(lane.folder.records()):
-            return
+            return moment
         faults = tuple(lane.faults())
-    assert not faults, faults
-    raise AssertionError("no run died where it was meant to")
+        assert not faults, faults
+        ends.append(f"{moment}: code {ended.code}: {ended.out[-2000:]}")
+    raise AssertionError("\n".join(("no run died where it was meant to", *ends)))
 
 
 def strike(lane: CrashLane, point: Point, tally: Tally) -> bool:
@@ -167,8 +177,9 @@ def strikes(
 ) -> list[Task]:
     """A death at every one of these calls of an apply, and of the recoveries from some of them."""
     points = list(every(calls))
-    for first in firsts(calls, random, starts):
-        points += every(counted(lane, first), first)
+    moments = firsts(calls, random, starts)
+    for number in range(len(moments)):
+        points += recoveries(lane, moments[number::-1])
     return [partial(strike, point=point, tally=tally) for point in points]
 
 
