@@ -11,6 +11,7 @@ import ast
 import json
 import os
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -44,16 +45,17 @@ VAGUE = frozenset(
 PARTICLES = frozenset(("as", "at", "by", "for", "from", "in", "into", "of", "on", "to", "with"))
 RECORDER = """
 import inspect
+import json
 import sys
-entered = set()
+import threading
+entered = {}
 def record(frame, event, argument):
     if event == "call" and ("/kafkaform/" in frame.f_code.co_filename
                             or "/kafkaform_kafka/" in frame.f_code.co_filename):
         code = frame.f_code
         # The body of a class and that of a module are frames, too, but not optimized ones.
         if code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<"):
-            entered.add((code.co_filename, code.co_name, code.co_firstlineno))
-import threading
+            entered[code.co_filename, code.co_qualname, code.co_firstlineno] = None
 threading.setprofile(record)
 sys.setprofile(record)
 from kafkaform.cli.app import main
@@ -61,9 +63,9 @@ try:
     main()
 finally:
     sys.setprofile(None)
-    import json
-    print(json.dumps([len(entered), len({place for place, _, _ in entered})]), file=sys.stderr)
+    print(json.dumps(list(entered)), file=sys.stderr)
 """
+"""Types a command; its last line lists the functions of the product that it entered, in order."""
 PLAN = """
 provider "kafka" {{
   bootstrap_servers = ["{}"]
@@ -74,7 +76,7 @@ provider "kafka" {{
 }}
 
 resource "kafka_topic" "orders" {{
-  name = "orders"
+  name = "{}"
 }}
 """
 
@@ -245,21 +247,23 @@ def count_repeated_modules(paths: Sequence[Path]) -> int:
     return sum(count > 1 for count in names.values())
 
 
-def count_entered(bootstrap: str, password: str) -> tuple[int, int]:
-    """Functions that `kafkaform plan` of one topic enters, and in how many modules."""
+def list_entered(bootstrap: str, password: str, *command: str) -> list[tuple[str, str]]:
+    """Functions that a command enters for a folder with one topic, in the order in which it enters
+    them first, each as the path of its module and its qualified name."""
+    configuration = PLAN.format(bootstrap, f"orders-{secrets.token_hex(6)}")
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "main.kf.hcl").write_text(PLAN.format(bootstrap).lstrip(), encoding="utf-8")
+        Path(folder, "main.kf.hcl").write_text(configuration.lstrip(), encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-c", RECORDER, "plan"],
+            [sys.executable, "-c", RECORDER, *command],
             cwd=folder,
             env={**os.environ, "METRICS_PASSWORD": password},
             capture_output=True,
             text=True,
         )
     if done.returncode != 0:
-        raise SystemExit(f"the plan failed:\n{done.stdout}{done.stderr}")
-    entered, modules = json.loads(done.stderr.strip().splitlines()[-1])
-    return entered, modules
+        raise SystemExit(f"{command[0]} failed:\n{done.stdout}{done.stderr}")
+    entered = json.loads(done.stderr.strip().splitlines()[-1])
+    return [(os.path.relpath(file, ROOT), function) for file, function, _ in entered]
 
 
 def measure_sources() -> list[Measure]:
@@ -296,10 +300,10 @@ def measure_plan() -> list[Measure]:
     from .kit.kafka.clusters import own_sandbox
 
     with own_sandbox(f"metrics-{os.getpid()}") as box:
-        entered, modules = count_entered(box.bootstrap, box.admin_password)
+        entered = list_entered(box.bootstrap, box.admin_password, "plan")
     return [
-        Measure("functions that a plan of one topic enters", entered, 420),
-        Measure("modules that a plan of one topic enters", modules, 100),
+        Measure("functions that a plan of one topic enters", len(entered), 420),
+        Measure("modules that a plan of one topic enters", len({file for file, _ in entered}), 100),
     ]
 
 

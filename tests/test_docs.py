@@ -407,10 +407,10 @@ def test_every_decision_is_listed() -> None:
 
 
 def test_the_strangers_walk_leads_somewhere() -> None:
-    """Ten questions of a newcomer, each answered by paths that exist."""
+    """Twenty questions of a newcomer, each answered by paths that exist."""
     walk = prose(DOCS / "development.md").split("## A stranger's walk")[1].split("\n## ")[0]
     rows = [line for line in walk.splitlines() if line.startswith("| ")][1:]
-    assert len(rows) == 10
+    assert len(rows) == 20
     for row in rows:
         paths = [path for path in in_code(row.split("|")[2]) if "/" in path]
         assert paths and all((ROOT / path).exists() for path in paths), row
