@@ -443,12 +443,14 @@ def _check_rules(arguments: Arguments, attributes: dict[str, Value]) -> Iterator
     for attribute in null_attributes:
         if attribute.name in entries:
             summary = f'{arguments.title} needs "{attribute.name}"'
-            yield make_error(entries[attribute.name].node, summary, "It is null.", attribute.doc)
-    missing = {a.name: a.doc for a in null_attributes if a.name not in entries}
+            advice = _describe_attribute(attribute)
+            yield make_error(entries[attribute.name].node, summary, "It is null.", advice)
+    missing = [a for a in null_attributes if a.name not in entries]
     if missing:
-        docs = [f"{name}: {doc}" if len(missing) > 1 else doc for name, doc in missing.items()]
-        summary = f"{arguments.title} needs {quote_names([*missing])}"
-        yield make_error(arguments.location, summary, "", "\n".join(docs))
+        lines = [f"{a.name}: {_describe_attribute(a)}" for a in missing]
+        advice = "\n".join(lines) if len(missing) > 1 else _describe_attribute(missing[0])
+        summary = f"{arguments.title} needs {quote_names([a.name for a in missing])}"
+        yield make_error(arguments.location, summary, "", advice)
     yield from _find_misplaced_arguments(arguments, attributes)
     for first_name, second_name in arguments.schema.conflicts:
         if {first_name, second_name} <= entries.keys() and None not in (
@@ -462,6 +464,13 @@ def _check_rules(arguments: Arguments, attributes: dict[str, Value]) -> Iterator
                 f'"{first.name}" is given at {first.range}.',
                 "Keep one of them.",
             )
+
+
+def _describe_attribute(attribute: AttributeSchema) -> str:
+    """The first sentence of its documentation, and which values it can have."""
+    sentence, end, _ = attribute.doc.partition(". ")
+    text = f"{sentence}." if end else sentence
+    return f"{text} It is one of {', '.join(attribute.choices)}." if attribute.choices else text
 
 
 def _find_misplaced_arguments(
