@@ -26,6 +26,8 @@ from kafka import KafkaAdminClient
 from kafka import TopicPartition as PlainPartition
 from msgspec import Struct
 
+from .sessions import eventually
+
 PATIENCE = 60.0
 SECONDS = 15.0
 
@@ -62,14 +64,19 @@ class Clients:
         assignment: list[list[int]] | None = None,
         **config: object,
     ) -> str:
-        """Create a topic; the refusal's name, or an empty text. config: with `_` for `.`."""
+        """Create a topic, and wait until a broker shows it; the refusal's name, or an empty text.
+        config: with `_` for `.`."""
         places: dict[str, Any] = (
             {"num_partitions": partitions, "replication_factor": replicas}
             if assignment is None
             else {"num_partitions": len(assignment), "replica_assignment": assignment}
         )
         topic = NewTopic(name, config=_spell(config), **places)
-        return _settle(self.admin.create_topics([topic])[name])
+        refusal = _settle(self.admin.create_topics([topic])[name])
+        if not refusal:
+            # The controller acknowledges a topic before the brokers have heard of it.
+            eventually(lambda: self.admin.list_topics(timeout=SECONDS).topics, lambda t: name in t)
+        return refusal
 
     def grow(self, name: str, partitions: int) -> str:
         """Set the number of partitions; the refusal's name, or an empty text."""
