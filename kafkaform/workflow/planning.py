@@ -77,7 +77,7 @@ NO_SECRETS = (
 
 def plan_changes(
     workspace: Workspace,
-    options: Options = Options(),  # noqa: B008  # it is frozen
+    options: Options = Options(),
     *,
     validate: bool = False,
     progress: Listener = ignore_event,

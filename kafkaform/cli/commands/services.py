@@ -57,8 +57,8 @@ def serve(
         ),
     ] = None,
     state: StateFile = None,
-    var: Var = [],  # noqa: B006  # as typer wants lists
-    var_file: VarFile = [],  # noqa: B006  # as typer wants lists
+    var: Var = [],
+    var_file: VarFile = [],
 ) -> None:
     """Show state, log, plans and fleet tables in a browser.
 

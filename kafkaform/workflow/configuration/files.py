@@ -53,7 +53,7 @@ def list_checkout_files(root: Path) -> frozenset[str] | None:
     # Variables such as GIT_DIR and GIT_INDEX_FILE would lead to another list.
     environment = {n: text for n, text in os.environ.items() if not n.startswith("GIT_")}
     try:
-        process = subprocess.run(  # noqa: S603  # no shell, and no word comes from the files
+        process = subprocess.run(  # no shell, and no word comes from the files
             words, cwd=root, env=environment, capture_output=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -325,7 +325,7 @@ def read_documents(name: str, content: bytes, tool: str) -> Iterator[YamlNode | 
         yield from list(_parse(name, content, tool))
     except BrokenDocument as fault:
         documents = [(0, content)] if is_rendered_whole(content) else list(_divide(content))
-        if len(documents) < 2:  # noqa: PLR2004
+        if len(documents) < 2:
             yield _explain(name, content, tool, fault)
             return
         for above, document in documents:
