@@ -11,7 +11,6 @@ import re
 from collections import UserDict
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +19,7 @@ from typer.core import TyperGroup
 
 from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import UsageError
+from ..core.lazy import load
 from ..workflow.configuration.places import enter_folder
 from .commands import COMMANDS
 from .options.flags import InOrder, NoColor
@@ -48,8 +48,7 @@ class Commands(UserDict[str, Any]):
         command = self.data[name]
         if not isinstance(command, str):
             return command
-        module, _, attribute = command.partition(":")
-        item = getattr(import_module(f"{__package__}.{module}"), attribute)
+        item = load(f"{__package__}.{command}")
         # Typer makes commands only of what is registered with an app, so each gets one.
         holder = typer.Typer(**SETTINGS)
         if isinstance(item, typer.Typer):

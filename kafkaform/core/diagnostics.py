@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os.path
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -104,8 +105,6 @@ def suggest(word: str, words: Iterable[str], likeness: float = 0.6) -> str:
 
 def _find_nearest(word: str, words: Iterable[str], likeness: float) -> tuple[str, float]:
     """The nearest known word, and the share of equal characters; empty and 0 for none."""
-    import difflib  # noqa: PLC0415  # only a misspelt word needs it
-
     # What two words have in common up to a separator, such as the name of the system in front of
     # all types, makes no word near to another.
     rests: dict[int, dict[str, str]] = {}

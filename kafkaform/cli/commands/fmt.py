@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -203,8 +204,6 @@ def _save_text(path: Path, data: bytes) -> None:
 
 def _render_difference(text: ConfigurationText, after: bytes, *, colour: bool) -> Iterator[str]:
     """A unified diff as of `diff -u`, with visible control characters."""
-    import difflib  # noqa: PLC0415  # only a text that changes needs it
-
     from ...render.text import Paint  # noqa: PLC0415  # only a text that changes needs it
 
     paint = Paint(colour)
