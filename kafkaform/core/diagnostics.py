@@ -10,6 +10,8 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .text.synonyms import list_meant_words
+
 
 class Severity(StrEnum):
     """Whether a diagnostic stops the run."""
@@ -93,8 +95,6 @@ def suggest(word: str, words: Iterable[str], likeness: float = 0.6) -> str:
     """`Did you mean "x"?` for the known word that is meant, in any case, or an empty text: a
     misspelt one, one that other tools call so, or the nearest. likeness: the share of equal
     characters from which a word counts as near."""
-    from .text.synonyms import list_meant_words  # noqa: PLC0415  # only an unknown word needs them
-
     folded = {item.casefold(): item for item in words}
     key = word.casefold()
     near, share = _find_nearest(key, folded, likeness)
