@@ -4,6 +4,8 @@ Programs find its functions here, and what these take, give and raise (docs/libr
 loaded when one of them is first used: `import kafkaform` alone costs nothing.
 """
 
+from importlib import import_module
+
 from . import version
 
 __version__ = version.VERSION
@@ -15,8 +17,14 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        from .workflow import library  # noqa: PLC0415  # see above
-
+        # `from .. import render` asks here for the package, before Python looks for it itself.
+        if not name.startswith("__"):
+            try:
+                return import_module(f"{__name__}.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"{__name__}.{name}":
+                    raise
+        library = import_module(f"{__name__}.workflow.library")
         if name != "__all__" and name not in library.__all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         globals()[name] = member = getattr(library, name)

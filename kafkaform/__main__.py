@@ -9,6 +9,6 @@ import sys
 if not sys.flags.safe_path:
     del sys.path[0]
 
-from .cli.app import main  # noqa: E402  # after the line above, which is what it is for
+from .cli.app import main
 
 main()

@@ -2,3 +2,14 @@
 
 Must not know: HCL, how anything is shown, Kafka.
 """
+
+from typing import TYPE_CHECKING
+
+from ..core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import secrets
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["secrets"]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ..core.errors import Ended, KafkaformError, exit_code
+from . import terminal
 from .crash_hooks import hold_standard_streams, install_hooks, prevent_core_dumps
 from .terminal.console import Console, Unwritable, filter_output, make_unwritten_fault
 from .terminal.signals import (
@@ -89,7 +90,5 @@ def _show_failure(error: BaseException, console: Console) -> int:
     if (ended := find_end(error)) is not None:
         console.note(f"\n{NOTHING_CHANGED}")
         return ended.exit_code
-    from .terminal.bug_report import explain_error  # noqa: PLC0415  # only a bug in kafkaform needs it
-
-    console.show_diagnostics((explain_error(error),))
+    console.show_diagnostics((terminal.bug_report.explain_error(error),))
     return 1

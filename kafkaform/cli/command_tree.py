@@ -11,16 +11,18 @@ import re
 from collections import UserDict
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from .. import render
 from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import UsageError
+from ..core.lazy import load
 from ..workflow.configuration.places import enter_folder
+from . import options
 from .commands import COMMANDS
 from .options.flags import InOrder, NoColor
 from .options.tab_names import COMPLETE, mend_bash_words
@@ -48,8 +50,7 @@ class Commands(UserDict[str, Any]):
         command = self.data[name]
         if not isinstance(command, str):
             return command
-        module, _, attribute = command.partition(":")
-        item = getattr(import_module(f"{__package__}.{module}"), attribute)
+        item = load(f"{__package__}.{command}")
         # Typer makes commands only of what is registered with an app, so each gets one.
         holder = typer.Typer(**SETTINGS)
         if isinstance(item, typer.Typer):
@@ -79,9 +80,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from .commands.version import show_version  # noqa: PLC0415  # one flag needs it
-
-        show_version()
+        load(f"{__package__}.commands.version:show_version")()
         raise typer.Exit
 
 
@@ -162,10 +161,12 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
     text = _NO_NUMBER.sub(lambda match: NUMBERS[match[1]], text)
     near_advice = _advise_instead(error, text, path)
     if near_advice:
-        from ..render.text import inline  # noqa: PLC0415  # only wrong command lines need it
-
         flag = getattr(error, "option_name", None)
-        text = f"`{path}` has no option {inline(flag)}" if flag else text.partition(" Did you")[0]
+        text = (
+            f"`{path}` has no option {render.text.inline(flag)}"
+            if flag
+            else text.partition(" Did you")[0]
+        )
     advice = near_advice or f"`{path} --help` explains the command."
     console.show_diagnostics((Diagnostic(Severity.ERROR, text, advice=advice),))
     return 1
@@ -173,13 +174,10 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
 
 def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | None:
     """What to type instead of an option or a command of Kafka's own tools, or of Terraform."""
-    # Only wrong command lines need these tables.
-    from .options.advice import advise_option, advise_terraform_option  # noqa: PLC0415  # see above
-
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
-        advice = advise_option(flag, context.command, path)
-        return advice or advise_terraform_option(flag, path)
+        advice = options.advice.advise_option(flag, context.command, path)
+        return advice or options.advice.advise_terraform_option(flag, path)
     match = _NO_COMMAND.fullmatch(text)
     if match is None or context is None:
         return None
@@ -188,25 +186,16 @@ def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | 
 
 def _advise_command(word: str, path: str, names: Iterable[str]) -> str | None:
     """What to type instead of an unknown command of a group. known: its commands."""
-    # Only wrong command lines need these tables.
-    from .options.advice import (  # noqa: PLC0415  # see above
-        GROUPS,
-        OTHER_COMMANDS,
-        ROOT,
-        advise_command,
-        advise_terraform_command,
-    )
-
-    near = suggest(word, names)
-    if path == ROOT:
+    near, advice = suggest(word, names), options.advice
+    if path == advice.ROOT:
         return (
-            advise_command(word)
-            or advise_terraform_command(word, path)
-            or OTHER_COMMANDS.get(word)
+            advice.advise_command(word)
+            or advice.advise_terraform_command(word, path)
+            or advice.OTHER_COMMANDS.get(word)
             or (near and f"{near} `{path} --help` lists the commands.")
         )
     if near:
         return f"{near} `{path} --help` lists the commands."
-    return (advise_command(word) if path in GROUPS else None) or advise_terraform_command(
-        word, path
-    )
+    return (
+        advice.advise_command(word) if path in advice.GROUPS else None
+    ) or advice.advise_terraform_command(word, path)

@@ -14,6 +14,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from . import terminal
+
 _STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
 _QUIET = (SystemExit, BrokenPipeError)
 """Not reported: an exit that was asked for, and a reader that closed its pipe."""
@@ -51,11 +53,13 @@ def _report_fault(
 ) -> None:
     if issubclass(kind, _QUIET) or sys.stderr is None:
         return
-    from .terminal.bug_report import render_summary  # noqa: PLC0415  # only a fault of ours needs it
-
     with suppress(OSError, ValueError):  # standard error is closed
         ended = not issubclass(kind, Exception)
-        sys.stderr.write("Interrupted.\n" if ended else f"Error: {render_summary(kind, trace)}\n")
+        sys.stderr.write(
+            "Interrupted.\n"
+            if ended
+            else f"Error: {terminal.bug_report.render_summary(kind, trace)}\n"
+        )
 
 
 def _report_unraisable(fault: Any) -> None:

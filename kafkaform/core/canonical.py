@@ -12,6 +12,7 @@ refused with the name of the wrong member, and never becomes a struct that its t
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import re
 import types
@@ -257,15 +258,11 @@ def loads(text: str | bytes) -> Value:
 
 def digest(value: Any) -> str:
     """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
-    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and `validate` needs no digest
-
     return hashlib.sha256(dumps(value).encode("ascii")).hexdigest()
 
 
 def digest_bytes(content: bytes) -> str:
     """The digest of the text of these bytes in hexadecimal digits."""
-    import hashlib  # noqa: PLC0415  # as above
-
     # The canonical JSON of a text that needs no escapes. A configuration can read many files.
     return hashlib.sha256(b'"%b"' % hexlify(content)).hexdigest()
 

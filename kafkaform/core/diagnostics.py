@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import os.path
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from .text.synonyms import list_meant_words
 
 
 class Severity(StrEnum):
@@ -92,8 +95,6 @@ def suggest(word: str, words: Iterable[str], likeness: float = 0.6) -> str:
     """`Did you mean "x"?` for the known word that is meant, in any case, or an empty text: a
     misspelt one, one that other tools call so, or the nearest. likeness: the share of equal
     characters from which a word counts as near."""
-    from .text.synonyms import list_meant_words  # noqa: PLC0415  # only an unknown word needs them
-
     folded = {item.casefold(): item for item in words}
     key = word.casefold()
     near, share = _find_nearest(key, folded, likeness)
@@ -104,8 +105,6 @@ def suggest(word: str, words: Iterable[str], likeness: float = 0.6) -> str:
 
 def _find_nearest(word: str, words: Iterable[str], likeness: float) -> tuple[str, float]:
     """The nearest known word, and the share of equal characters; empty and 0 for none."""
-    import difflib  # noqa: PLC0415  # only a misspelt word needs it
-
     # What two words have in common up to a separator, such as the name of the system in front of
     # all types, makes no word near to another.
     rests: dict[int, dict[str, str]] = {}

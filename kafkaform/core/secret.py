@@ -118,8 +118,6 @@ class KnownSecrets:
         with self._lock:
             if secret in self._secrets:
                 return
-            from .secret import list_spellings  # noqa: PLC0415  # only a run with secrets needs it
-
             self._secrets.add(secret)
             for form in list_spellings(secret):
                 if len(form) >= SHORTEST:

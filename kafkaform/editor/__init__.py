@@ -2,3 +2,14 @@
 explanations, places and edits, which `server` hands to an editor; JSON Schemas. Must not know:
 plans, states, terminals; it connects nowhere, runs nothing and reads no secret.
 """
+
+from typing import TYPE_CHECKING
+
+from ..core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import json_schema, server
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["json_schema", "server"]

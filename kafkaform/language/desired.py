@@ -6,6 +6,7 @@ A newcomer starts here: `evaluate_tree` tells the story, and each of its lines i
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
@@ -214,8 +215,6 @@ def _digest_sources(
 ) -> tuple[str, FrozenMap]:
     """The digest of everything that the configuration was made of, and `Desired.sources`. Two plans
     with one digest are plans of the same text, files and variables."""
-    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and `validate` needs no digest
-
     contents = tree.contents.items()
     files = {name: hashlib.sha256(content).hexdigest() for name, content in contents}
     made_of = {

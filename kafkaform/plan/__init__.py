@@ -2,3 +2,14 @@
 
 Must not know: HCL, terminals, the audit log, Kafka.
 """
+
+from typing import TYPE_CHECKING
+
+from ..core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import lifecycle
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["lifecycle"]

@@ -6,9 +6,9 @@ Small on purpose: the contract of one function, which only some providers have.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
 from typing import Protocol, TypeAlias
 
+from ..core.lazy import load
 from ..core.resource import Identity, Observed
 from .contract import Provider, Session
 
@@ -32,8 +32,7 @@ def load_owners(provider: Provider) -> OwnerFinder:
     reference: str = getattr(provider, "owners", "")
     if not reference:
         return _find_none
-    module, _, attribute = reference.partition(":")
-    finder: OwnerFinder = getattr(import_module(module), attribute)
+    finder: OwnerFinder = load(reference)
     return finder
 
 

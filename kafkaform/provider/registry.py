@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, cached_property, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from ..core.diagnostics import suggest
 from ..core.errors import ConfigurationError
+from ..core.lazy import load
 from ..version import VERSION
 from .contract import Provider
 
@@ -83,9 +83,7 @@ class Registry:
         asked: finding them would slow down each of these commands."""
         providers = (self.load(name) for name in self.built_in)
         references = (getattr(provider, "commands", {}).get(group) for provider in providers)
-        return tuple(
-            _import_attribute(reference) for reference in references if reference is not None
-        )
+        return tuple(load(reference) for reference in references if reference is not None)
 
     def load_simulation(self, name: str) -> Simulation:
         """How this provider simulates its system. Raises ConfigurationError if it cannot, and as
@@ -98,24 +96,20 @@ class Registry:
                 "Test the parts of the configuration that use other providers in a folder or "
                 "module of their own.",
             )
-        simulation: Simulation = _import_attribute(reference)
+        simulation: Simulation = load(reference)
         return simulation
 
     def load_readers(self, name: str) -> Mapping[str, Callable[[], Reader]]:
         """What this provider reads files of other tools with: tool -> a function that imports its
         reader."""
         references: Mapping[str, str] = getattr(self.load(name), "readers", {})
-        return {
-            tool: partial(_import_attribute, reference) for tool, reference in references.items()
-        }
+        return {tool: partial(load, reference) for tool, reference in references.items()}
 
     def load_exporters(self, name: str) -> Mapping[str, Callable[[], Exporter]]:
         """How this provider writes its objects for other tools: tool -> a function that imports its
         exporter."""
         references: Mapping[str, str] = getattr(self.load(name), "exporters", {})
-        return {
-            tool: partial(_import_attribute, reference) for tool, reference in references.items()
-        }
+        return {tool: partial(load, reference) for tool, reference in references.items()}
 
     def describe_package(self, name: str) -> str:
         """The installed package that offers this provider, with its version."""
@@ -127,7 +121,7 @@ class Registry:
             return Offer(
                 name,
                 f"{module}:PROVIDER",
-                lambda: _import_attribute(f"{module}:PROVIDER"),
+                lambda: load(f"{module}:PROVIDER"),
                 f"kafkaform {VERSION}",
                 "kafkaform",
             )
@@ -149,12 +143,6 @@ class Registry:
             for point in points
             if point.name not in BUILT_IN and (allowed is None or point.name in allowed)
         )
-
-
-def _import_attribute(reference: str) -> Any:
-    """What is at `module:attribute`."""
-    module, _, attribute = reference.partition(":")
-    return getattr(import_module(module), attribute)
 
 
 def list_entry_points() -> Iterable[EntryPoint]:

@@ -2,3 +2,14 @@
 
 Must not know: HCL, systems, files, how a plan is made, or any word that belongs to Kafka alone.
 """
+
+from typing import TYPE_CHECKING
+
+from ..core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import diagnostics, judgement, suite_results, text
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["diagnostics", "judgement", "suite_results", "text"]

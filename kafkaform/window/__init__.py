@@ -3,3 +3,14 @@
 In: a folder's files and stores. Out: pages, over HTTP on this computer only. Must not know: how
 anything is written, locked, planned or applied.
 """
+
+from typing import TYPE_CHECKING
+
+from ..core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import server, sources
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["server", "sources"]

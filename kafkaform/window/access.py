@@ -127,7 +127,7 @@ def read_question(query: Query) -> AccessForm:
 def show_access(
     state: State | None,
     question: AccessForm,
-    rules: DeclaredRules = DeclaredRules(),  # noqa: B008  # it is frozen
+    rules: DeclaredRules = DeclaredRules(),
     firsts: Mapping[str, int] = EMPTY,
 ) -> WindowPage:
     """The page of these recorded ACLs and declared rules. firsts: part of the query -> the row to

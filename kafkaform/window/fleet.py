@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
 from ..core.text.quantity import render_count
-from ..fleet.report.html import render_html
-from ..fleet.report.make import make_report
+from ..fleet import report, tables
 from ..fleet.report.rows import INTERNAL, expand_mask, render_utc, to_text
-from ..fleet.tables.definitions import GOLD, TABLES
-from ..fleet.tables.reader import Build, Gold, quote_text, read_current
+from ..fleet.tables.definitions import GOLD, TABLES, quote_text
 from ..workflow.fleet.runs import need_packages
 from .page import (
     Cell,
@@ -26,6 +24,9 @@ from .page import (
     make_table,
 )
 from .sources import Query, Sources, read_number
+
+if TYPE_CHECKING:
+    from ..fleet.tables.reader import Build, Gold
 
 NO_ROOT = (
     "No fleet data is configured. Start the window with --fleet-root, set "
@@ -54,7 +55,7 @@ def make_page(sources: Sources, query: Query) -> WindowPage:
 def open_gold(root: str) -> Gold:
     """The newest build. Raises UsageError if packages or the build are missing, StorageError."""
     need_packages()
-    return Gold(read_current(root))
+    return tables.reader.Gold(tables.reader.read_current(root))
 
 
 def list_tables(build: Build) -> tuple[str, ...]:
@@ -167,4 +168,4 @@ def render_report(sources: Sources, id: str, root: str) -> str | None:
     """The report of the newest build, as `fleet report` writes it."""
     if sources.fleet_root is None or id != REPORT:
         return None
-    return render_html(make_report(open_gold(sources.fleet_root)))
+    return report.html.render_html(report.make.make_report(open_gold(sources.fleet_root)))

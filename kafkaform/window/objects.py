@@ -74,7 +74,7 @@ def make_page(sources: Sources, query: Query) -> WindowPage:
 
 def show_objects(
     state: State | None,
-    selection: ObjectFilter = ObjectFilter(),  # noqa: B008  # it is frozen
+    selection: ObjectFilter = ObjectFilter(),
     first: int = 0,
 ) -> WindowPage:
     """The listing of these objects."""

@@ -2,3 +2,14 @@
 plans, applies, imports, transfers, recorded and returned as data.
 Must not know: typer, rich, how anything is drawn. Nothing here prints or asks a person.
 """
+
+from typing import TYPE_CHECKING
+
+from ..core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import audit_log
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["audit_log"]

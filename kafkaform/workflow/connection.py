@@ -19,6 +19,7 @@ from kafkaform_kafka.connection.java import properties as java
 from kafkaform_kafka.connection.java.login import PropertyFault
 from kafkaform_kafka.connection.servers import find_address_fault, render_address
 
+from .. import apply
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
 from ..core.resource import ProviderConfig
@@ -144,9 +145,7 @@ def _read_providers(
 
 
 def _connect(configuration: Configuration, settings: ProviderConfig) -> Connection:
-    from ..apply.secrets import resolve_instance_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
-
-    secrets = resolve_instance_secrets(settings, configuration.find_secrets)
+    secrets = apply.secrets.resolve_instance_secrets(settings, configuration.find_secrets)
     provider = configuration.registry.load(settings.name)
     return Connection(provider, settings, secrets, configuration)
 

@@ -35,7 +35,7 @@ def apply_changes(
     workspace: Workspace,
     plan: Plan | None = None,
     *,
-    options: Options = Options(),  # noqa: B008  # it is frozen
+    options: Options = Options(),
     approve: Approve | None = None,
     approved_by: str = "callback",
     expect: str | None = None,
@@ -93,7 +93,7 @@ def destroy(
     workspace: Workspace,
     *,
     confirm: Sequence[str] = (),
-    options: Options = Options(),  # noqa: B008  # it is frozen
+    options: Options = Options(),
     approve: Approve | None = None,
     approved_by: str = "callback",
     expect: str | None = None,

@@ -21,6 +21,7 @@ from ..core.words import Vocabulary, Words
 from ..plan.codec import decode, encode
 from ..plan.model import Plan
 from ..provider.registry import Registry
+from ..render import review
 from ..render.jsonplan import to_json
 from ..render.plan_text import render_plan_text
 from ..render.text import Detail, render_json
@@ -176,10 +177,8 @@ def render_plan(
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
     if form == "markdown":
-        from ..render.review.comment import render_markdown  # noqa: PLC0415  # for startup
-
         return mask_secrets(
-            render_markdown(
+            review.comment.render_markdown(
                 plan,
                 words=read_words(plan),
                 command=render_apply_command(plan),
@@ -188,10 +187,10 @@ def render_plan(
             )
         )
     if form == "html":
-        from ..render.review.html_page import render_html  # noqa: PLC0415  # for startup
-
         # Secrets are masked before the page escapes them.
-        return render_html(plan, words=read_words(plan), command=render_apply_command(plan))
+        return review.html_page.render_html(
+            plan, words=read_words(plan), command=render_apply_command(plan)
+        )
     return mask_secrets(
         render_plan_text(
             plan,

@@ -9,6 +9,7 @@ import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from importlib.util import find_spec
 
 from msgspec.structs import replace
 
@@ -35,6 +36,7 @@ from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import ignore_event
 from ..core.resource import Desired, Identity, World
 from ..core.secret import keep_secrets
+from ..fleet import answers
 from ..plan.build import PlanHeader, make_plan
 from ..plan.drift import refuse_idle_options
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
@@ -77,7 +79,7 @@ NO_SECRETS = (
 
 def plan_changes(
     workspace: Workspace,
-    options: Options = Options(),  # noqa: B008  # it is frozen
+    options: Options = Options(),
     *,
     validate: bool = False,
     progress: Listener = ignore_event,
@@ -447,18 +449,20 @@ def _read_last_writes(sink: Sink, identities: Collection[Identity]) -> Mapping[I
     return find_last_writes(read_glances(sink.lines(), sink.location), identities)
 
 
+_TABLE_PACKAGES = ("deltalake", "pyarrow")
+"""What reads the fleet's tables, which the fleet extra has."""
+
+
 def _ask_fleet(
     plan: Plan, changed: Sequence[Change], last: Mapping[Identity, LastWrite]
 ) -> Mapping[Identity, str]:
     """What the fleet's tables know about who changed these objects, whose drift names the paths."""
     root = os.environ.get(ROOT)
-    if not root:
+    if not root or any(find_spec(package) is None for package in _TABLE_PACKAGES):
         return {}
-    from ..fleet.answers.history import find_outside_changes  # noqa: PLC0415  # the fleet extra is slow to load
-
     scopes = {instance: item.facts.scope_id for instance, item in plan.instances.items()}
     times = {identity: write.time for identity, write in last.items()}
-    return find_outside_changes(root, scopes, changed, times)
+    return answers.history.find_outside_changes(root, scopes, changed, times)
 
 
 def _render_write(write: LastWrite) -> str:

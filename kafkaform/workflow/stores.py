@@ -12,17 +12,21 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
+from ..audit import sinks
 from ..audit.sink import Sink
 from ..audit.sinks.local import LocalSink
 from ..core import storage
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.head import Head
+from ..language import declare
+from ..state import backends
 from ..state.backend import Backend
 from ..state.backends.local import LocalBackend
 from ..state.codec import ADVICE
 from ..state.model import State
-from .configuration.places import LEASE
+from . import configuration
+from .configuration.places import LEASE, find_backend_faults, read_place
 
 if TYPE_CHECKING:
     from ..language.declare.folder import Tree
@@ -61,10 +65,7 @@ def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Sto
     tree = tree or _read_tree(folder)
     if tree is None:
         return _open_place(folder, STATE_FILE, {})
-    from ..language.declare.settings import read_settings  # noqa: PLC0415  # a folder without a backend block needs no language
-    from .configuration.places import find_backend_faults, read_place  # noqa: PLC0415  # a folder without a backend block needs no language
-
-    settings = read_settings(tree)[0]
+    settings = declare.settings.read_settings(tree)[0]
     if settings.backend is None:
         return _open_place(folder, STATE_FILE, {})
     faults = tuple(find_backend_faults(settings))
@@ -106,10 +107,8 @@ def _read_tree(folder: Path) -> Tree | None:
     # `output` and `state list` answer sooner if they need not parse ten thousand blocks for this.
     if not any(_may_hold(path) for path in folder.iterdir() if path.name.endswith(FILES)):
         return None
-    from ..language.declare.folder import load_folder  # noqa: PLC0415  # a folder without a backend block needs no language
-    from .configuration.files import find_root, read_folder  # noqa: PLC0415  # a folder without a backend block needs no language
-
-    return load_folder(read_folder(find_root(folder), folder))
+    files = configuration.files.read_folder(configuration.files.find_root(folder), folder)
+    return declare.folder.load_folder(files)
 
 
 def _may_hold(path: Path) -> bool:
@@ -136,14 +135,12 @@ def _open_place(folder: Path, location: str, options: Mapping[str, str]) -> Stor
 
 
 def _open_remote(folder: Path, url: str, options: dict[str, str]) -> Store:
-    from ..audit.sinks.objects import ObjectSink  # noqa: PLC0415  # only a state in a store needs its client
-    from ..state.backends.objects import LEASE_SECONDS, ObjectBackend  # noqa: PLC0415  # only a state in a store needs its client
-    from ..state.backends.obstores import open_objects  # noqa: PLC0415  # only a state in a store needs its client
-
     # The command line has no block, so its options stand in the query: s3://bucket/p?region=eu-1.
     url, _, query = url.partition("?")
     options |= parse_qsl(query)
     text = options.pop(LEASE, None)
-    lease = LEASE_SECONDS if text is None else parse_duration(text, LEASE)
-    objects = open_objects(url, options)
-    return Store(folder, ObjectBackend(objects, lease), ObjectSink(objects))
+    lease = backends.objects.LEASE_SECONDS if text is None else parse_duration(text, LEASE)
+    objects = backends.obstores.open_objects(url, options)
+    return Store(
+        folder, backends.objects.ObjectBackend(objects, lease), sinks.objects.ObjectSink(objects)
+    )

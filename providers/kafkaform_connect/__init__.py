@@ -2,3 +2,14 @@
 
 Must not know: how plans are made, sent or recorded, and any other provider.
 """
+
+from typing import TYPE_CHECKING
+
+from kafkaform.core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import connection, rules
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["connection", "rules"]

@@ -20,6 +20,7 @@ from kafkaform.core.errors import ConnectError, OtherSystem
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.provider.contract import Secrets
+from kafkaform.provider.http.client import HttpClient, Proof
 from kafkaform.provider.http.exchange import HttpAnswer
 from kafkaform.provider.http.settings import BasicLogin, HttpSettings, read_settings
 
@@ -151,8 +152,6 @@ def open_session(instance: str, config: FrozenMap, secrets: Secrets) -> ConnectS
 
 
 def _make_address(settings: HttpSettings) -> WorkerAddress:
-    from kafkaform.provider.http.client import HttpClient, Proof  # noqa: PLC0415  # only a connection needs http.client
-
     proof = WorkersProof(settings.urls[0])
 
     def make_client(http_settings: HttpSettings) -> HttpClient:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+import kafkaform_connect
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
@@ -42,21 +43,15 @@ class ConnectProvider(Struct, frozen=True):
 
     def load_rules(self) -> RuleBook:
         """See `rules`."""
-        from .rules import BOOK  # noqa: PLC0415  # most commands judge nothing
-
-        return BOOK
+        return kafkaform_connect.rules.BOOK
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         """See `rules.list_needs`."""
-        from .rules import list_needs  # noqa: PLC0415  # as above
-
-        return list_needs(changes)
+        return kafkaform_connect.rules.list_needs(changes)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
-        from .connection import open_session  # noqa: PLC0415  # `validate` opens no session
-
-        return open_session(instance, config, secrets)
+        return kafkaform_connect.connection.open_session(instance, config, secrets)
 
 
 PROVIDER = ConnectProvider()

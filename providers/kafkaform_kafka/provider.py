@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+import kafkaform_kafka
 from kafkaform.core.change import Change, RateLimit
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Sweep, Use
@@ -17,12 +18,14 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import MissingRight, ResourceType, Secrets, Session
 
+from . import rules
 from .connection import provider_block
 from .connection.settings import read_settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
 from .kinds.quota import resource_type as quota
 from .resource_kinds import KINDS
+from .vendors.detection import explain_connection, find_profile
 from .words import WORDS
 
 COMMANDS = {
@@ -76,13 +79,9 @@ class KafkaProvider(Struct, frozen=True):
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
         settings = read_settings(instance, config, secrets)
-        from .session import open_session  # noqa: PLC0415  # the client takes a tenth of a second to load
-
         try:
-            return open_session(settings, self.kinds)
+            return kafkaform_kafka.session.open_session(settings, self.kinds)
         except ConnectError as error:
-            from .vendors.detection import explain_connection, find_profile  # noqa: PLC0415  # only a failed connection needs it
-
             detection = find_profile(settings.profile, settings.servers, "")
             raise error if detection is None else explain_connection(detection, error) from None
 
@@ -90,27 +89,19 @@ class KafkaProvider(Struct, frozen=True):
         return RULES.read_bytes()
 
     def load_rules(self) -> RuleBook:
-        from .rules.book import make_book  # noqa: PLC0415  # only what judges changes needs it
-
-        return make_book(self.rights)
+        return rules.book.make_book(self.rights)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        from .rules import book  # noqa: PLC0415  # only plans need it
-
-        return book.list_needs(changes)
+        return rules.book.list_needs(changes)
 
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> RateLimit | None:
-        from .rules import mutation_quota  # noqa: PLC0415  # only an apply needs it
-
-        return mutation_quota.find_limit(changes, sweeps.get(quota.KIND), facts)
+        return rules.mutation_quota.find_limit(changes, sweeps.get(quota.KIND), facts)
 
     @property
     def access_needs(self) -> Mapping[str, Depth]:
-        from . import review  # noqa: PLC0415  # only plans with users of other systems
-
-        return review.NEEDS
+        return kafkaform_kafka.review.NEEDS
 
     def find_missing_rights(
         self,
@@ -120,9 +111,7 @@ class KafkaProvider(Struct, frozen=True):
         sweeps: Mapping[str, Sweep],
         facts: Facts,
     ) -> Sequence[MissingRight]:
-        from . import review  # noqa: PLC0415  # only plans with users of other systems
-
-        return review.find_missing_rights(principal, uses, changes, sweeps, facts)
+        return kafkaform_kafka.review.find_missing_rights(principal, uses, changes, sweeps, facts)
 
 
 def make_provider(kinds: Sequence[ResourceKind]) -> KafkaProvider:

@@ -3,3 +3,14 @@ Confluent's Schema Registry: Confluent's own, Karapace, Redpanda's and Apicurio'
 
 Must not know: Kafka's protocol, plans, state files.
 """
+
+from typing import TYPE_CHECKING
+
+from kafkaform.core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import connection
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["connection"]

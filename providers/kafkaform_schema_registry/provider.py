@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+import kafkaform_schema_registry
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
@@ -15,7 +16,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
-from . import provider_block
+from . import provider_block, rules
 from .data_sources import DATA
 from .kinds import global_config, schema, subject_config
 from .words import WORDS
@@ -31,9 +32,7 @@ ConfigurationError."""
 
 
 def _connect(instance: str, config: FrozenMap, secrets: Secrets) -> Session:
-    from .connection import open_session  # noqa: PLC0415  # `validate` must not load clients
-
-    return open_session(instance, config, secrets)
+    return kafkaform_schema_registry.connection.open_session(instance, config, secrets)
 
 
 class SchemaRegistryProvider(Struct, frozen=True):
@@ -62,15 +61,11 @@ class SchemaRegistryProvider(Struct, frozen=True):
 
     def load_rules(self) -> RuleBook:
         """See `rules`."""
-        from .rules.book import BOOK  # noqa: PLC0415  # most commands judge nothing
-
-        return BOOK
+        return rules.book.BOOK
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         """See `rules.book.list_needs`."""
-        from .rules.book import list_needs  # noqa: PLC0415  # as above
-
-        return list_needs(changes)
+        return rules.book.list_needs(changes)
 
 
 PROVIDER = SchemaRegistryProvider(TYPES, DATA)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
 
+from . import formats
+
 
 def _describe_texts(before: FrozenMap | None, after: FrozenMap | None) -> tuple[str, ...]:
-    from .formats.details import describe_texts  # noqa: PLC0415  # most commands show no schema
-
-    return describe_texts(before, after)
+    return formats.details.describe_texts(before, after)
 
 
 WORDS = Words(

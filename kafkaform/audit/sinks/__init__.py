@@ -3,3 +3,14 @@
 Must not know: what the lines say. `local` keeps a file beside the state, `objects` keeps the
 appends as objects of a store.
 """
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import objects
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["objects"]

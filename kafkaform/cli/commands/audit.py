@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ... import workflow
 from ...audit.chain import check_bodies, read_records
 from ...audit.chain import verify_log as verify_chain
 from ...audit.event import Record, encode, summarize_record
@@ -101,10 +102,10 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     Nothing is lost: a copy of the original log stays beside it, and a later apply recovers both
     runs.
     """
-    from ...workflow.audit_log import mend_log  # noqa: PLC0415  # the other commands of the group do without
-
     store, console = open_store(state), Console.make_standard()
-    mended = mend_log(store, SystemClock(), parse_duration(lock_timeout, "--lock-timeout"))
+    mended = workflow.audit_log.mend_log(
+        store, SystemClock(), parse_duration(lock_timeout, "--lock-timeout")
+    )
     if mended is None:
         console.write("The audit log is sound: there is nothing to mend.")
         return
@@ -143,10 +144,10 @@ def export(
 
     Use this for spreadsheets and data frames.
     """
-    from ...workflow.audit_log import list_rows, render_csv  # noqa: PLC0415  # the other commands of the group do without
-
-    rows = list_rows(open_store(state), run, after)
-    Console.make_standard().write_lines(render_csv(rows) if csv else map(render_json, rows))
+    rows = workflow.audit_log.list_rows(open_store(state), run, after)
+    Console.make_standard().write_lines(
+        workflow.audit_log.render_csv(rows) if csv else map(render_json, rows)
+    )
 
 
 @app.command()
@@ -163,10 +164,10 @@ def publish(
 
     The copy is for readers. Recovery and proof still use the original log.
     """
-    from ...workflow.audit_log import publish_log  # noqa: PLC0415  # the other commands of the group do without
-
     outlive_output()
-    published, cut = publish_log(open_store(state), way.resolve_connection(), to_topic)
+    published, cut = workflow.audit_log.publish_log(
+        open_store(state), way.resolve_connection(), to_topic
+    )
     new = published.last - published.before
     text = (
         f"Published {render_count(new, 'record')} to {inline(to_topic)}: "

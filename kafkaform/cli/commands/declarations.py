@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
+from ... import editor
 from ...core.address import Address
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError
@@ -157,11 +158,9 @@ def json_schema() -> None:
 
     Editors and other tools use it. Includes all installed providers.
     """
-    from ...editor.json_schema import make_json_schema  # noqa: PLC0415  # only this command needs it
-
     registry, console = Registry(), Console.make_standard()
     loaded = {name: registry.load(name) for name in registry.names}
-    console.write(render_json(make_json_schema(collect_schemas(loaded))))
+    console.write(render_json(editor.json_schema.make_json_schema(collect_schemas(loaded))))
 
 
 def _list_rows(item: ObjectSchema, outer: str = "") -> Iterator[list[str]]:

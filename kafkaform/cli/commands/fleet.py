@@ -11,8 +11,10 @@ import typer
 
 from ...core.clock import SystemClock
 from ...core.errors import UsageError
+from ...fleet import answers
 from ...fleet.access.permission_rows import PermissionFilter
 from ...render.text import render_json
+from ...workflow import fleet
 from ...workflow.configuration.evaluation import Inputs
 from ...workflow.stores import parse_duration
 from ..options.connection import Way, connects
@@ -114,14 +116,13 @@ def snapshot(
     Reads states, configurations and logs, too. Changes nothing except the landing folder.
     Exit code 5: not everything could be read.
     """
-    from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other commands of the group do without
-    from ...workflow.fleet.snapshot import take_snapshot as take  # noqa: PLC0415  # the other commands of the group do without
-
     outlive_output()
-    fleet = read_fleet(file, Inputs.read(var, var_file))
-    Console.make_standard().show_diagnostics(fleet.warnings)
+    register = fleet.register_file.read_fleet(file, Inputs.read(var, var_file))
+    Console.make_standard().show_diagnostics(register.warnings)
     with _make_bars(quiet=quiet or json) as report:
-        summary = take(fleet, root=root, only=only, parallel=parallel, report=report)
+        summary = fleet.snapshot.take_snapshot(
+            register, root=root, only=only, parallel=parallel, report=report
+        )
     _print(summary.make_document() if json else list(summary.render_lines()))
     raise typer.Exit(summary.exit_code)
 
@@ -172,19 +173,17 @@ def run(
 
     Exit code 8: there are findings that --fail-on names; 5: not all clusters are known.
     """
-    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
-
     outlive_output()
     target = _choose_root(root)
     patience = parse_duration(lock_timeout, "--lock-timeout")
-    request = runs.BuildRequest(
+    request = fleet.runs.BuildRequest(
         target, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience
     )
-    spark = runs.read_spark_options(master, jars, ivy_settings)
+    spark = fleet.runs.read_spark_options(master, jars, ivy_settings)
     with _make_bars(quiet=quiet or json) as report:
-        result = runs.make_build(request, spark, way.resolve_connection, report)
-    _print(runs.make_document(result) if json else list(runs.render_result(result)))
-    runs.refuse_findings(target, fail_on)
+        result = fleet.runs.make_build(request, spark, way.resolve_connection, report)
+    _print(fleet.runs.make_document(result) if json else list(fleet.runs.render_result(result)))
+    fleet.runs.refuse_findings(target, fail_on)
     _end_if_incomplete(target)
 
 
@@ -198,9 +197,7 @@ def report(
     redact: Annotated[bool, typer.Option("--redact", help="Mask principals.")] = False,
 ) -> None:
     """Write the report of the current build."""
-    from ...workflow.fleet.answers import write_report  # noqa: PLC0415  # what needs Spark is slow to load
-
-    for path in write_report(_choose_root(root), out, csv=csv, redact=redact):
+    for path in fleet.answers.write_report(_choose_root(root), out, csv=csv, redact=redact):
         Console.make_standard().note(f"Wrote {path}.")
 
 
@@ -211,9 +208,9 @@ def query(
     form: Format = "table",
 ) -> None:
     """Query the current build's tables with SQL."""
-    from ...workflow.fleet.answers import format_sheet, query_build  # noqa: PLC0415  # what needs Spark is slow to load
-
-    Console.make_standard().write(format_sheet(query_build(_choose_root(root), sql), form))
+    Console.make_standard().write(
+        fleet.answers.format_sheet(fleet.answers.query_build(_choose_root(root), sql), form)
+    )
 
 
 @app.command("who-can")
@@ -232,13 +229,11 @@ def who_can(
 
     Exit code 5: not all clusters are known.
     """
-    from ...workflow.fleet.answers import find_who_can, format_sheet  # noqa: PLC0415  # what needs Spark is slow to load
-
     target = _choose_root(root)
-    sheet = find_who_can(
+    sheet = fleet.answers.find_who_can(
         target, operation, resource, cluster=cluster, principal=principal, host=host
     )
-    Console.make_standard().write(format_sheet(sheet, form))
+    Console.make_standard().write(fleet.answers.format_sheet(sheet, form))
     _end_if_incomplete(target, cluster)
 
 
@@ -273,19 +268,17 @@ def permissions(
     Lists the patterns that ACLs name or, with --expand, every existing resource.
     Exit code 5: not all clusters are known.
     """
-    from ...workflow.fleet import answers, runs  # noqa: PLC0415  # the other commands of the group do without
-
-    request = answers.PermissionsRequest(
+    request = fleet.answers.PermissionsRequest(
         _choose_root(root), PermissionFilter(cluster, principal, resource), form, out
     )
-    answers.check_request(request)
+    fleet.answers.check_request(request)
     if expand:
         with _make_bars(quiet=quiet) as report:
-            text = answers.export_by_resource(
-                request, runs.read_spark_options(master, jars, ivy_settings), report
+            text = fleet.answers.export_by_resource(
+                request, fleet.runs.read_spark_options(master, jars, ivy_settings), report
             )
     else:
-        text = answers.export_by_pattern(request)
+        text = fleet.answers.export_by_pattern(request)
     if out is None:
         Console.make_standard().write(text)
     else:
@@ -307,10 +300,8 @@ def history(
 
     Shows who changed what and when, and what was changed by other means.
     """
-    from ...workflow.fleet.answers import find_history, format_history  # noqa: PLC0415  # what needs Spark is slow to load
-
-    sheet = find_history(_choose_root(root), key, cluster, since)
-    Console.make_standard().write(format_history(sheet, form, key))
+    sheet = fleet.answers.find_history(_choose_root(root), key, cluster, since)
+    Console.make_standard().write(fleet.answers.format_history(sheet, form, key))
 
 
 @app.command()
@@ -319,14 +310,11 @@ def status(root: Root = None, json: Json = False) -> None:
 
     Exit code 5: not all clusters and configurations are known.
     """
-    from ...fleet.answers.history import render_status  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...workflow.fleet.answers import make_status_document, read_status  # noqa: PLC0415  # what needs Spark is slow to load
-
-    fleet_status = read_status(_choose_root(root))
+    fleet_status = fleet.answers.read_status(_choose_root(root))
     if json:
-        _print(make_status_document(fleet_status))
+        _print(fleet.answers.make_status_document(fleet_status))
     else:
-        Console.make_standard().write(render_status(fleet_status))
+        Console.make_standard().write(answers.history.render_status(fleet_status))
     raise typer.Exit(INCOMPLETE if fleet_status.complete is False else 0)
 
 
@@ -339,10 +327,12 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Check that the pipeline can run here, or say why not."""
-    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
-
-    checks = runs.examine_computer(root, runs.read_spark_options(master, jars, ivy_settings))
-    _print(runs.make_checks_document(checks) if json else list(runs.render_checks(checks)))
+    checks = fleet.runs.examine_computer(
+        root, fleet.runs.read_spark_options(master, jars, ivy_settings)
+    )
+    _print(
+        fleet.runs.make_checks_document(checks) if json else list(fleet.runs.render_checks(checks))
+    )
     raise typer.Exit(1 if any(check.good is False for check in checks) else 0)
 
 
@@ -358,11 +348,11 @@ def prepare(
     Fetches Delta Lake's JARs and archives Java's classes. Run it once per computer or image, and
     again after an update of Java or Spark.
     """
-    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
-
     outlive_output()
     with _make_bars(quiet=quiet) as report:
-        text = runs.prepare_spark(runs.read_spark_options(master, jars, ivy_settings), report)
+        text = fleet.runs.prepare_spark(
+            fleet.runs.read_spark_options(master, jars, ivy_settings), report
+        )
     Console.make_standard().write(text)
 
 
@@ -373,10 +363,8 @@ def _choose_root(root: str | None) -> str:
     """The root of the command line or environment, or else of fleet.hcl. Raises UsageError."""
     if root:
         return root
-    from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other commands of the group do without
-
     if Path(FILE).exists():
-        declared = read_fleet(Path(FILE)).root
+        declared = fleet.register_file.read_fleet(Path(FILE)).root
         if declared:
             return declared
     raise UsageError(
@@ -387,9 +375,7 @@ def _choose_root(root: str | None) -> str:
 
 def _end_if_incomplete(root: str, cluster: str | None = None) -> None:
     """Exit with 5 if a cluster is not fully known, after naming it."""
-    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
-
-    unknown = list(runs.list_unread_clusters(root, cluster))
+    unknown = list(fleet.runs.list_unread_clusters(root, cluster))
     for line in unknown:
         Console.make_standard().note(f"Not known: {line}")
     if unknown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,9 +12,10 @@ from typing import Annotated, NamedTuple
 import typer
 from msgspec.structs import replace
 
+from ... import render
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ...core.errors import UsageError
-from ...core.storage import make_storage_error, read_named_file
+from ...core.storage import make_storage_error, make_temporary_name, read_named_file, write_new
 from ...syntax.format import format_text
 from ...syntax.limits import FILE_BYTES
 from ...syntax.parse import parse
@@ -185,15 +187,13 @@ def _make_fault(summary: str, advice: str, severity: Severity = Severity.ERROR) 
 
 def _save_text(path: Path, data: bytes) -> None:
     """Replace the text of a file atomically, and keep its permissions."""
-    from ...core import storage  # noqa: PLC0415  # only a text that changes needs it
-
     real = Path(os.path.realpath(path))
-    temporary = storage.make_temporary_name(real)
+    temporary = make_temporary_name(real)
     try:
         # A rename needs no permission for the file itself, so a read-only file would be replaced.
         with real.open("r+b"):
             pass
-        storage.write_new(temporary, data)
+        write_new(temporary, data)
         temporary.chmod(real.stat().st_mode)
         temporary.replace(real)
     except OSError as error:
@@ -203,11 +203,7 @@ def _save_text(path: Path, data: bytes) -> None:
 
 def _render_difference(text: ConfigurationText, after: bytes, *, colour: bool) -> Iterator[str]:
     """A unified diff as of `diff -u`, with visible control characters."""
-    import difflib  # noqa: PLC0415  # only a text that changes needs it
-
-    from ...render.text import Paint  # noqa: PLC0415  # only a text that changes needs it
-
-    paint = Paint(colour)
+    paint = render.text.Paint(colour)
     styles = {"+": "create", "-": "delete", "@": "dim"}
     before, now = (data.decode().splitlines(keepends=True) for data in (text.data, after))
     for line in difflib.unified_diff(before, now, f"old/{text.path}", f"new/{text.path}"):
@@ -218,6 +214,4 @@ def _render_difference(text: ConfigurationText, after: bytes, *, colour: bool) -
 
 def _render_inline(text: object) -> str:
     """Foreign text without control characters, except tabs."""
-    from ...render.text import inline  # noqa: PLC0415  # only a text that changes needs it
-
-    return "\t".join(map(inline, str(text).split("\t")))
+    return "\t".join(map(render.text.inline, str(text).split("\t")))

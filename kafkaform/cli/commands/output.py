@@ -16,6 +16,7 @@ from ...core.errors import KafkaformError, UsageError
 from ...core.value import EMPTY, FrozenMap, Value
 from ...render.terraform_json import infer_type
 from ...render.text import SENSITIVE, inline, render_json
+from ...workflow import configuration
 from ...workflow.stores import open_store
 from ..options.flags import StateFile
 from ..terminal.console import Console
@@ -101,10 +102,12 @@ def _render_plain(name: str, value: Value) -> str:
 
 def _find_declared() -> Mapping[str, str]:
     """Declared outputs -> why the state lacks them; none if the configuration has faults."""
-    from ...workflow.configuration.evaluation import Inputs, read_configuration  # noqa: PLC0415  # only an answer that lacks something needs the language
-
     try:
-        desired = read_configuration(Path(), Inputs()).evaluate(offline=True).desired
+        desired = (
+            configuration.evaluation.read_configuration(Path(), configuration.evaluation.Inputs())
+            .evaluate(offline=True)
+            .desired
+        )
     except KafkaformError:
         return {}
     return {

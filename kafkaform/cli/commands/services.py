@@ -10,8 +10,10 @@ from typing import Annotated
 
 import typer
 
+from ... import editor, window
 from ...core.errors import Ended, UsageError
 from ...core.installation import render_extra_command
+from ...workflow import fleet
 from ...workflow.configuration.evaluation import Inputs
 from ...workflow.stores import open_store
 from ..options.flags import StateFile, Var, VarFile
@@ -29,7 +31,7 @@ def lsp() -> None:
     commands.
     """
     try:
-        from ...editor.server import run_server  # noqa: PLC0415  # its library is optional
+        run_server = editor.server.run_server
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
@@ -57,26 +59,24 @@ def serve(
         ),
     ] = None,
     state: StateFile = None,
-    var: Var = [],  # noqa: B006  # as typer wants lists
-    var_file: VarFile = [],  # noqa: B006  # as typer wants lists
+    var: Var = [],
+    var_file: VarFile = [],
 ) -> None:
     """Show state, log, plans and fleet tables in a browser.
 
     Changes nothing and does not connect to a cluster. Only who has the printed address sees the
     pages.
     """
-    from ...window.server import WindowServer  # noqa: PLC0415  # templates are slow to load
-    from ...window.server import serve as answer  # noqa: PLC0415  # templates are slow to load
-    from ...window.sources import Sources  # noqa: PLC0415  # templates are slow to load
-
     console = Console.make_standard()
     fleet_root, inputs = root or _find_fleet_root(), Inputs.read(var, var_file)
-    sources = Sources(Path.cwd(), open_store(state), fleet_root, inputs)
-    server = WindowServer(sources, port, lambda error: console.note(_render_fault(error)))
+    sources = window.sources.Sources(Path.cwd(), open_store(state), fleet_root, inputs)
+    server = window.server.WindowServer(
+        sources, port, lambda error: console.note(_render_fault(error))
+    )
     console.write(server.gate.address)
     console.note("Open this address in a browser. Ctrl-C ends it.")
     try:
-        answer(server)
+        window.server.serve(server)
     except Ended:
         # It is the usual end of this command, so it is no failure.
         console.note("\nEnded.")
@@ -86,9 +86,7 @@ def _find_fleet_root() -> str | None:
     """The root that the register of this folder names."""
     if not FLEET_FILE.exists():
         return None
-    from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other folders do without
-
-    return read_fleet(FLEET_FILE).root
+    return fleet.register_file.read_fleet(FLEET_FILE).root
 
 
 def _render_fault(error: BaseException) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ... import render
 from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostic
 from ...render.stream import Stream, make_version
@@ -78,9 +79,7 @@ def test(
     show = _show_json if json else _show_text
     results = show(console, events, verbose)
     if junit is not None:
-        from ...render.suite_results import render_junit  # noqa: PLC0415  # only one flag needs XML
-
-        save_file(junit, render_junit(results), private=False)
+        save_file(junit, render.suite_results.render_junit(results), private=False)
     return int(has_failed(results))
 
 

@@ -220,7 +220,7 @@ def _require_paths(tool: str, paths: Sequence[str], *, other_flags: bool) -> tup
 def _require_object(named: Sequence[str]) -> tuple[str, str]:
     """Both arguments, checked before anything connects, so that a wrong address is reported at
     once."""
-    if len(named) != 2:  # noqa: PLR2004
+    if len(named) != 2:
         raise UsageError(
             "import needs an ADDRESS and an ID", "Or --all, which writes blocks for everything."
         )

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ... import render
 from ...core.diagnostics import Diagnostics, Range, Severity
 from ...core.errors import KafkaformError
 from ...core.resource import Desired
@@ -68,14 +69,13 @@ def validate(
 
 
 def _show_rules(console: Console, configuration: Configuration, *, json: bool) -> None:
-    from ...render.judgement import make_rule_data, render_rules  # noqa: PLC0415  # only one flag needs it
-    from ...render.text import render_json  # noqa: PLC0415  # see above
-
     rows = list_block_rules(configuration, configuration.evaluate(offline=True))
     if json:
-        console.write(render_json([make_rule_data(rule) for rule in rows]))
+        console.write(
+            render.text.render_json([render.judgement.make_rule_data(rule) for rule in rows])
+        )
     else:
-        console.write_lines(render_rules(rows))
+        console.write_lines(render.judgement.render_rules(rows))
 
 
 def _render_sound(desired: Desired) -> str:
@@ -87,9 +87,6 @@ def _render_sound(desired: Desired) -> str:
 
 def _render_report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
     """The faults in the shape of `terraform validate -json`, which editors know."""
-    from ...render.diagnostics import make_diagnostic_data  # noqa: PLC0415  # only JSON needs it
-    from ...render.text import render_json  # noqa: PLC0415  # only JSON needs it
-
     # Blocks are sorted and searched, because both they and the faults can be thousands.
     files = {item.range.file for item in faults if item.range is not None}
     blocks = [block for block in _walk_blocks(tree) if block.source.file in files] if tree else []
@@ -105,13 +102,15 @@ def _render_report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
             return None
         return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
 
-    return render_json(
+    return render.text.render_json(
         {
             "format_version": "1.0",
             "valid": not errors,
             "error_count": errors,
             "warning_count": len(faults) - errors,
-            "diagnostics": [make_diagnostic_data(item, around(item.range)) for item in faults],
+            "diagnostics": [
+                render.diagnostics.make_diagnostic_data(item, around(item.range)) for item in faults
+            ],
         }
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ... import render
 from ...provider.registry import Registry
 from ...version import VERSION
 from ..terminal.console import Console
@@ -18,10 +19,8 @@ def show_version(json: bool = False) -> None:
     registry, console = Registry(), Console.make_standard()
     providers = {name: registry.describe_package(name) for name in registry.names}
     if json:
-        from ...render.text import render_json  # noqa: PLC0415  # only programs ask for JSON
-
         console.write(
-            render_json(
+            render.text.render_json(
                 {
                     "kafkaform_version": VERSION,
                     "platform": f"{platform.system().lower()}_{platform.machine()}",

@@ -123,10 +123,10 @@ def make_way(
     context: typer.Context,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
-    client_property: ClientProperty = [],  # noqa: B006  # as typer wants lists
+    client_property: ClientProperty = [],
     provider: ProviderInstance = None,
-    var: Var = [],  # noqa: B006  # as typer wants lists
-    var_file: VarFile = [],  # noqa: B006  # as typer wants lists
+    var: Var = [],
+    var_file: VarFile = [],
     no_color: NoColor = False,
 ) -> Way:
     """Read the flags. Raises UsageError if they name a cluster in two ways."""

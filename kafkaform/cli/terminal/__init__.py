@@ -1,2 +1,13 @@
 """In: results, events and questions. Out: text or JSON lines, and answers from the keyboard. Must
 not know: which command runs."""
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import bars, bug_report
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["bars", "bug_report"]

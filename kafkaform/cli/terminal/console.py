@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, TextIO
 
 from msgspec import Struct, field
 
+from ... import render
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...core.secret import KnownSecrets, clean_diagnostics, watch_secrets
 from .signals import discard_typed_ahead, wait_until_readable
@@ -252,11 +253,11 @@ class Console(Struct, frozen=True):
     def show_diagnostics(self, diagnostics: Diagnostics) -> None:
         """Write errors and warnings to stderr."""
         if diagnostics:
-            from ...render.diagnostics import render_diagnostics  # noqa: PLC0415  # only faults need it
-
             cleaned = clean_diagnostics(diagnostics)
             sys.stderr.write(
-                render_diagnostics(cleaned, colour=self.errors_colour, width=self.width)
+                render.diagnostics.render_diagnostics(
+                    cleaned, colour=self.errors_colour, width=self.width
+                )
             )
             sys.stderr.flush()
 

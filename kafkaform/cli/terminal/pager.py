@@ -55,7 +55,8 @@ def _run_pager(command: list[str], text: str) -> None:
     data = mask_secrets(text).encode(sys.stdout.encoding, "backslashreplace")
     with (
         _leave_interrupts(),
-        subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as pager,  # noqa: S603  # the user's own choice
+        # No shell, and the command is the user's own choice.
+        subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as pager,
     ):
         try:
             # A pager that is left early closes its pipe, which is no error.

@@ -13,10 +13,10 @@ from ...core import progress as events
 from ...core.clock import Clock
 from ...render.task_progress import Pace, render_amount, render_end
 from ...render.text import inline
+from .. import terminal
 
 if TYPE_CHECKING:
     from .bars import Terminal
-
 LOG_INTERVAL = 10.0
 """Seconds between two lines of one task in a log."""
 
@@ -34,9 +34,7 @@ def open_bars(
     if quiet:
         bars = Nothing()
     elif stream.isatty():
-        from .bars import Terminal  # noqa: PLC0415  # rich is slow to load
-
-        bars = Terminal(stream, clock)
+        bars = terminal.bars.Terminal(stream, clock)
     else:
         bars = Log(stream, Pace(clock), clock)
     try:

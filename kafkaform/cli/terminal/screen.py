@@ -430,7 +430,7 @@ def advise(
     command: str,
     plan_file: Path | None = None,
     expect: str | None = None,
-    options: Options = Options(),  # noqa: B008  # it is frozen
+    options: Options = Options(),
 ) -> Rerun:
     """How the user continues if this command line is refused or ends in part.
 

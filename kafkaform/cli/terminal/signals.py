@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import current_thread, main_thread
@@ -72,8 +73,6 @@ def stop_on_signals() -> Iterator[Stop]:
 
 def discard_typed_ahead(stream: TextIO) -> None:
     """Forget what was typed on a terminal before now: nobody answers a question unseen."""
-    import termios  # noqa: PLC0415  # only questions need it
-
     termios.tcflush(stream.fileno(), termios.TCIFLUSH)
 
 

@@ -8,6 +8,7 @@ reorder what is read, forge a line, or start a command of a build log or a formu
 from __future__ import annotations
 
 import re
+from unicodedata import category, east_asian_width
 
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Unicode calls these printable, but nothing is drawn: joiners, fillers, variation selectors. Two
@@ -71,9 +72,6 @@ def cell_width(text: str) -> int:
     """How many terminal columns the text takes (Unicode Standard Annex 11)."""
     if text.isascii():
         return len(text)
-    # Most text is ASCII, for which nobody should load the tables of Unicode.
-    from unicodedata import category, east_asian_width  # noqa: PLC0415  # for startup
-
     width = 0
     for character in text:
         kind = category(character)

@@ -12,6 +12,7 @@ from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
@@ -179,8 +180,6 @@ def _find_shadowed(rules: DataFrame) -> DataFrame:
 
 def _list_shadows(rules: pa.Table) -> pa.Table:
     """Return the shadowed ACLs as rows of _SHADOWS."""
-    import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
     shadows = acl_masks.find_shadows(rules)
     rows = rules.take(pc.index_in(shadows["key"], rules["key"]))
     for name in ("reason", "by"):

@@ -30,8 +30,7 @@ from kafkaform_kafka.protocol.acl import (
 
 from ...core.errors import UsageError
 from ..landed.register import to_regex
-from ..tables.definitions import TABLES
-from ..tables.reader import Row, quote_text
+from ..tables.definitions import TABLES, Row, quote_text
 
 BITS: Mapping[str, int] = OPERATIONS
 """Operation -> its bit. The bit of `All` is used while masks are computed, and in no table."""
@@ -212,13 +211,14 @@ def render_row(row: Row) -> tuple[Any, ...]:
 
 def write_parquet(path: Path, rows: Iterable[Row]) -> None:
     """Write the rows to one file."""
-    import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-    import pyarrow.parquet as pq  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    import pyarrow.parquet  # noqa: PLC0415  # the fleet extra has it, and only one form of answers needs it
 
     # The schema is given: a first batch of empty lists would fix the wrong type for all others.
-    types = {**dict.fromkeys(KEY, pa.string()), **dict.fromkeys(MASKS, pa.int32())}
-    schema = pa.schema([(name, types.get(name, pa.list_(pa.string()))) for name in FILE_COLUMNS])
+    types = {**dict.fromkeys(KEY, pyarrow.string()), **dict.fromkeys(MASKS, pyarrow.int32())}
+    schema = pyarrow.schema(
+        [(name, types.get(name, pyarrow.list_(pyarrow.string()))) for name in FILE_COLUMNS]
+    )
     remaining = iter(rows)
-    with pq.ParquetWriter(path, schema) as writer:
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         while piece := list(islice(remaining, _BATCH_ROWS)):
-            writer.write_table(pa.Table.from_pylist(piece, schema))
+            writer.write_table(pyarrow.Table.from_pylist(piece, schema))

@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
@@ -50,9 +52,6 @@ from .permission_rows import (
     make_supported_mask,
     parse_resource,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _RULE_COLUMNS = (
     "cluster",
@@ -291,8 +290,6 @@ def _compute_patterns(key: tuple[Any, ...], rules: pa.Table) -> pa.Table:
 
 def _make_resource_reader(principal: str | None) -> Callable[[Any, pa.Table, pa.Table], pa.Table]:
     def rows(key: tuple[Any, ...], rules: pa.Table, names: pa.Table) -> pa.Table:
-        import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
         cluster, share = key
         masks = add_producers(rules, acl_masks.compute_resource_masks(rules, names))
         if principal is not None:
@@ -306,8 +303,6 @@ def _make_resource_reader(principal: str | None) -> Callable[[Any, pa.Table, pa.
 
 def _make_part_counter(most: int) -> Callable[[Any, pa.Table, pa.Table], pa.Table]:
     def rows(key: tuple[Any, ...], patterns: pa.Table, names: pa.Table) -> pa.Table:
-        import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
         number = pa.array([1 + acl_masks.count_pairs(patterns, names) // most], pa.int32())
         return acl_masks.add_cluster(key[0], pa.table({"parts": number}))
 

@@ -2,3 +2,14 @@
 
 In: the tables of a build. Out: rows and text. Must not know: Spark, command lines.
 """
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import history, query
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["history", "query"]

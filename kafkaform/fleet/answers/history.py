@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from importlib.util import find_spec
 from typing import Any
 
 from msgspec import Struct
@@ -23,7 +22,8 @@ from ...core.resource import Identity
 from ..report.questions import DETAILS, NUMBERS, ask_questions
 from ..report.rows import Sheet, render_table
 from ..tables import reader
-from ..tables.reader import Build, Gold, Row, quote_text, read_current
+from ..tables.definitions import Row, quote_text
+from ..tables.reader import Build, Gold, read_current
 
 SENSITIVE = "(sensitive)"
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -55,7 +55,6 @@ _OBJECT_CHANGES = {
 """Before and after of a change of the whole object -> what happened."""
 OBJECTS = 200
 """How many objects the tables are asked about at once: more are not read one by one."""
-_PACKAGES = ("deltalake", "pyarrow")
 
 
 class HistoryEntry(Struct, frozen=True):
@@ -330,8 +329,6 @@ def find_outside_changes(
     scopes: provider instance -> id of its cluster; last: when each object was last set, RFC 3339:
     what happened before that explains no drift.
     """
-    if any(find_spec(name) is None for name in _PACKAGES):
-        return {}
     try:
         rows = _ask_tables(Gold(read_current(root)), scopes, changes[:OBJECTS])
     # These answers are an addition: what they are added to must not fail with them.

@@ -8,10 +8,13 @@ from __future__ import annotations
 import difflib
 import re
 
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
 from ...core.errors import StorageError, UsageError
 from ..report.rows import Sheet
-from ..tables.definitions import TABLES
-from ..tables.reader import Gold, describe_error, quote_text, to_rows
+from ..tables.definitions import TABLES, quote_text
+from ..tables.reader import Gold, describe_error, to_rows
 
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NO_TABLE = re.compile(r"table 'datafusion\.(?:public\.)?(.+?)' not found")
@@ -27,9 +30,6 @@ def run_query(gold: Gold, sql: str) -> Sheet:
     Raises UsageError: it is not a query, or names something that does not exist; StorageError: the
     tables cannot be read.
     """
-    import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
     bare = _COMMENT.sub(" ", sql).strip().lstrip("( \n\t")
     word = re.match(r"\w*", bare)
     if word is None or word[0].lower() not in ("select", "with"):

@@ -3,3 +3,14 @@
 In: landing files, options of a run. Out: the tables of a build on Delta Lake, made in the order of
 their inputs. Must not know: how answers and reports read them, command lines.
 """
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import datasets, driver, intake
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["datasets", "driver", "intake"]

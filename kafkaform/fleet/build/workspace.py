@@ -9,13 +9,11 @@ from contextlib import contextmanager
 import pyspark.sql.functions as F
 from deltalake.exceptions import DeltaError
 from msgspec import Struct, field
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from ...core.errors import StorageError
 from ...core.landing import LIVE
-from ..spark.store import TABLES_KEPT_AFTER_FAILURE, TableStore, quote_text
+from ..spark.store import SPARK_ERRORS, TABLES_KEPT_AFTER_FAILURE, TableStore, quote_text
 from ..tables.checks import check_rows, conform_rows
 from ..tables.definitions import TABLES, BuildContext, Dataset, RebuildScope
 from ..tables.manifest import ALL_CLUSTERS, Clusters, Manifest, Written
@@ -175,8 +173,7 @@ def explain_errors(task: str) -> Iterator[None]:
     """Turn what Spark and delta-rs raise into a StorageError."""
     try:
         yield
-    # Constraint violations and lost JVMs arrive as plain Py4JError, not as PySparkException.
-    except (PySparkException, Py4JError, DeltaError) as error:
+    except (*SPARK_ERRORS, DeltaError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         # The first line of a Py4J error only says that Java was called.
         cause = next((line[2:] for line in lines if line.startswith(": ")), lines[0])

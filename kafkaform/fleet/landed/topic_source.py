@@ -12,14 +12,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import confluent_kafka
+import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
-
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message
-    from pyarrow import RecordBatch
 
 SETTINGS = "KAFKAFORM_TOPIC_SETTINGS"
 """Environment variable of the driver and of each worker: librdkafka's settings as a JSON object."""
@@ -111,7 +109,7 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             pieces += [OffsetRange(int(number), at, min(at + PIECE, last)) for at in steps]
         return pieces
 
-    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         assert isinstance(partition, OffsetRange)
         reader = _make_consumer(self.topic)
         try:
@@ -124,8 +122,6 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _read_marks(self) -> dict[str, tuple[int, int]]:
         """Return partition -> its first offset and the one after its last."""
-        from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415  # the client is slow to load
-
         reader = _make_consumer(self.topic)
         try:
             about = reader.list_topics(self.topic, timeout=PATIENCE).topics[self.topic]
@@ -133,20 +129,18 @@ class TopicReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise TopicUnreadable(self.topic, about.error.str())
             return {
                 str(number): reader.get_watermark_offsets(
-                    TopicPartition(self.topic, number), timeout=PATIENCE
+                    confluent_kafka.TopicPartition(self.topic, number), timeout=PATIENCE
                 )
                 for number in about.partitions
             }
-        except KafkaException as error:
+        except confluent_kafka.KafkaException as error:
             raise TopicUnreadable(self.topic, error.args[0].str()) from None
         finally:
             reader.close()
 
 
-def _make_consumer(topic: str) -> Consumer:
+def _make_consumer(topic: str) -> confluent_kafka.Consumer:
     """Raises TopicUnreadable: the environment variable is not set."""
-    from confluent_kafka import Consumer  # noqa: PLC0415  # the client is slow to load
-
     text = os.environ.get(SETTINGS)
     if not text:
         raise TopicUnreadable(topic, f"{SETTINGS} is not set where Spark runs this")
@@ -167,18 +161,18 @@ def _make_consumer(topic: str) -> Consumer:
         "log_level": 0,
     }
     # Ours come last: a user's setting must not turn off exactly-once reading.
-    return Consumer({**settings, **fixed})
+    return confluent_kafka.Consumer({**settings, **fixed})
 
 
-def _read_records(reader: Consumer, topic: str, piece: OffsetRange) -> Iterator[Message]:
+def _read_records(
+    reader: confluent_kafka.Consumer, topic: str, piece: OffsetRange
+) -> Iterator[confluent_kafka.Message]:
     """Yield the records of a range. Raises TopicUnreadable.
 
     The end of the partition ends it too: the last offsets of a range may be transaction markers,
     which a consumer never receives.
     """
-    from confluent_kafka import KafkaError, TopicPartition  # noqa: PLC0415  # the client is slow to load
-
-    reader.assign([TopicPartition(topic, piece.number, piece.start)])
+    reader.assign([confluent_kafka.TopicPartition(topic, piece.number, piece.start)])
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         message = reader.poll(0.5)
@@ -186,13 +180,13 @@ def _read_records(reader: Consumer, topic: str, piece: OffsetRange) -> Iterator[
             continue
         error = message.error()
         if error is not None:
-            if error.code() == KafkaError._PARTITION_EOF:
+            if error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
                 if (message.offset() or 0) >= piece.end:
                     return
                 continue  # a transaction is still open, and what comes after it is not shown
-            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            if error.code() == confluent_kafka.KafkaError.GROUP_AUTHORIZATION_FAILED:
                 continue  # its name is all that there is of a group: nothing is committed
-            if error.code() == KafkaError._TRANSPORT and not error.fatal():
+            if error.code() == confluent_kafka.KafkaError._TRANSPORT and not error.fatal():
                 continue  # it connects again by itself, as long as there is patience
             raise TopicUnreadable(topic, error.str())
         deadline = time.monotonic() + PATIENCE
@@ -208,7 +202,7 @@ def _read_records(reader: Consumer, topic: str, piece: OffsetRange) -> Iterator[
     )
 
 
-def _make_batches(records: Iterator[Message]) -> Iterator[RecordBatch]:
+def _make_batches(records: Iterator[confluent_kafka.Message]) -> Iterator[pyarrow.RecordBatch]:
     rows: list[tuple[Any, ...]] = []
     for record in records:
         rows.append(
@@ -228,9 +222,7 @@ def _make_batches(records: Iterator[Message]) -> Iterator[RecordBatch]:
         yield _make_batch(rows)
 
 
-def _make_batch(rows: Sequence[tuple[Any, ...]]) -> RecordBatch:
-    import pyarrow  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
+def _make_batch(rows: Sequence[tuple[Any, ...]]) -> pyarrow.RecordBatch:
     # Explicit types: a batch of nulls only would become Arrow's null type, which Spark rejects.
     types = (pyarrow.string(), pyarrow.string(), pyarrow.int32(), pyarrow.int64())
     names = [column.split()[0] for column in COLUMNS.split(", ")]

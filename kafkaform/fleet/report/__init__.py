@@ -6,3 +6,14 @@ In: the tables of a build. Out: a report as text, and rows as text, JSON and CSV
 and `rows` read tables; everything else is pure functions, so the same rows give the same bytes.
 Must not know: Spark, command lines.
 """
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import batches, html, make
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["batches", "html", "make"]

@@ -21,12 +21,13 @@ from ...core.canonical import dumps
 from ...core.errors import StorageError, UsageError
 from ...core.secret import PartialRepr
 from ..tables.reader import Build, Gold, find_before, read_current
+from .batches import write_csv
 from .figures import Grid
 from .html import render_html
 from .markdown import render_markdown
 from .model import FleetReport, build_report
 from .questions import DETAILS, NUMBERS, Answers, ask_questions
-from .rows import Mask, to_jsonable, write_csv, write_whole
+from .rows import Mask, to_jsonable, write_whole
 
 _PRINCIPALS = frozenset({"principal", "user", "actor"})
 _TEXTS = frozenset(

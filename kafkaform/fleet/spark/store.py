@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 import pyspark.sql.functions as F
 from msgspec import Struct
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from ...core.errors import StorageError
@@ -44,6 +46,8 @@ ROWS_A_FILE = 50_000
 """Rows per file of tables that are recomputed in part. `replaceWhere` rewrites every file that has
 one of the replaced rows, so files must not be large."""
 
+SPARK_ERRORS = (PySparkException, Py4JError)
+"""Constraint violations and lost JVMs arrive as plain Py4JError."""
 Start = Callable[[LandedBytes], SparkSession]
 """Returns the session, starting it if necessary."""
 

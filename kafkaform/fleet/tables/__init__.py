@@ -4,3 +4,14 @@ In: the table definitions (`tables.txt`), manifests of builds, files of Delta La
 keys, the version of each table that belongs to a build, rows. Must not know: how a table's rows are
 computed.
 """
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import reader
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["reader"]

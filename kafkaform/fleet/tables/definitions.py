@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from importlib.resources import files
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 """Version of all tables. Tables that a later version wrote are refused."""
+Row = Mapping[str, Any]
+"""Column -> its value."""
 Frames = Mapping[str, "DataFrame"]
 """Table -> its rows. For a table of scope `cluster`, only the rows of the clusters to recompute."""
 
@@ -125,3 +127,8 @@ class Dataset(Struct, frozen=True):
     of_records: bool = False
     """The table depends on audit records and on cluster names only. Without new lines or new names
     it stays as it is."""
+
+
+def quote_text(text: str) -> str:
+    """Return the text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"

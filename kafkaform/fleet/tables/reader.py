@@ -21,18 +21,18 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
 from msgspec import Struct
+from pyarrow.fs import FileSelector
 
 from ...core.errors import StorageError, UsageError
 from .definitions import SCHEMA_VERSION, TABLES
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-
 
 Among = Mapping[str, Collection[str]]
 """Column -> the values that are wanted."""
@@ -42,7 +42,6 @@ _NAME = re.compile(r"[\w.-]{1,200}")
 _WORD = re.compile(r"\w+")
 # In the generic dialect and some others, `select kind, cluster` begins a CLUSTER BY clause.
 _SETTINGS = {"datafusion.sql_parser.dialect": "postgres"}
-Row = Mapping[str, Any]
 
 
 def delta_address(root: str) -> str:
@@ -63,9 +62,6 @@ def make_storage_options() -> dict[str, str]:
 
 def find_latest_version(folder: str) -> int | None:
     """Return the newest version of a table, whoever wrote it; None: there is no such table."""
-    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-    from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
     try:
         return int(
             DeltaTable(delta_address(folder), storage_options=make_storage_options()).version()
@@ -77,8 +73,6 @@ def find_latest_version(folder: str) -> int | None:
 def restore_table(folder: str, version: int) -> int:
     """Make an old version the current one; return the version that it then has. With Spark this
     takes seconds per table."""
-    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
     table = DeltaTable(delta_address(folder), storage_options=make_storage_options())
     table.restore(version)
     return int(table.version())
@@ -87,8 +81,6 @@ def restore_table(folder: str, version: int) -> int:
 def vacuum(folder: str, hours: int) -> None:
     """Remove files that no version of the last `hours` hours has, including those of dead
     builds."""
-    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
     table = DeltaTable(delta_address(folder), storage_options=make_storage_options())
     # Spark's VACUUM keeps every file for a week, whatever RETAIN says (docs/decisions/021). `full`:
     # files that a dead build left are in no log, so only listing the folder finds them.
@@ -116,9 +108,6 @@ def count_rows(folder: str, version: int) -> int:
 
 def _read_log(folder: str, version: int) -> list[dict[str, Any]]:
     """Return what the log says of each file."""
-    import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
     table = DeltaTable(
         delta_address(folder), version=version, storage_options=make_storage_options()
     )
@@ -207,8 +196,6 @@ def read_build(root: str, name: str) -> Build:
 
 def list_builds(root: str) -> tuple[str, ...]:
     """Return the names of all builds whose manifests still exist, sorted."""
-    from pyarrow.fs import FileSelector  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
     with _refusing(root):
         handler = _open_handler(root)
         selector = FileSelector(FOLDER, allow_not_found=True)
@@ -256,15 +243,11 @@ class Gold:
 
     def read_batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         """Yield the result batch by batch."""
-        import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
         with _refusing(self.build.root):
             yield from pa.RecordBatchReader.from_stream(self.execute(sql))
 
     def execute(self, sql: str) -> Any:
         """Return a stream of Arrow batches for one statement. Raises what delta-rs raises."""
-        from deltalake import DeltaTable, QueryBuilder  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
         if self._engine is None:
             self._engine = QueryBuilder(_SETTINGS)
         # Every word of the text that is a table's name, even inside a literal: opening one too many
@@ -285,11 +268,6 @@ def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     # `lossy`: a map with a repeated key keeps the last value instead of failing the whole query.
     rows: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="lossy")
     return rows
-
-
-def quote_text(text: str) -> str:
-    """Return the text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────
@@ -316,10 +294,7 @@ class _refusing:
 def _is_foreign(error: BaseException) -> bool:
     """True for errors of delta-rs and Arrow. Some are plain `Exception` without a class of their
     own."""
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-    from pyarrow import ArrowException  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
-    return isinstance(error, OSError | DeltaError | ArrowException) or type(error) is Exception
+    return isinstance(error, OSError | DeltaError | pa.ArrowException) or type(error) is Exception
 
 
 def describe_error(error: BaseException) -> str:
@@ -343,9 +318,6 @@ def _read_file(root: str, name: str) -> bytes | None:
 
 def _open_handler(root: str) -> Any:
     """Return delta-rs's view of a folder or store; None: the folder does not exist."""
-    from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-    from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
     try:
         return DeltaStorageHandler(delta_address(root), make_storage_options())
     except TableNotFoundError:

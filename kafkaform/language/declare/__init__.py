@@ -2,3 +2,14 @@
 with their values, the tree of modules; expressions stay unevaluated.
 Must not know: instances of blocks, schemas of resource types, live objects.
 """
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import folder, json_bodies, settings
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["folder", "json_bodies", "settings"]

@@ -17,6 +17,7 @@ from ...core.value import EMPTY, FrozenMap, SecretRef, Value
 from ...syntax import nodes
 from ...syntax.nodes import Block, Body, Expression, Lit
 from ...syntax.terms import list_items
+from .. import declare
 from ..declare.blocks import Header, Spot
 from ..expressions.code import Code, Context, Env
 from ..values.conversion import compute_look_cost, convert_value, lower_value
@@ -219,9 +220,8 @@ def compile_arguments(
         if name in meta:
             continue
         if name in schema.blocks:
-            from ..declare.json_bodies import make_argument_blocks  # noqa: PLC0415  # only JSON files need it
-
-            if (argument_blocks := make_argument_blocks(node)) is not None:
+            argument_blocks = declare.json_bodies.make_argument_blocks(node)
+            if argument_blocks is not None:
                 blocks.extend(argument_blocks)
                 continue
         attribute = schema.find(name)

@@ -9,18 +9,20 @@ from __future__ import annotations
 from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from threading import BoundedSemaphore
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from ...core.errors import ConnectError, OtherSystem
 from ...core.resource import Fault
 from ...core.secret import Secret
+from .connection import ServerConnection
 from .exchange import (
     NO_QUERY,
     AnswerLost,
@@ -35,10 +37,6 @@ from .exchange import (
 from .settings import Auth, BasicLogin, BearerToken, HttpSettings
 from .tls import CertificateFault, tls_context
 from .tokens import TokenSource, fetch_token
-
-if TYPE_CHECKING:
-    from .connection import ServerConnection
-
 
 MakeHeader = Callable[[], Secret | None]
 """The value of the header for a call that leaves now, None for no login. Raises NotSent."""
@@ -96,8 +94,6 @@ class HttpClient:
 
     def __init__(self, settings: HttpSettings, proof: Proof | None = None) -> None:
         """Raises ConnectError for certificates that cannot be loaded. Nothing is sent yet."""
-        from .connection import ServerConnection  # noqa: PLC0415  # a plan without such a system does not load http.client
-
         secure = any(url.startswith("https:") for url in settings.urls)
         context = _open_context(settings) if secure else None
         self._settings = settings
@@ -166,8 +162,6 @@ class HttpClient:
         concurrently. Raises OtherSystem."""
         if len(calls) <= 1:
             return [self._answer_or_fault(call) for call in calls]
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # as above
-
         queue, answers = iter(enumerate(calls)), dict[int, HttpAnswer | Fault]()
 
         def work() -> None:

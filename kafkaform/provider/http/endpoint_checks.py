@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
 from ...core.schema import STRING, AttributeSchema
 
 PEM_BEGIN = "-----BEGIN"
@@ -16,8 +19,6 @@ def is_pem(value: str | None) -> bool:
 def is_safe_url(url: str) -> bool:
     """True for https and for http to this computer, both without a login in the URL."""
     # A login in a URL is shown by proxies, logs and error texts.
-    from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
-
     try:
         address = urlsplit(url)
         host, _ = address.hostname, address.port
@@ -32,8 +33,6 @@ def _is_here(host: str) -> bool:
     """True for a literal loopback address or `localhost`."""
     # Other names are not resolved: whoever answers for a name could say 127.0.0.1 now and another
     # address when the secret is sent.
-    from ipaddress import ip_address  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
-
     try:
         return ip_address(host).is_loopback
     except ValueError:

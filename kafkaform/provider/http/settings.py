@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -201,8 +202,6 @@ def _check_urls(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
 
 
 def _find_url_fault(url: str, login: bool) -> tuple[str, str] | None:
-    from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
-
     try:
         address = urlsplit(url)
         host, _ = address.hostname, address.port

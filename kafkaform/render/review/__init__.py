@@ -4,3 +4,14 @@ In: a plan. Out: text that foreign names cannot break out of.
 
 Must not know: HCL, systems, files, or any word that belongs to Kafka alone.
 """
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import comment, html_page
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["comment", "html_page"]

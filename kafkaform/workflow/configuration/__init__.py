@@ -1,3 +1,14 @@
 """In: a folder's files and the environment. Out: its evaluated configuration, data sources
 answered, and what an untrusted folder may not say. Must not know: states, plans.
 """
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import evaluation, files
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["evaluation", "files"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ... import apply, plan, syntax
 from ...core.canonical import digest
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...core.errors import ConnectError, UsageError
@@ -43,11 +44,13 @@ from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
 from ...language.functions.file_reader import Read, make_checkout_reader, make_confined_reader
 from ...language.policy.compilation import RuleSets, compile_policies
+from ...plan.block_judge import collect_rules
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
 from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import File
 from ...version import VERSION
+from .. import modules
 from . import untrusted
 from .files import (
     Buffers,
@@ -169,16 +172,15 @@ class Inputs(PartialRepr, frozen=True):
 
 def _as_texts(variables: Mapping[str, object]) -> Iterator[str]:
     """Variables as NAME=VALUE: a string as it is, any other value as HCL."""
-    from ...syntax.write import write_value  # noqa: PLC0415  # only programs give such variables
-
     for name, item in variables.items():
         try:
-            yield f"{name}={item if isinstance(item, str) else write_value(freeze(item))}"
+            text = item if isinstance(item, str) else syntax.write.write_value(freeze(item))
         except TypeError as error:
             raise UsageError(
                 f"the variable {name} has a value that configuration cannot say: {error}",
                 "Give texts, ints, Decimals, bools, None, lists and maps of these.",
             ) from None
+        yield f"{name}={text}"
 
 
 class Configuration(PartialRepr, frozen=True):
@@ -244,15 +246,11 @@ class Configuration(PartialRepr, frozen=True):
         return replace(built, desired=replace(desired, diagnostics=unfit), policies=policies)
 
     def _add_packages(self, read: Read) -> Read:
-        from ..modules.cache import add_packages  # noqa: PLC0415  # few configurations have modules from Git
-
-        return add_packages(read, self.opened)
+        return modules.cache.add_packages(read, self.opened)
 
     def describe_rules(self) -> tuple[RuleSets, frozenset[str], Mapping[str, bool]]:
         """What reads the policies of each provider, what its users call a system, and all
         rules: by id, whether their blocks can be lifted."""
-        from ...plan.block_judge import collect_rules  # noqa: PLC0415  # only policies name rules
-
         declarations, registry = declare_blocks(self.tree, ("provider",))[0], self.registry
         named = {block.name for block in declarations.providers.values()}
         added_names = named.difference(registry.built_in)
@@ -391,8 +389,6 @@ class Configuration(PartialRepr, frozen=True):
         """str(address) -> the attributes of a declared object in its system, also those that its
         block leaves out or that no block can declare. Objects that were not read, or that do not
         exist after an apply, are left out."""
-        from ...plan.lifecycle import predict_attributes  # noqa: PLC0415  # `validate` does without the plan
-
         computed: dict[str, FrozenMap] = {}
         for instance, session in sessions.items():
             instance_items = [
@@ -405,7 +401,9 @@ class Configuration(PartialRepr, frozen=True):
             for item in instance_items:
                 reading, kind = readings[item.identity], types[item.identity.kind]
                 if planned and isinstance(reading, Observed | Absent):
-                    attributes = predict_attributes(item, kind, reading, session.facts)
+                    attributes = plan.lifecycle.predict_attributes(
+                        item, kind, reading, session.facts
+                    )
                 elif isinstance(reading, Observed):
                     attributes = kind.canonical(reading.attributes, session.facts)
                 else:
@@ -446,15 +444,13 @@ def read_configuration(
         raise UsageError(str(fault), _READABLE) from None
 
     def connect(config: ProviderConfig) -> Session:
-        from ...apply.secrets import resolve_instance_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
-
-        secrets = resolve_instance_secrets(config, configuration.find_secrets)
+        secrets = apply.secrets.resolve_instance_secrets(config, configuration.find_secrets)
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
-    modules = ModuleFolders(root, folder, links, open_package, buffers)
-    tree = load_tree(files, modules.read_files, modules.resolve_own_path, parse_file)
+    reader = ModuleFolders(root, folder, links, open_package, buffers)
+    tree = load_tree(files, reader.read_files, reader.resolve_own_path, parse_file)
     asking = DataAnswers(connect)
-    configuration = Configuration(folder, root, tree, inputs, registry, asking, modules.opened)
+    configuration = Configuration(folder, root, tree, inputs, registry, asking, reader.opened)
     return configuration
 
 
@@ -503,12 +499,11 @@ def find_unmet_demands(tree: Tree) -> Diagnostics:
 
 
 def _find_version_faults(text: str) -> Iterator[Diagnostic]:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415  # it takes as long as Python itself to load
-    from packaging.version import Version  # noqa: PLC0415  # it takes as long as Python itself to load
+    from packaging import specifiers, version  # noqa: PLC0415  # it takes as long as Python itself to load
 
     try:
-        allowed = SpecifierSet(",".join(map(_translate_constraint, text.split(","))))
-    except InvalidSpecifier:
+        allowed = specifiers.SpecifierSet(",".join(map(_translate_constraint, text.split(","))))
+    except specifiers.InvalidSpecifier:
         yield Diagnostic(
             Severity.ERROR,
             f'required_version "{text}" is not a version constraint',
@@ -516,7 +511,7 @@ def _find_version_faults(text: str) -> Iterator[Diagnostic]:
         )
         return
     # A pre-release of ours satisfies ">= 0.1": Python's rules would refuse it by default.
-    if not allowed.contains(Version(VERSION), prereleases=True):
+    if not allowed.contains(version.Version(VERSION), prereleases=True):
         yield Diagnostic(
             Severity.ERROR,
             f"This configuration needs kafkaform {text}; this is {VERSION}",

@@ -23,6 +23,7 @@ from ...language.declare.folder import is_read
 from ...language.declare.module_sources import Package, is_git, split_git_folder
 from ...language.functions.file_reader import make_confined_reader
 from ...language.values.limits import LIMITS
+from .. import modules
 
 if TYPE_CHECKING:
     from ..modules.cache import Lock, Snapshot
@@ -53,7 +54,7 @@ def list_checkout_files(root: Path) -> frozenset[str] | None:
     # Variables such as GIT_DIR and GIT_INDEX_FILE would lead to another list.
     environment = {n: text for n, text in os.environ.items() if not n.startswith("GIT_")}
     try:
-        process = subprocess.run(  # noqa: S603  # no shell, and no word comes from the files
+        process = subprocess.run(  # no shell, and no word comes from the files
             words, cwd=root, env=environment, capture_output=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -171,21 +172,19 @@ class ModuleFolders(Struct, frozen=True):
         return read_folder(self.root, target, links=self.links, buffers=self.buffers)
 
     def _read_from_git(self, folder: str) -> dict[str, bytes]:
-        from ..modules.cache import (  # noqa: PLC0415  # few configurations have modules from Git
-            open_package,
-            read_own_locks,
-            read_package_folder,
-        )
-
         package, inside = split_git_folder(folder)
         if package not in self.opened:
             if self.open_package is not None:
                 self.opened[package] = self.open_package(package)
             else:
                 if not self.locks:
-                    self.locks.update(read_own_locks(self.root, self.folder, links=self.links))
-                self.opened[package] = open_package(self.locks, package, untrusted=not self.links)
-        return read_package_folder(self.opened[package], inside)
+                    self.locks.update(
+                        modules.cache.read_own_locks(self.root, self.folder, links=self.links)
+                    )
+                self.opened[package] = modules.cache.open_package(
+                    self.locks, package, untrusted=not self.links
+                )
+        return modules.cache.read_package_folder(self.opened[package], inside)
 
 
 def read_file_secret(path: Path) -> Secret | NoSecret | None:

@@ -85,7 +85,7 @@ class _Batch:
         if self._stopped:
             return NoSecret("kafkaform was interrupted.")
         try:
-            process = subprocess.Popen(  # noqa: S603  # the configuration's own choice, no shell
+            process = subprocess.Popen(  # the configuration's own choice, no shell
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

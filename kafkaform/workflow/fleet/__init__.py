@@ -3,3 +3,14 @@
 In: fleet.hcl, the fleet's clusters and states, a root. Out: landing files, tables, texts. Must not
 know: how flags are parsed or answers are printed.
 """
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import answers, register_file, runs, snapshot
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["answers", "register_file", "runs", "snapshot"]

@@ -15,6 +15,9 @@ from msgspec import Struct
 
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Progress, Reporter
+from ...fleet import access, answers, tables
+from ...fleet import report as reports
+from ...fleet import spark as engine
 from ...fleet.access.permission_rows import (
     COLUMNS,
     KEY,
@@ -27,10 +30,7 @@ from ...fleet.access.permission_rows import (
     select_wanted,
     write_parquet,
 )
-from ...fleet.answers import history
-from ...fleet.answers.query import run_query
 from ...fleet.answers.who_can import list_needed_rows, parse_query, who_can
-from ...fleet.report import make
 from ...fleet.report.rows import (
     FORMATS,
     Sheet,
@@ -41,13 +41,16 @@ from ...fleet.report.rows import (
     write_whole,
 )
 from ...fleet.spark.session import build_session
-from ...fleet.tables.reader import Gold, Row, quote_text, read_current, to_rows
+from ...fleet.tables.definitions import Row, quote_text
 from ...provider.registry import Registry
 from ...state.backends.obstores import is_remote
 from .runs import SparkOptions, add_jars, need_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from ...fleet.answers.history import FleetStatus
+    from ...fleet.tables.reader import Gold
 
 JSON, CSV, PARQUET = "json", "csv", "parquet"
 PARQUET_FILE = "permissions.parquet"
@@ -94,13 +97,13 @@ def _find_kind_unit(kind: str, path: tuple[str, ...]) -> str:
 def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path, ...]:
     """Write the report; return the files. Raises UsageError, StorageError."""
     need_packages()
-    return make.write_report(root, out, redact=redact, csv=csv).paths
+    return reports.make.write_report(root, out, redact=redact, csv=csv).paths
 
 
 def query_build(root: str, sql: str) -> Sheet:
     """Run a query over the current build. Raises UsageError: it is not a query, or names what does
     not exist."""
-    return run_query(_open_gold(root), sql)
+    return answers.query.run_query(_open_gold(root), sql)
 
 
 def find_who_can(
@@ -127,8 +130,8 @@ def find_who_can(
     conditions = " AND ".join((condition, *needed))
     rows = gold.read_rows(f"SELECT * FROM {_PERMISSIONS} WHERE {conditions}")
     names = ("cluster", "principal", "verdict", "rule", "via", "needs", "as_of")
-    answers = who_can(rows, clusters, query)
-    return Sheet(names, tuple(tuple(getattr(a, name) for name in names) for a in answers))
+    verdicts = who_can(rows, clusters, query)
+    return Sheet(names, tuple(tuple(getattr(v, name) for name in names) for v in verdicts))
 
 
 def _render_sql(value: Any) -> str:
@@ -141,7 +144,9 @@ def _render_sql(value: Any) -> str:
 
 def find_history(root: str, key: str, cluster: str, since: str) -> Sheet:
     """Return the history of an object. Raises UsageError: there is no such object."""
-    return history.read_history(_open_gold(root), cluster, key, history.parse_span(since))
+    return answers.history.read_history(
+        _open_gold(root), cluster, key, answers.history.parse_span(since)
+    )
 
 
 def format_history(sheet: Sheet, form: str, key: str) -> str:
@@ -151,13 +156,13 @@ def format_history(sheet: Sheet, form: str, key: str) -> str:
     return format_sheet(sheet, form, f"kafka_{kind.removeprefix('kafka_')}")
 
 
-def read_status(root: str) -> history.FleetStatus:
+def read_status(root: str) -> FleetStatus:
     """Return the status of the builds. Raises UsageError: there is no build."""
     need_packages()
-    return history.read_status(root)
+    return answers.history.read_status(root)
 
 
-def make_status_document(status: history.FleetStatus) -> dict[str, Any]:
+def make_status_document(status: FleetStatus) -> dict[str, Any]:
     """Return the status for programs."""
     sheets = {
         title.lower().replace(" ", "_"): [
@@ -175,7 +180,7 @@ def make_status_document(status: history.FleetStatus) -> dict[str, Any]:
 
 def _open_gold(root: str) -> Gold:
     need_packages()
-    return Gold(read_current(root))
+    return tables.reader.Gold(tables.reader.read_current(root))
 
 
 def _no_cluster_error(gold: Gold, cluster: str) -> UsageError:
@@ -229,7 +234,7 @@ def export_by_pattern(request: PermissionsRequest) -> str:
     gold = _open_permissions(request, _PERMISSIONS)
     order = ", ".join(f'"{name}"' for name in KEY)
     sql = f"select * from {_PERMISSIONS} where {make_where(request.only)} order by {order}"
-    rows = (row for batch in gold.read_batches(sql) for row in to_rows(batch))
+    rows = (row for batch in gold.read_batches(sql) for row in tables.reader.to_rows(batch))
     return _write_rows(request, map(add_words, select_wanted(rows, request.only)))
 
 
@@ -239,17 +244,16 @@ def export_by_resource(request: PermissionsRequest, spark: SparkOptions, report:
     gold = _open_permissions(request, "live")
     report(Progress("fleet", "starting Spark", 0, None))
     with _start_session(spark) as session, _explain_errors():
-        from ...fleet.access.permissions import expand_permissions  # noqa: PLC0415  # what needs Spark is slow to load
-        from ...fleet.spark.store import TableStore  # noqa: PLC0415  # what needs Spark is slow to load
-
         root = gold.build.root
-        store = TableStore(session, root if is_remote(root) else str(Path(root).absolute()))
+        store = engine.store.TableStore(
+            session, root if is_remote(root) else str(Path(root).absolute())
+        )
         # No lock: the build's versions do not change while it is read, and nothing is written to
         # the root.
         frames = {
             name: store.read(name, gold.build.tables[name].version) for name in ("live", "cluster")
         }
-        rows = expand_permissions(frames, request.only)
+        rows = access.permissions.expand_permissions(frames, request.only)
         report(Progress("fleet", "expanding permissions", 0, None))
         text = _write_frame(request, rows)
     report(Progress("fleet", "permissions expanded", 1, 1, finished=True))
@@ -277,12 +281,9 @@ def _start_session(spark: SparkOptions) -> Iterator[SparkSession]:
 @contextmanager
 def _explain_errors() -> Iterator[None]:
     """Turn what Spark raises into a KafkaformError."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # Spark is slow to load
-    from pyspark.errors import PySparkException  # noqa: PLC0415  # Spark is slow to load
-
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except engine.store.SPARK_ERRORS as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise KafkaformError(
             f"the permissions cannot be expanded: {lines[0][:_MESSAGE_CHARACTERS]}",
@@ -293,10 +294,8 @@ def _explain_errors() -> Iterator[None]:
 
 def _write_frame(request: PermissionsRequest, rows: DataFrame) -> str:
     if request.out is not None and request.form == PARQUET:
-        from ...fleet.access.permissions import add_words as in_words  # noqa: PLC0415  # what needs Spark is slow to load
-
         # Spark's workers write in parallel; the driver never sees the rows.
-        in_words(rows).write.parquet(str(request.out.absolute()))
+        access.permissions.add_words(rows).write.parquet(str(request.out.absolute()))
         return ""
     ordered = rows.orderBy(*KEY)
     if request.out is not None:

@@ -173,7 +173,7 @@ class _FileScope(Struct, frozen=True):
         self.faults.append(fault)
 
 
-def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  # it is frozen
+def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
     """Read the file. Raises UsageError if it cannot be read, ConfigurationError with every fault in
     it."""
     try:

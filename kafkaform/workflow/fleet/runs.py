@@ -17,16 +17,26 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+import kafkaform_kafka.connection
+
 from ...audit.event import render_time
 from ...core.clock import SystemClock
 from ...core.errors import Blocked, UsageError
 from ...core.installation import render_extra_command
 from ...core.objects import Folder, Objects
 from ...core.progress import Reporter, ignore_event
+from ...fleet import build, landed, tables
 from ...fleet.spark import doctor
-from ...fleet.spark.session import LOCAL, LandedBytes, SparkSetup, build_session, is_submitted
+from ...fleet.spark.session import (
+    LOCAL,
+    LandedBytes,
+    SparkSetup,
+    build_session,
+    is_submitted,
+    prepare,
+)
+from ...fleet.tables.definitions import quote_text
 from ...fleet.tables.manifest import ALL_CLUSTERS, FOLDER
-from ...fleet.tables.reader import Gold, quote_text, read_current
 from ...inventory.landing import open_remote
 from ...render.text import inline, render_count
 from ...sandbox import folders
@@ -191,15 +201,12 @@ def make_build(
     """Make a build. Raises KafkaformError; UsageError before anything is started."""
     need_packages()
     check_findings(request.fail_on)
-    from ...fleet.build.datasets import DATASETS  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.build.driver import BuildOptions, prune, run_build  # noqa: PLC0415  # what needs Spark is slow to load
-
     # The root as a text for Spark and delta-rs, and as objects for everything else.
     objects = open_root(request.root)
     root = request.root if is_remote(request.root) else str(Path(request.root).absolute())
     with _lock_root(root, request.patience) as lease, _prepare_session(spark) as start:
         follow = _make_follower(request.topic, connect, spark.setup) if request.topic else None
-        options = BuildOptions(
+        options = build.driver.BuildOptions(
             VERSION,
             request.only,
             request.max_corrupt,
@@ -207,9 +214,11 @@ def make_build(
             # A lease can be lost while Spark works; a build without the lock must not publish.
             lambda: lease.ensure(LEASE_SECONDS),
         )
-        result = run_build(start, objects, root, DATASETS, options, report)
+        result = build.driver.run_build(
+            start, objects, root, build.datasets.DATASETS, options, report
+        )
         if request.keep is not None:
-            prune(objects, root, request.keep)
+            build.driver.prune(objects, root, request.keep)
     return result
 
 
@@ -250,15 +259,10 @@ def _lock_root(root: str, patience: float) -> Iterator[Lease]:
 def _make_follower(topic: str, connect: Callable[[], Connection], setup: SparkSetup) -> Follow:
     """Return the reader of a topic. The connection goes into the environment, where Spark's workers
     find it; workers of a Connect server have an environment of their own."""
-    from kafkaform_kafka.connection.clients import make_librdkafka_config  # noqa: PLC0415  # the clients are slow to load
-    from kafkaform_kafka.connection.settings import read_settings  # noqa: PLC0415  # the clients are slow to load
-
-    from ...fleet.build.intake import make_follower  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.landed.topic_source import SETTINGS  # noqa: PLC0415  # what needs Spark is slow to load
-
-    if SETTINGS not in os.environ and not setup.connect:
+    variable = landed.topic_source.SETTINGS
+    if variable not in os.environ and not setup.connect:
         connection = connect()
-        settings = read_settings(
+        settings = kafkaform_kafka.connection.settings.read_settings(
             connection.settings.instance, connection.settings.config, connection.secrets
         )
         if settings.mechanism == _TOKENS:
@@ -269,8 +273,10 @@ def _make_follower(topic: str, connect: Callable[[], Connection], setup: SparkSe
                 "themselves with `kafkaform fleet snapshot`.",
             )
         # Never a Spark setting: those show in logs, on its web page and in query plans.
-        os.environ[SETTINGS] = json.dumps(make_librdkafka_config(settings))
-    return make_follower(topic)
+        os.environ[variable] = json.dumps(
+            kafkaform_kafka.connection.clients.make_librdkafka_config(settings)
+        )
+    return build.intake.make_follower(topic)
 
 
 # ── what came of it ─────────────────────────────────────────────────────────────────────
@@ -316,7 +322,7 @@ def check_findings(names: Sequence[str]) -> None:
 
 def refuse_findings(root: str, names: Sequence[str]) -> None:
     """Raises Blocked if the current build has any of these findings."""
-    gold = Gold(read_current(root))
+    gold = tables.reader.Gold(tables.reader.read_current(root))
     bad = []
     for name in names:
         table, condition = FINDINGS[name]
@@ -335,7 +341,9 @@ def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]
     """Yield the clusters of fleet.hcl that are not fully known, a line each."""
     cluster_condition = f" AND cluster = {quote_text(cluster)}" if cluster else ""
     sql = "SELECT cluster, status, error FROM cluster WHERE registered AND status <> 'read'"
-    for row in Gold(read_current(root)).read_rows(f"{sql}{cluster_condition} ORDER BY cluster"):
+    for row in tables.reader.Gold(tables.reader.read_current(root)).read_rows(
+        f"{sql}{cluster_condition} ORDER BY cluster"
+    ):
         cause = f": {row['error']}" if row["error"] else ""
         yield inline(f"{row['cluster']}: {row['status']}{cause}")
 
@@ -346,8 +354,6 @@ def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]
 def prepare_spark(spark: SparkOptions, report: Reporter) -> str:
     """Run `fleet prepare`; return what it did. Raises KafkaformError."""
     need_packages()
-    from ...fleet.spark.session import prepare  # noqa: PLC0415  # what needs Spark is slow to load
-
     file = prepare(add_jars(spark.setup, report), report)
     size = f"{file.stat().st_size / 1_000_000:.0f} MB"
     return f"Archived Java's classes in {file} ({size}). Spark will start from this archive here."

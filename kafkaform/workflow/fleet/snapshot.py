@@ -16,6 +16,11 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from kafkaform_kafka.inspect import listing_trust
+from kafkaform_kafka.inspect.usage import read_usage
+from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.session import KafkaSession
+
 from ...apply.secrets import resolve_instance_secrets
 from ...audit.event import render_time
 from ...core.clock import Clock, SystemClock
@@ -256,10 +261,6 @@ def make_reader(provider: Provider) -> ClusterReader:
     """Return how the clusters of this provider are read."""
     if provider.name != PROVIDER:
         return ClusterReader(provider.types)
-    from kafkaform_kafka.inspect import listing_trust  # noqa: PLC0415  # the clients are slow to load
-    from kafkaform_kafka.inspect.usage import read_usage  # noqa: PLC0415  # the clients are slow to load
-    from kafkaform_kafka.kinds.topic import resource_type as topics  # noqa: PLC0415  # the clients are slow to load
-    from kafkaform_kafka.session import KafkaSession  # noqa: PLC0415  # the clients are slow to load
 
     def more(session: Session, sweeps: Mapping[str, Sweep]) -> Iterable[Sweep]:
         return (

@@ -4,3 +4,14 @@ offline from then on.
 In: sources of modules, the lock file. Out: files of repositories at their locked commits. It must
 not know what the files mean.
 """
+
+from typing import TYPE_CHECKING
+
+from ...core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import cache
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["cache"]

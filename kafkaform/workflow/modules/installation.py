@@ -206,7 +206,7 @@ class _Running:
     def run(self, data: bytes, seconds: float) -> None:
         """Run it to its end. data: its standard input."""
         try:
-            with subprocess.Popen(  # noqa: S603  # no shell; sources were checked
+            with subprocess.Popen(  # no shell; sources were checked
                 self._words,
                 cwd=self._folder,
                 env=_make_environment(self._url, self._folder),

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kafkaform.core.resource import Fault, FaultClass
 
+from .. import wire
 from ..wire.topics import TopicRow, list_topics
 from ..wire.usage import (
     CLASSIC,
@@ -154,16 +155,14 @@ def _find_readers(
     """Topic -> its groups. live: groups, each with the broker that coordinates it."""
     if not live:
         return {}
-    from ..wire.groups import DESCRIBERS, list_read_topics  # noqa: PLC0415  # few plans load the messages about groups
-
     groups_by_node: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node, row in live:
         groups_by_node[node, _find_type(row)].append(row.name)
     readers: dict[str, set[str]] = defaultdict(set)
     for (node, kind), names in groups_by_node.items():
-        if kind not in DESCRIBERS:
+        if kind not in wire.groups.DESCRIBERS:
             return None
-        api, describe = DESCRIBERS[kind]
+        api, describe = wire.groups.DESCRIBERS[kind]
         call = partial(describe, context.wire, names, node, _limit_time(context))
         described = attempt(api, call, node)
         if isinstance(described, Fault):
@@ -172,7 +171,7 @@ def _find_readers(
             group = described.get(name)
             if group is None or group.code or group.state == _DEAD:
                 return None
-            for topic in list_read_topics(group, kind) & topics:
+            for topic in wire.groups.list_read_topics(group, kind) & topics:
                 readers[topic].add(name)
     return {topic: tuple(sorted(groups)) for topic, groups in readers.items()}
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from kafkaform.provider.commands import Ask, Complete, NameListing
 from kafkaform.provider.contract import Session
 
+from .. import inspect
 from ..inspect.configs import CONFIG_ENTITIES, ENTITY_TYPES
 from ..inspect.documents import open_source, read_document
 from ..inspect.source import DescribeQuery
@@ -77,16 +78,14 @@ def list_groups(session: Session) -> Iterable[str]:
 
 def list_active_groups(session: Session) -> Iterable[str]:
     """Groups that have members or offsets now, without a look at their configs."""
-    from ..inspect.group_details import list_all_groups  # noqa: PLC0415  # the messages are slow to load
-
-    return [group.name for group in list_all_groups(open_source(session)).groups]
+    return [
+        group.name for group in inspect.group_details.list_all_groups(open_source(session)).groups
+    ]
 
 
 def list_transactional_ids(session: Session) -> Iterable[str]:
     """Transactional ids that a coordinator remembers."""
-    from ..inspect.transactions import list_all_transactions  # noqa: PLC0415  # only this completion needs it
-
-    transactions = list_all_transactions(open_source(session)).transactions
+    transactions = inspect.transactions.list_all_transactions(open_source(session)).transactions
     return [transaction.row.transactional_id for transaction in transactions]
 
 

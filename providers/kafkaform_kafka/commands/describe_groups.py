@@ -12,6 +12,7 @@ from kafkaform.provider.commands import Answer, Operand, Option, Question
 from kafkaform.provider.contract import Session
 from kafkaform.provider.page import Page
 
+from .. import inspect
 from ..inspect.documents import open_source
 from .completion import list_active_groups, list_topics, offer_names, offer_words
 
@@ -76,12 +77,10 @@ def ask_groups(
     everything = bool(names) and not members and not offsets
 
     def read(session: Session) -> Answer:
-        from ..inspect.groups import GroupQuery, read_groups  # noqa: PLC0415  # the messages are slow to load
-
         exact = tuple(dict.fromkeys(names or ()))
         details = (members or everything, offsets or everything)
-        query = GroupQuery(name, exact, states, types, topic, *details)
-        return read_groups(open_source(session), query)
+        query = inspect.groups.GroupQuery(name, exact, states, types, topic, *details)
+        return inspect.groups.read_groups(open_source(session), query)
 
     return Question(read, _render_groups)
 
@@ -99,6 +98,4 @@ def find_words(typed: Sequence[str], words: Sequence[str], flag: str) -> tuple[s
 
 
 def _render_groups(document: FrozenMap) -> Page:
-    from ..inspect.groups import groups_page  # noqa: PLC0415  # like the document, only this command needs it
-
-    return groups_page(document)
+    return inspect.groups.groups_page(document)

@@ -10,6 +10,7 @@ from kafkaform.provider.commands import Answer, Operand, Option, Question
 from kafkaform.provider.contract import Session
 from kafkaform.provider.page import Page
 
+from .. import inspect
 from ..inspect.documents import open_source
 from .completion import list_topics, list_transactional_ids, offer_names, offer_words
 from .describe_groups import find_words
@@ -79,27 +80,21 @@ def ask_transactions(
     limit = None if older_than is None else older_than * _MINUTE_MS
 
     def read(session: Session) -> Answer:
-        from ..inspect import hanging_transactions, transactions  # noqa: PLC0415  # only used here
-
         source = open_source(session)
         if hanging:
-            oldest = hanging_transactions.DEFAULT_MS if limit is None else limit
-            return hanging_transactions.find_hanging(source, topic or "*", oldest)
-        query = transactions.TransactionQuery(
+            oldest = inspect.hanging_transactions.DEFAULT_MS if limit is None else limit
+            return inspect.hanging_transactions.find_hanging(source, topic or "*", oldest)
+        query = inspect.transactions.TransactionQuery(
             name, tuple(dict.fromkeys(ids or ())), states, topic, limit
         )
-        return transactions.read_transactions(source, query)
+        return inspect.transactions.read_transactions(source, query)
 
     return Question(read, _render_hanging if hanging else _render_transactions)
 
 
 def _render_transactions(document: FrozenMap) -> Page:
-    from ..inspect.transactions import transactions_page  # noqa: PLC0415  # as above
-
-    return transactions_page(document)
+    return inspect.transactions.transactions_page(document)
 
 
 def _render_hanging(document: FrozenMap) -> Page:
-    from ..inspect.hanging_transactions import hanging_page  # noqa: PLC0415  # as above
-
-    return hanging_page(document)
+    return inspect.hanging_transactions.hanging_page(document)

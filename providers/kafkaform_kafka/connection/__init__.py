@@ -2,3 +2,14 @@
 login tokens, the proof of which cluster answered, and one sentence for a failed connection.
 Must not know: resource types, admin requests beyond those that open a connection, plans.
 """
+
+from typing import TYPE_CHECKING
+
+from kafkaform.core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import clients, settings, tokens
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["clients", "settings", "tokens"]

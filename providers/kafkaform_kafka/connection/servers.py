@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -97,8 +98,6 @@ def _take_apart(server: str) -> tuple[str, str, str]:
 
 
 def _is_ipv6(text: str) -> bool:
-    import ipaddress  # noqa: PLC0415  # only a wrong address needs it, and `validate` must start fast
-
     try:
         ipaddress.IPv6Address(text)
     except ValueError:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from kafkaform.core.lazy import load
 from kafkaform.core.resource import Observed
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType
@@ -62,13 +62,12 @@ def defer(package: str, target: str, *arguments: Any) -> Callable[[], Any]:
     target: `module:NAME` in the package; arguments: what to call the value with, if it is a
     function.
     """
-    module, _, name = target.partition(":")
 
-    def load() -> Any:
-        value = getattr(import_module(f".{module}", package), name)
+    def load_value() -> Any:
+        value = load(f"{package}.{target}")
         return value(*arguments) if arguments else value
 
-    return load
+    return load_value
 
 
 class ResourceKind(Struct, frozen=True):

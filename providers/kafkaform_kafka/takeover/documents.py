@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]  # has no stubs
 from msgspec import Struct
 
 from kafkaform.core.errors import UsageError
@@ -325,7 +326,7 @@ def read_documents(name: str, content: bytes, tool: str) -> Iterator[YamlNode | 
         yield from list(_parse(name, content, tool))
     except BrokenDocument as fault:
         documents = [(0, content)] if is_rendered_whole(content) else list(_divide(content))
-        if len(documents) < 2:  # noqa: PLR2004
+        if len(documents) < 2:
             yield _explain(name, content, tool, fault)
             return
         for above, document in documents:
@@ -359,8 +360,6 @@ def _divide(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _parse(name: str, content: bytes, tool: str, above: int = 0) -> Iterator[YamlNode]:
     """Raises BrokenDocument, UsageError."""
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and only this command needs it
-
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
         events = yaml.parse(content, Loader=loader)

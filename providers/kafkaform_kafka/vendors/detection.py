@@ -15,6 +15,7 @@ from msgspec import Struct
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.value import Value
 
+from .. import vendors
 from .names import APACHE
 
 if TYPE_CHECKING:
@@ -151,9 +152,7 @@ def find_profile(chosen: str | None, addresses: Iterable[str], cluster_id: str) 
 
 def load_profile(name: str) -> Profile:
     """The profile of this name, which is not `apache`."""
-    from .profiles import PROFILES  # noqa: PLC0415  # most clusters are no vendor's
-
-    return PROFILES[name]
+    return vendors.profiles.PROFILES[name]
 
 
 def explain_connection(detection: Detection, error: ConnectError) -> ConnectError:

@@ -4,7 +4,18 @@ Only this folder imports kafka-python, whose version is pinned because private p
 Must not know: changes, plans, resource types, or what an error means for a plan.
 """
 
+from typing import TYPE_CHECKING
+
+from kafkaform.core.lazy import load_on_use
+
 from .package import defer_package
+
+if TYPE_CHECKING:
+    from . import groups
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["groups"]
 
 # Its `__init__` loads the consumer, the producer and the admin client, which nothing here uses.
 defer_package("kafka")

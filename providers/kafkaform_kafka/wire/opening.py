@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kafkaform.core.errors import ConnectError, KafkaformError
 
+from .. import connection
 from ..connection import clients
 from ..connection.cluster_proof import ClusterProof
 from ..connection.failures import ConnectionFailure, FailureKind, connect_error
@@ -31,9 +32,7 @@ def open_wire(settings: KafkaSettings) -> Wire:
     clients.fence_logs()
     config = clients.make_client_config(settings)
     if settings.mechanism == OAUTHBEARER:
-        from ..connection.tokens import open_token_source  # noqa: PLC0415  # loads a client of HTTP, which no other login needs
-
-        tokens = open_token_source(settings)
+        tokens = connection.tokens.open_token_source(settings)
         if tokens is not None:
             # If there is no token, this error names the cause, and no broker is asked.
             tokens.get_token()

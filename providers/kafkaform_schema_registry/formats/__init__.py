@@ -3,3 +3,14 @@ what was written with which.
 
 Must not know: registries, requests, resource types.
 """
+
+from typing import TYPE_CHECKING
+
+from kafkaform.core.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from . import details
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["details"]

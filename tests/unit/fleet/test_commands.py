@@ -19,6 +19,7 @@ from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.driver import BuildResult
 from kafkaform.fleet.spark import doctor, session
 from kafkaform.fleet.spark.session import SparkSetup
+from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.fleet.tables.manifest import ALL_CLUSTERS, Manifest, Written
 from kafkaform.state.backends.obstores import open_objects
@@ -145,10 +146,10 @@ class Counted:
 
 
 def test_findings_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "read_current", lambda root: None)
-    monkeypatch.setattr(runs, "Gold", lambda build: Counted(0))
+    monkeypatch.setattr(reader, "read_current", lambda root: None)
+    monkeypatch.setattr(reader, "Gold", lambda build: Counted(0))
     runs.refuse_findings("r", ["drifted", "policy_high"])
-    monkeypatch.setattr(runs, "Gold", lambda build: Counted(2))
+    monkeypatch.setattr(reader, "Gold", lambda build: Counted(2))
     with pytest.raises(Blocked, match="names: drifted: 2, policy_high: 2$"):
         runs.refuse_findings("r", ["drifted", "policy_high"])
 

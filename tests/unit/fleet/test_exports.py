@@ -16,17 +16,16 @@ from hypothesis import strategies as st
 
 from kafkaform.core.errors import StorageError
 from kafkaform.core.text import display
+from kafkaform.fleet.report.batches import render_rows, write_csv
 from kafkaform.fleet.report.rows import (
     INTERNAL,
     Sheet,
     render_cell,
     render_csv,
     render_json,
-    render_rows,
     render_table,
     to_jsonable,
     to_text,
-    write_csv,
 )
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.definitions import GOLD, TABLES

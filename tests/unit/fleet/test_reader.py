@@ -13,7 +13,7 @@ import pytest
 
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.fleet.tables import reader
-from kafkaform.fleet.tables.definitions import SCHEMA_VERSION
+from kafkaform.fleet.tables.definitions import SCHEMA_VERSION, quote_text
 from kafkaform.fleet.tables.reader import Gold
 
 from ...kit.fleet.lake import NOW, publish
@@ -186,4 +186,4 @@ def test_the_process_ends_well_and_without_a_jvm(root: Path) -> None:
 
 def test_literals_hold_anything() -> None:
     """Quotes cannot end a literal."""
-    assert reader.quote_text("o'rders\\'; drop") == "'o''rders\\''; drop'"
+    assert quote_text("o'rders\\'; drop") == "'o''rders\\''; drop'"

@@ -55,6 +55,7 @@ from ..steps import (
     make_step,
 )
 from . import roles
+from .roles import recognize_roles
 
 DELETE_FIRST = "delete_first"
 
@@ -230,8 +231,6 @@ def covers(acl: Acl, name: str) -> bool:
 
 
 def _gather(objects: Sequence[tuple[str, FrozenMap]]) -> Sequence[FrozenMap]:
-    from .roles import recognize_roles  # noqa: PLC0415  # only `import --all` needs it
-
     return recognize_roles(objects)
 
 
