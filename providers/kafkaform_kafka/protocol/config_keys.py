@@ -1,9 +1,7 @@
 """The configs of topics, groups and client metrics of Kafka 3.0 to 4.3: type, unit, valid values,
 and the releases that have them.
 
-Configs of brokers are in `broker_keys`. Ranges and defaults are those of Kafka 4.3. A broker of
-another version, or with limits of its own, decides in the dry run. Source: `LogConfig`,
-`GroupConfig` and `ClientMetricsConfigs` of each release.
+The table is `tables/config_keys.tsv`. Configs of brokers are in `broker_keys`.
 """
 
 from __future__ import annotations
@@ -12,6 +10,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from msgspec import Struct
+
+from .tables import read_table
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 
@@ -44,6 +44,8 @@ class ConfigKey(Struct, frozen=True):
     """The first release that does not have it any more, empty if the newest one does."""
     lower: tuple[str, int] | None = None
     """A release, and the lowest number in the releases before it."""
+    meaning: str = ""
+    """What people read about it while they write it; empty for configs of brokers."""
 
     def allows(self, number: Decimal) -> bool:
         """True if the number is in range."""
@@ -57,116 +59,51 @@ class ConfigKey(Struct, frozen=True):
         return widest if self.high is None else self.high
 
 
-_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+def parse_key(row: Mapping[str, str], unit: str) -> ConfigKey:
+    """A config from its row. The head of `tables/config_keys.tsv` says what its columns hold."""
+    kind, choices, also = row["type"], (), ()
+    span, *others = row["values"].split("|")
+    low, dots, high = span.partition("..")
+    if dots:
+        also = tuple(map(int, others))
+    elif span:
+        choices, low = (span, *others), ""
+    release, _, number = row["lower"].partition(":")
+    return ConfigKey(
+        row["name"],
+        "list" if kind == "set" else kind,
+        row["default"],
+        unit,
+        int(low) if low else None,
+        int(high) if high else None,
+        also,
+        choices,
+        kind != "set",
+        row["since"],
+        row["until"],
+        (release, int(number)) if number else None,
+        row.get("meaning", ""),
+    )
 
-_KEYS = (
-    # An empty list is valid since Kafka 4.2 (KIP-1161): records are kept without limit.
-    ConfigKey("cleanup.policy", "list", "delete", choices=("compact", "delete"), ordered=False),
-    ConfigKey("compression.gzip.level", "int", "-1", low=1, high=9, also=(-1,), since="3.8"),
-    ConfigKey("compression.lz4.level", "int", "9", low=1, high=17, since="3.8"),
-    ConfigKey("compression.type", "string", "producer", choices=_CODECS),
-    ConfigKey("compression.zstd.level", "int", "3", low=-131072, high=22, since="3.8"),
-    ConfigKey("delete.retention.ms", "long", "86400000", "ms", 0),
-    ConfigKey("file.delete.delay.ms", "long", "60000", "ms", 0),
-    ConfigKey("flush.messages", "long", "9223372036854775807", "", 1, lower=("3.3", 0)),
-    ConfigKey("flush.ms", "long", "9223372036854775807", "ms", 0),
-    ConfigKey("follower.replication.throttled.replicas", "list", ""),
-    ConfigKey("index.interval.bytes", "int", "4096", "bytes", 0),
-    ConfigKey("leader.replication.throttled.replicas", "list", ""),
-    # -2: the value of retention.bytes or retention.ms (KIP-405). Kafka 3.0 to 3.5 accept the three
-    # configs of tiered storage, which they neither list nor use.
-    ConfigKey("local.retention.bytes", "long", "-2", "bytes", -2, since="3.6"),
-    ConfigKey("local.retention.ms", "long", "-2", "ms", -2, since="3.6"),
-    ConfigKey("max.compaction.lag.ms", "long", "9223372036854775807", "ms", 1),
-    ConfigKey("max.message.bytes", "int", "1048588", "bytes", 0),
-    # One hour since Kafka 4.0, before that without limit (KIP-1030).
-    ConfigKey("message.timestamp.after.max.ms", "long", "3600000", "ms", 0, since="3.6"),
-    ConfigKey(
-        "message.timestamp.before.max.ms", "long", "9223372036854775807", "ms", 0, since="3.6"
-    ),
-    ConfigKey(
-        "message.timestamp.type", "string", "CreateTime", choices=("CreateTime", "LogAppendTime")
-    ),
-    ConfigKey("min.cleanable.dirty.ratio", "double", "0.5", "", 0, 1),
-    ConfigKey("min.compaction.lag.ms", "long", "0", "ms", 0),
-    ConfigKey("min.insync.replicas", "int", "1", "", 1),
-    ConfigKey("preallocate", "boolean", "false"),
-    ConfigKey("remote.log.copy.disable", "boolean", "false", since="3.9"),
-    ConfigKey("remote.log.delete.on.disable", "boolean", "false", since="3.9"),
-    ConfigKey("remote.storage.enable", "boolean", "false", since="3.6"),
-    ConfigKey("retention.bytes", "long", "-1", "bytes"),
-    ConfigKey("retention.ms", "long", "604800000", "ms", -1),
-    # At least 1 MiB since Kafka 4.1; the brokers' log.segment.bytes already since 4.0 (KIP-1030).
-    ConfigKey("segment.bytes", "int", "1073741824", "bytes", 1024 * 1024, lower=("4.1", 14)),
-    ConfigKey("segment.index.bytes", "int", "10485760", "bytes", 4, lower=("3.3", 0)),
-    ConfigKey("segment.jitter.ms", "long", "0", "ms", 0),
-    ConfigKey("segment.ms", "long", "604800000", "ms", 1),
-    ConfigKey("unclean.leader.election.enable", "boolean", "false"),
-)
 
-TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
-"""The configs of the newest release."""
+_KEYS: dict[str, dict[str, ConfigKey]] = {"topic": {}, "group": {}, "metrics": {}}
+for _row in read_table("config_keys"):
+    _KEYS[_row["of"]][_row["name"]] = parse_key(_row, _row["unit"])
 
-_OLD_KEYS = (
-    ConfigKey("message.downconversion.enable", "boolean", "true", until="4.0"),
-    ConfigKey("message.format.version", "string", "3.0-IV1", until="4.0"),
-    ConfigKey(
-        "message.timestamp.difference.max.ms", "long", "9223372036854775807", "ms", 0, until="4.0"
-    ),
-)
-
-ALL_TOPIC_KEYS: Mapping[str, ConfigKey] = {
-    **TOPIC_KEYS,
-    **{key.name: key for key in _OLD_KEYS},
-}
+ALL_TOPIC_KEYS: Mapping[str, ConfigKey] = _KEYS["topic"]
 """The configs of all releases."""
+TOPIC_KEYS: Mapping[str, ConfigKey] = {
+    name: key for name, key in ALL_TOPIC_KEYS.items() if not key.until
+}
+"""The configs of the newest release."""
+GROUP_KEYS: Mapping[str, ConfigKey] = _KEYS["group"]
+"""Groups have configs since Kafka 4.0."""
+METRICS_KEYS: Mapping[str, ConfigKey] = _KEYS["metrics"]
 
 OLD_DEFAULTS: Mapping[str, tuple[str, str]] = {
     "message.timestamp.after.max.ms": ("4.0", "9223372036854775807"),  # KIP-1030
 }
 """Topic config -> a release, and the default in the releases before it."""
-
-# `consumer.*` are of KIP-848, `share.*` of KIP-932, `streams.*` of KIP-1071. Classic groups have no
-# configs on the cluster: their consumers bring them along.
-_GROUP_KEYS = (
-    ConfigKey("consumer.assignment.interval.ms", "int", "1000", "ms", 0, since="4.3"),
-    ConfigKey("consumer.heartbeat.interval.ms", "int", "5000", "ms", 1),
-    ConfigKey("consumer.session.timeout.ms", "int", "45000", "ms", 1),
-    ConfigKey("share.assignment.interval.ms", "int", "1000", "ms", 0, since="4.3"),
-    ConfigKey("share.auto.offset.reset", "string", "latest"),
-    ConfigKey("share.delivery.count.limit", "int", "5", "", 2, since="4.3"),
-    ConfigKey("share.heartbeat.interval.ms", "int", "5000", "ms", 1),
-    ConfigKey(
-        "share.isolation.level",
-        "string",
-        "read_uncommitted",
-        choices=("read_committed", "read_uncommitted"),
-        since="4.1",
-    ),
-    ConfigKey("share.partition.max.record.locks", "int", "2000", "", 100, since="4.3"),
-    ConfigKey("share.record.lock.duration.ms", "int", "30000", "ms", 1000),
-    ConfigKey("share.renew.acknowledge.enable", "boolean", "true", since="4.3"),
-    ConfigKey("share.session.timeout.ms", "int", "45000", "ms", 1),
-    ConfigKey("streams.assignment.interval.ms", "int", "1000", "ms", 0, since="4.3"),
-    ConfigKey("streams.heartbeat.interval.ms", "int", "5000", "ms", 1, since="4.1"),
-    ConfigKey("streams.initial.rebalance.delay.ms", "int", "3000", "ms", 0, since="4.2"),
-    ConfigKey("streams.num.standby.replicas", "int", "0", "", 0, since="4.1"),
-    ConfigKey("streams.session.timeout.ms", "int", "45000", "ms", 1, since="4.1"),
-)
-"""Typed as in Kafka's GroupConfig; a broker adds its own limits (group.*.min.*, group.*.max.*).
-Groups have configs since Kafka 4.0."""
-
-GROUP_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _GROUP_KEYS}
-
-METRICS_KEYS: Mapping[str, ConfigKey] = {
-    key.name: key
-    for key in (
-        ConfigKey("interval.ms", "int", "300000", "ms", 100, 3_600_000),
-        ConfigKey("match", "list", "", ordered=False),
-        ConfigKey("metrics", "list", "", ordered=False),
-    )
-}
-"""Typed as in Kafka's ClientMetricsConfigs (KIP-714)."""
 
 MATCHES = (
     "client_id",

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kafkaform.core.resource import Fault, FaultClass
 
 from .apis import APIS
-from .error_codes import CODES, ErrorCode
+from .error_codes import ErrorCode, error_codes
 
 _TOO_OLD = 35
 _THROTTLED = 89
@@ -38,7 +38,8 @@ _RESOURCE_WORDS = {
 
 def code_name(code: int) -> str:
     """The protocol's name of a code, or `ERROR_n` for one that is newer than the table."""
-    return CODES[code].name if code in CODES else f"ERROR_{code}"
+    codes = error_codes()
+    return codes[code].name if code in codes else f"ERROR_{code}"
 
 
 def fault_class(api: str, code: int) -> FaultClass:
@@ -48,7 +49,8 @@ def fault_class(api: str, code: int) -> FaultClass:
     if api in APIS and code in APIS[api].converged:
         return FaultClass.CONVERGED
     # A code that is newer than the table proves nothing, so the object is read.
-    return CODES[code].kind if code in CODES else FaultClass.AMBIGUOUS
+    codes = error_codes()
+    return codes[code].kind if code in codes else FaultClass.AMBIGUOUS
 
 
 def fault_of(
@@ -65,7 +67,7 @@ def fault_of(
         FaultClass.AMBIGUOUS,
         "the broker answered with an error that this version does not know",
     )
-    entry = CODES.get(code, unknown)
+    entry = error_codes().get(code, unknown)
     kind = fault_class(api, code)
     needs = APIS[api].needs if api in APIS else ""
     meaning = entry.meaning

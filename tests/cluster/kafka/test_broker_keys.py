@@ -9,7 +9,6 @@ import pytest
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from kafkaform_kafka.protocol import broker_keys
-from kafkaform_kafka.protocol.broker_key_history import REMOVED_DYNAMIC
 from kafkaform_kafka.protocol.broker_keys import UpdateMode
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
 from kafkaform_kafka.protocol.releases import CLIENT_METRICS, GROUP_CONFIGS, explain_absence
@@ -102,8 +101,7 @@ def test_modes_are_the_brokers_own(admin: KafkaSession) -> None:
     """Each dynamic config is taken for one broker, for all or for a listener, as the table says; a
     config of a newer or an older version does not exist, or cannot be changed."""
     entries = {entry.name: entry for entry in listed(admin, "broker", "1", "1")}
-    removed = {line.split()[0] for line in REMOVED_DYNAMIC.splitlines() if line}
-    for name in (*broker_keys.broker_keys(), *removed):
+    for name in (*broker_keys.broker_keys(), *broker_keys.removed_keys()):
         known = broker_keys.find_broker_key(name)
         assert known is not None
         if known.mode is UpdateMode.READ_ONLY or known.secret or name in LISTED_WHERE_SET:

@@ -12,8 +12,7 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules, config_values
-from ...protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER
-from ...protocol.broker_keys import BrokerKey, UpdateMode
+from ...protocol.broker_keys import DYNAMIC_WITH_ZOOKEEPER, BrokerKey, UpdateMode
 from ...protocol.broker_rules import Faults
 from ...protocol.config_keys import GROUP_KEYS, MATCHES, METRICS_KEYS, ConfigKey
 from ...protocol.releases import NEWEST
