@@ -339,7 +339,7 @@ def find_missing_rights(
     sweeps: Mapping[str, Sweep],
     facts: Facts,
 ) -> Sequence[MissingRight]:
-    """See `kafkaform.provider.contract.AccessProvider`."""
+    """See `kafkaform.provider.contract.Provider`."""
     sweep = sweeps.get(acls.KIND)
     if sweep is None or sweep.coverage.kind is not CoverageKind.COMPLETE:
         return ()

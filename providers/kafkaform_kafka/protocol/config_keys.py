@@ -61,13 +61,9 @@ class ConfigKey(Struct, frozen=True):
 
 def parse_key(row: Mapping[str, str], unit: str) -> ConfigKey:
     """A config from its row. The head of `tables/config_keys.tsv` says what its columns hold."""
-    kind, choices, also = row["type"], (), ()
-    span, *others = row["values"].split("|")
-    low, dots, high = span.partition("..")
-    if dots:
-        also = tuple(map(int, others))
-    elif span:
-        choices, low = (span, *others), ""
+    kind, values = row["type"], row["values"].split("|")
+    is_range = ".." in values[0]
+    low, _, high = values[0].partition("..") if is_range else ("", "", "")
     release, _, number = row["lower"].partition(":")
     return ConfigKey(
         row["name"],
@@ -76,8 +72,8 @@ def parse_key(row: Mapping[str, str], unit: str) -> ConfigKey:
         unit,
         int(low) if low else None,
         int(high) if high else None,
-        also,
-        choices,
+        tuple(map(int, values[1:])) if is_range else (),
+        tuple(values) if values[0] and not is_range else (),
         kind != "set",
         row["since"],
         row["until"],
