@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from kafkaform.core.errors import EXIT_CODES
-from kafkaform_kafka.protocol.error_codes import error_codes
+from kafkaform_kafka.protocol.faults import error_codes
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).with_name("messages.md")

@@ -13,17 +13,15 @@ from pathlib import Path
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.protocol.apis import APIS
-from kafkaform_kafka.protocol.broker_keys import (
-    DYNAMIC_WITH_ZOOKEEPER,
-    UpdateMode,
-    broker_keys,
-    removed_keys,
-)
 from kafkaform_kafka.protocol.config_keys import (
     ALL_TOPIC_KEYS,
+    DYNAMIC_WITH_ZOOKEEPER,
     GROUP_KEYS,
     REPLACEMENTS,
     ConfigKey,
+    UpdateMode,
+    broker_keys,
+    removed_keys,
 )
 from kafkaform_kafka.protocol.faults import fault_of
 from kafkaform_kafka.protocol.releases import CAPABILITIES, RELEASES, Capability, explain_absence

@@ -25,15 +25,20 @@ from functools import partial
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.value import FrozenMap, Value, freeze
 
-from ..connection.clients import CLIENT_ID
 from ..connection.cluster_proof import make_unproven_error
-from ..connection.settings import KafkaSettings
-from ..protocol import rights
-from ..protocol.broker_keys import broker_keys, find_spans
-from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
+from ..connection.settings import CLIENT_ID, KafkaSettings
+from ..protocol import listings
+from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES, broker_keys
 from ..protocol.config_values import parse_integer
 from ..protocol.faults import fault_of
-from ..protocol.releases import DRY_RUNS, LEADER_AND_ISR, RELEASES, find_release, is_newer
+from ..protocol.releases import (
+    DRY_RUNS,
+    LEADER_AND_ISR,
+    RELEASES,
+    find_release,
+    find_spans,
+    is_newer,
+)
 from ..vendors.detection import HINT, find_profile
 from ..wire.client import Wire
 from ..wire.cluster import ClusterRow, describe_cluster, read_versions
@@ -97,7 +102,7 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         "brokers": len(nodes),
         "racks": FrozenMap(cluster.brokers),
         "client_id": CLIENT_ID,
-        "rights": rights.decode_operations(cluster.operations),
+        "rights": listings.decode_operations(cluster.operations),
         **(detection.values if detection else {}),
     }
     return Facts(

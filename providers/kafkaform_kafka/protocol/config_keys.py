@@ -1,15 +1,21 @@
-"""The configs of topics, groups and client metrics of Kafka 3.0 to 4.3: type, unit, valid values,
-and the releases that have them.
+"""Every config of topics, groups, client metrics and brokers of Kafka 3.0 to 4.3: type, unit, valid
+values, where it can be changed, and the releases that have it.
 
-The table is `tables/config_keys.tsv`. Configs of brokers are in `broker_keys`.
+The tables are `tables/config_keys.tsv` and `tables/broker_keys.tsv`. A config of a broker of the
+form `listener.name.LISTENER.KEY` follows KEY.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
+from enum import StrEnum
+from functools import cache, partial
 
 from msgspec import Struct
+
+from kafkaform.core.schema import KeySchema
 
 from .tables import read_table
 
@@ -59,7 +65,7 @@ class ConfigKey(Struct, frozen=True):
         return widest if self.high is None else self.high
 
 
-def parse_key(row: Mapping[str, str], unit: str) -> ConfigKey:
+def _parse_key(row: Mapping[str, str], unit: str) -> ConfigKey:
     """A config from its row. The head of `tables/config_keys.tsv` says what its columns hold."""
     kind, values = row["type"], row["values"].split("|")
     is_range = ".." in values[0]
@@ -84,7 +90,7 @@ def parse_key(row: Mapping[str, str], unit: str) -> ConfigKey:
 
 _KEYS: dict[str, dict[str, ConfigKey]] = {"topic": {}, "group": {}, "metrics": {}}
 for _row in read_table("config_keys"):
-    _KEYS[_row["of"]][_row["name"]] = parse_key(_row, _row["unit"])
+    _KEYS[_row["of"]][_row["name"]] = _parse_key(_row, _row["unit"])
 
 ALL_TOPIC_KEYS: Mapping[str, ConfigKey] = _KEYS["topic"]
 """The configs of all releases."""
@@ -204,3 +210,193 @@ AT_BROKERS: Mapping[str, str] = {
     "message.timestamp.difference.max.ms": "log.message.timestamp.difference.max.ms",
 }
 """Topic config of some releases -> the broker config of the same releases."""
+
+
+# ── configs of brokers ──────────────────────────────────────────────────────────────────
+
+
+class UpdateMode(StrEnum):
+    """Where a broker config can be changed (KIP-226)."""
+
+    READ_ONLY = "read-only"
+    """In server.properties; a change needs a restart."""
+    LISTENER = "listener"
+    """For one broker, and only with a listener's prefix."""
+    BROKER = "broker"
+    """For one broker."""
+    CLUSTER = "cluster"
+    """For one broker or for all brokers."""
+
+
+class BrokerKey(Struct, frozen=True):
+    """One broker config."""
+
+    key: ConfigKey
+    mode: UpdateMode
+    listener: bool = False
+    """True if the name has a listener's prefix."""
+
+    @property
+    def secret(self) -> bool:
+        """True if a broker never reveals the value."""
+        # DescribeConfigs returns passwords, and keys that the broker itself does not know, as
+        # sensitive and without a value. The authorizer's keys are of the second sort.
+        return self.key.kind == "password" or self.key.name in _AUTHORIZER
+
+
+_AUTHORIZER = ("allow.everyone.if.no.acl.found", "super.users")
+"""Configs of the authorizer."""
+
+
+_PER_MECHANISM = (
+    "connections.max.reauth.ms",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)
+"""Configs that are dynamic after `listener.name.LISTENER.MECHANISM.`, whatever their own mode."""
+
+# The only configs with a listener's prefix that DynamicBrokerConfig allows in the cluster's
+# defaults.
+_LISTENER_WIDE = ("max.connection.creation.rate", "max.connections", "num.network.threads")
+"""Configs of one listener that can be set for all brokers."""
+
+# With KRaft a broker lists it as dynamic, too, and refuses every other value.
+DYNAMIC_WITH_ZOOKEEPER: frozenset[str] = frozenset({"advertised.listeners"})
+"""Configs that one broker of a cluster with ZooKeeper can change without a restart."""
+
+_LISTENER = re.compile(r"listener\.name\.[^.]+\.(.+)")
+
+
+def find_broker_key(name: str) -> BrokerKey | None:
+    """The row of a config of any release by its full name, or None for one of a plugin."""
+    prefixed = _LISTENER.fullmatch(name)
+    if prefixed is None:
+        return all_broker_keys().get(name)
+    suffix = prefixed[1]
+    base = next(
+        (key for key in _PER_MECHANISM if suffix == key or suffix.endswith(f".{key}")), suffix
+    )
+    broker_key = broker_keys().get(base)
+    if broker_key is None:
+        return None
+    if base in _PER_MECHANISM:
+        mode = UpdateMode.BROKER
+    elif broker_key.mode is UpdateMode.READ_ONLY or base in _LISTENER_WIDE:
+        mode = broker_key.mode
+    else:
+        mode = UpdateMode.BROKER
+    return BrokerKey(broker_key.key, mode, listener=True)
+
+
+@cache
+def broker_keys() -> Mapping[str, BrokerKey]:
+    """Name -> config, for all configs that a broker itself knows, without listeners' prefixes."""
+    return {name: row for name, row in all_broker_keys().items() if not row.key.until}
+
+
+@cache
+def removed_keys() -> Mapping[str, BrokerKey]:
+    """Name -> config, for those that only brokers of older releases have."""
+    return {name: row for name, row in all_broker_keys().items() if row.key.until}
+
+
+_UNITS: Mapping[str, str] = {
+    ".ms": "ms",
+    ".bytes": "bytes",
+    **dict.fromkeys(THROTTLES["broker"], "bytes/s"),
+    ".copy.max.bytes.per.second": "bytes/s",
+    ".fetch.max.bytes.per.second": "bytes/s",
+}
+"""How a name ends -> the unit of its value."""
+
+
+@cache
+def all_broker_keys() -> Mapping[str, BrokerKey]:
+    """Name -> config, for those of any release, without listeners' prefixes."""
+    keys: dict[str, BrokerKey] = {}
+    for row in read_table("broker_keys"):
+        name = row["name"]
+        unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
+        keys[name] = BrokerKey(_parse_key(row, unit), UpdateMode(row["mode"]))
+    return keys
+
+
+# ── what people read while they write configs ───────────────────────────────────────────
+
+_MODES: Mapping[UpdateMode, str] = {
+    UpdateMode.CLUSTER: "It can be set for one broker or for all brokers.",
+    UpdateMode.BROKER: "It can be set for one broker only.",
+    UpdateMode.LISTENER: "It can be set for a listener of one broker, with the prefix "
+    "listener.name.NAME.",
+}
+
+
+def render_range(key: ConfigKey) -> str:
+    """The valid numbers with their unit: `from 0 ms`; empty for other types."""
+    if key.kind not in ("int", "long", "double"):
+        return ""
+    low = "" if key.low is None else f"from {key.low}"
+    high = "" if key.high is None else f"to {key.high}"
+    also = "".join(f"or {number}" for number in key.also)
+    return " ".join(phrase for phrase in (low, high, also, key.unit) if phrase)
+
+
+def make_key_schema(key: ConfigKey, doc: str) -> KeySchema:
+    """A config for people."""
+    choices = ("true", "false") if key.kind == "boolean" else key.choices
+    since = f"Since Kafka {key.since}." if key.since else ""
+    text = " ".join(sentence for sentence in (doc, since) if sentence)
+    return KeySchema(key.name, key.kind, text, key.default, key.unit, render_range(key), choices)
+
+
+def list_topic_keys() -> tuple[KeySchema, ...]:
+    """The configs of topics."""
+    return tuple(make_key_schema(key, key.meaning) for key in TOPIC_KEYS.values())
+
+
+def list_group_keys() -> tuple[KeySchema, ...]:
+    """The configs of groups."""
+    return tuple(make_key_schema(key, key.meaning) for key in GROUP_KEYS.values())
+
+
+def list_metrics_keys() -> tuple[KeySchema, ...]:
+    """The configs of subscriptions to client metrics."""
+    return tuple(make_key_schema(key, key.meaning) for key in METRICS_KEYS.values())
+
+
+@cache
+def _list_broker_keys(modes: frozenset[UpdateMode], secret: bool) -> tuple[KeySchema, ...]:
+    return tuple(
+        make_key_schema(broker_key.key, _find_broker_page(name, broker_key.mode))
+        for name, broker_key in broker_keys().items()
+        if broker_key.mode in modes and broker_key.secret is secret
+    )
+
+
+_CLUSTER = frozenset({UpdateMode.CLUSTER})
+_BROKER = frozenset({UpdateMode.CLUSTER, UpdateMode.BROKER, UpdateMode.LISTENER})
+list_cluster_keys = partial(_list_broker_keys, _CLUSTER, False)
+"""The configs of all brokers."""
+list_broker_keys = partial(_list_broker_keys, _BROKER, False)
+"""The configs of one broker."""
+list_broker_secrets = partial(_list_broker_keys, _BROKER, True)
+"""The configs of one broker whose values it never reveals."""
+
+
+@cache
+def _get_default_setters() -> Mapping[str, str]:
+    """Config of brokers -> the config of topics whose default it is."""
+    times = {
+        broker_config: topic
+        for topic, sources in BROKER_TIMES.items()
+        for broker_config, _ in sources
+    }
+    return {**{broker: topic for topic, broker in BROKER_DEFAULTS.items()}, **times}
+
+
+def _find_broker_page(name: str, mode: UpdateMode) -> str:
+    topic = _get_default_setters().get(name)
+    doc = f"The default of the topics' {topic}. {TOPIC_KEYS[topic].meaning} " if topic else ""
+    return doc + _MODES[mode]

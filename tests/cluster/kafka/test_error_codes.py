@@ -16,8 +16,7 @@ from kafkaform import sandbox
 from kafkaform.core.resource import FaultClass
 from kafkaform.sandbox import jars
 from kafkaform_kafka.protocol.apis import APIS
-from kafkaform_kafka.protocol.error_codes import FOREIGN, error_codes
-from kafkaform_kafka.protocol.faults import fault_of
+from kafkaform_kafka.protocol.faults import FOREIGN, error_codes, fault_of
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import Unsupported
 

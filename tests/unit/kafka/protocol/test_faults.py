@@ -6,9 +6,9 @@ import pytest
 
 from kafkaform.core.resource import FaultClass
 from kafkaform_kafka.protocol.apis import APIS
-from kafkaform_kafka.protocol.error_codes import error_codes
 from kafkaform_kafka.protocol.faults import (
     code_name,
+    error_codes,
     fault_of,
     lost_answer_fault,
     not_sent_fault,
