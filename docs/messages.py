@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from kafkaform.core.errors import EXIT_CODES
-from kafkaform_kafka.protocol.error_codes import CODES
+from kafkaform_kafka.protocol.faults import error_codes
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).with_name("messages.md")
@@ -326,7 +326,7 @@ def _merge(messages: set[Message]) -> list[Message]:
 def _list_kafka_codes() -> str:
     rows = "".join(
         f"| `{code.name}` | {code.number} | {_cell(code.meaning)} | {_cell(code.advice)} |\n"
-        for code in sorted(CODES.values(), key=lambda one: one.name)
+        for code in sorted(error_codes().values(), key=lambda one: one.name)
     )
     return (
         "## Error codes of Kafka\n\n"

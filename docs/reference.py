@@ -16,9 +16,15 @@ from kafkaform_connect.memory.provider import SETTINGS as CONNECT_SETTINGS
 from kafkaform_connect.provider import PROVIDER as CONNECT
 from kafkaform_kafka.data_sources import DATA
 from kafkaform_kafka.memory.provider import SETTINGS
-from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
-from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, ConfigKey
-from kafkaform_kafka.protocol.config_pages import render_range
+from kafkaform_kafka.protocol.config_keys import (
+    GROUP_KEYS,
+    METRICS_KEYS,
+    TOPIC_KEYS,
+    ConfigKey,
+    UpdateMode,
+    broker_keys,
+    render_range,
+)
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_schema_registry.data_sources import DATA as REGISTRY_DATA
 from kafkaform_schema_registry.memory.client import SETTINGS as REGISTRY_SETTINGS

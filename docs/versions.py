@@ -1,7 +1,7 @@
 """Writes the tables of docs/compatibility.md: `python docs/versions.py`.
 
-They are those of the Kafka provider: `protocol/apis`, `features`, `config_keys` and
-`broker_key_history`. A test compares the page with what this makes.
+They are those of the Kafka provider: `protocol/apis`, `features`, `config_keys` and `broker_keys`.
+A test compares the page with what this makes.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from pathlib import Path
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.protocol.apis import APIS
-from kafkaform_kafka.protocol.broker_key_history import (
-    DYNAMIC_SINCE,
-    DYNAMIC_WITH_ZOOKEEPER,
-    REMOVED_DYNAMIC,
-    REMOVED_IN,
-)
 from kafkaform_kafka.protocol.config_keys import (
     ALL_TOPIC_KEYS,
+    DYNAMIC_WITH_ZOOKEEPER,
     GROUP_KEYS,
     REPLACEMENTS,
     ConfigKey,
+    UpdateMode,
+    broker_keys,
+    removed_keys,
 )
 from kafkaform_kafka.protocol.faults import fault_of
 from kafkaform_kafka.protocol.releases import CAPABILITIES, RELEASES, Capability, explain_absence
@@ -81,11 +79,18 @@ def _describe_span(key: ConfigKey) -> str:
 
 
 def _render_dynamic() -> Iterator[str]:
-    removed = [line.split()[0] for line in REMOVED_DYNAMIC.split("\n") if line]
     rows = sorted(
         (
-            *((f"can be changed since {since}", name) for name, since in DYNAMIC_SINCE.items()),
-            *((f"before {REMOVED_IN}", name) for name in removed),
+            *(
+                (f"can be changed since {row.key.since}", name)
+                for name, row in broker_keys().items()
+                if row.key.since
+            ),
+            *(
+                (f"before {row.key.until}", name)
+                for name, row in removed_keys().items()
+                if row.mode is not UpdateMode.READ_ONLY
+            ),
             *(("can be changed only with ZooKeeper", name) for name in DYNAMIC_WITH_ZOOKEEPER),
         )
     )

@@ -209,9 +209,8 @@ def find_limits(
     limits: dict[str, RateLimit | None] = {}
     for instance, provider in providers.items():
         own = [change for change in changes if change.identity.instance == instance]
-        find = getattr(provider, "find_limit", None)
-        sweeps = look.collect_sweeps(instance, provider.review_needs(own)) if find else {}
-        limits[instance] = find(own, sweeps, facts[instance]) if find else None
+        sweeps = look.collect_sweeps(instance, provider.limit_needs(own))
+        limits[instance] = provider.find_limit(own, sweeps, facts[instance])
     return limits
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,7 +29,7 @@ from ..core.resource import (
 )
 from ..core.secret import mask_secrets
 from ..core.value import FrozenMap
-from ..provider.contract import AccessProvider, MissingRight, Provider, ResourceType
+from ..provider.contract import MissingRight, Provider, ResourceType
 from ..provider.uses import find_used, list_partners, match_pattern, read_key
 from ..state.model import State
 from .observe import Look
@@ -342,7 +341,8 @@ def tell_missing_uses(
                 for instance in partners[change.identity.instance]
                 if key is not None
                 and instance.partition(".")[0] != change.identity.provider
-                and use.kind in getattr(providers.get(instance), "types", ())
+                and (provider := providers.get(instance))
+                and use.kind in provider.types
             ]
             if identities and declared.isdisjoint(identities):
                 questions.setdefault(n, {})[use] = identities
@@ -426,7 +426,7 @@ def tell_missing_rights(
                 questions_by_system[instance, principal][n] = _Question(uses, stays)
     result = list(changes)
     for (instance, principal), questions in questions_by_system.items():
-        provider, system = cast(AccessProvider, providers[instance]), facts[instance]
+        provider, system = providers[instance], facts[instance]
         instances = {name for name, partner in facts.items() if partner.scope_id == system.scope_id}
         system_changes = [change for change in changes if change.identity.instance in instances]
         if not any(
@@ -481,7 +481,7 @@ def _list_deciders(
     """One provider instance for each system that decides what this object's system may use."""
     deciders: dict[str, str] = {}
     for instance in list_partners(facts)[user.instance]:
-        if hasattr(providers.get(instance), "find_missing_rights"):
+        if (provider := providers.get(instance)) and provider.access_needs:
             deciders.setdefault(facts[instance].scope_id, instance)
     return deciders.values()
 

@@ -10,7 +10,7 @@ before anything connects, raises UsageError, and returns a `Question` (`describe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ from ..core.diagnostics import Diagnostics
 from ..core.errors import KafkaformError
 from ..core.resource import Declared, Identity, Reading
 from ..core.value import FrozenMap
-from .contract import Provider, Session
+from .contract import Session
 from .page import Page
 
 NameListing: TypeAlias = Callable[[Session], Iterable[str]]
@@ -142,14 +142,3 @@ class CommandGroup(Struct, frozen=True):
 
     help: str
     commands: tuple[Command, ...]
-
-
-class CommandProvider(Provider, Protocol):
-    """A provider with commands."""
-
-    @property
-    def commands(self) -> Mapping[str, str]:
-        """`describe`, `explain`, `alter` or `propose` -> `module:attribute` of its
-        `CommandGroup`."""
-        # A name instead of the group: it imports the clients of the system, for which no other
-        # command should wait.

@@ -210,6 +210,17 @@ class Session(Protocol):
         """End all connections. Calling it twice does no harm."""
 
 
+class MissingRight(Struct, frozen=True):
+    """What a principal has no right to."""
+
+    use: Use
+    """What it needs the right for."""
+    right: str
+    """What cannot be done, and on what, in the words of the provider."""
+    doubt: str = ""
+    """The condition under which the right would exist; empty if it is certainly missing."""
+
+
 class Provider(Protocol):
     """A family of types and the way to open sessions for them."""
 
@@ -256,24 +267,33 @@ class Provider(Protocol):
         """Pure: the resource types that have to be listed for the surveys of `load_rules` to judge
         these changes, and at what depth."""
 
+    # What follows has a default in `OptionalParts`. References are names, `module:attribute`,
+    # because what they refer to is imported only by the commands that need it.
 
-class MissingRight(Struct, frozen=True):
-    """What a principal has no right to."""
+    @property
+    def commands(self) -> Mapping[str, str]:
+        """`describe`, `explain`, `alter` or `propose` -> the reference of a `CommandGroup`."""
 
-    use: Use
-    """What it needs the right for."""
-    right: str
-    """What cannot be done, and on what, in the words of the provider."""
-    doubt: str = ""
-    """The condition under which the right would exist; empty if it is certainly missing."""
+    @property
+    def simulation(self) -> str:
+        """The reference of a `Simulation`; empty if the system cannot be simulated."""
 
+    @property
+    def readers(self) -> Mapping[str, str]:
+        """Name of another tool -> the reference of a `Reader` of its files."""
 
-class AccessProvider(Provider, Protocol):
-    """The optional part of a provider whose system decides who may use its objects."""
+    @property
+    def exporters(self) -> Mapping[str, str]:
+        """Name of another tool -> the reference of an `Exporter`."""
+
+    @property
+    def owners(self) -> str:
+        """The reference of an `OwnerFinder`; empty if no object is recognised."""
 
     @property
     def access_needs(self) -> Mapping[str, Depth]:
-        """Resource types that have to be listed for `find_missing_rights`, and at what depth."""
+        """Resource types that have to be listed for `find_missing_rights`, and at what depth; empty
+        if the system does not decide who may use its objects."""
 
     def find_missing_rights(
         self,
@@ -284,25 +304,75 @@ class AccessProvider(Provider, Protocol):
         facts: Facts,
     ) -> Sequence[MissingRight]:
         """Pure: the rights for these uses (`Use.rights`) that the principal does not have once
-        these changes are made, in order. Nothing is missing if nobody can say."""
+        these changes are made, in order. Nothing is missing if that cannot be decided."""
 
-
-class LimitProvider(Provider, Protocol):
-    """The optional part of a provider whose system takes a limited number of changes at a time."""
+    def limit_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        """Pure: the resource types that have to be listed for `find_limit`, and at what depth."""
 
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> RateLimit | None:
-        """Pure: how many of these changes the system takes; None if it limits nothing, or if nobody
-        can say. sweeps: those of `review_needs`."""
-
-
-class RuleProvider(Provider, Protocol):
-    """The optional part of a provider that offers rules for the policies of its users."""
+        """Pure: how many of these changes the system takes at a time; None if it has no limit, or
+        none that is known. sweeps: those of `limit_needs`, and maybe more."""
 
     def read_rules(self) -> bytes:
         """Pure: `policy` blocks in HCL, which a `policy_set` block with the provider's name
-        switches on. Their `settings` are the usual values of what users can choose."""
+        switches on; empty if there are none. Their `settings` are the usual values of what users
+        can choose."""
+
+
+class OptionalParts:
+    """The defaults of what a provider does not have to offer; see `Provider`.
+
+    Every provider inherits from it and overrides what it offers.
+    """
+
+    __slots__ = ()
+
+    @property
+    def commands(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def simulation(self) -> str:
+        return ""
+
+    @property
+    def readers(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def exporters(self) -> Mapping[str, str]:
+        return {}
+
+    @property
+    def owners(self) -> str:
+        return ""
+
+    @property
+    def access_needs(self) -> Mapping[str, Depth]:
+        return {}
+
+    def find_missing_rights(
+        self,
+        principal: str,
+        uses: Sequence[Use],
+        changes: Sequence[Change],
+        sweeps: Mapping[str, Sweep],
+        facts: Facts,
+    ) -> Sequence[MissingRight]:
+        return ()
+
+    def limit_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        return {}
+
+    def find_limit(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> RateLimit | None:
+        return None
+
+    def read_rules(self) -> bytes:
+        return b""
 
 
 def collect_types(providers: Iterable[Provider]) -> dict[str, ResourceType]:

@@ -6,7 +6,7 @@ Small on purpose: the contract of one function, which only some providers have.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from ..core.lazy import load
 from ..core.resource import Identity, Observed
@@ -18,21 +18,11 @@ itself, and who that is, as the end of a sentence: `made by WHO`. It can ask the
 raises because something could not be asked."""
 
 
-class OwnershipProvider(Provider, Protocol):
-    """A provider that recognises objects which nobody should declare."""
-
-    @property
-    def owners(self) -> str:
-        """`module:attribute` of its `OwnerFinder`."""
-        # A name instead of the function: no other command should wait for it.
-
-
 def load_owners(provider: Provider) -> OwnerFinder:
     """How this provider recognises such objects; one without a way recognises none."""
-    reference: str = getattr(provider, "owners", "")
-    if not reference:
+    if not provider.owners:
         return _find_none
-    finder: OwnerFinder = load(reference)
+    finder: OwnerFinder = load(provider.owners)
     return finder
 
 

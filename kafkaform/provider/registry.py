@@ -13,7 +13,7 @@ from ..core.diagnostics import suggest
 from ..core.errors import ConfigurationError
 from ..core.lazy import load
 from ..version import VERSION
-from .contract import Provider
+from .contract import OptionalParts, Provider
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -28,7 +28,9 @@ GROUP = "kafkaform.providers"
 # And none is looked for, which takes longer than Python's own start.
 BUILT_IN: Mapping[str, str] = {"kafka": "kafkaform_kafka.provider"}
 """The providers that come with kafkaform: name -> the module that has its `PROVIDER`."""
-_PARTS = tuple(name for name in vars(Provider) if not name.startswith("_"))
+_PARTS = tuple(
+    name for name in vars(Provider) if not name.startswith("_") and not hasattr(OptionalParts, name)
+)
 """What the contract requires of a provider."""
 
 
@@ -82,14 +84,14 @@ class Registry:
         """What the built-in providers add to the commands of this group. Other packages are not
         asked: finding them would slow down each of these commands."""
         providers = (self.load(name) for name in self.built_in)
-        references = (getattr(provider, "commands", {}).get(group) for provider in providers)
+        references = (provider.commands.get(group) for provider in providers)
         return tuple(load(reference) for reference in references if reference is not None)
 
     def load_simulation(self, name: str) -> Simulation:
         """How this provider simulates its system. Raises ConfigurationError if it cannot, and as
         `load` does."""
-        reference = getattr(self.load(name), "simulation", None)
-        if reference is None:
+        reference = self.load(name).simulation
+        if not reference:
             raise ConfigurationError(
                 f'provider "{name}" of {self.describe_package(name)} cannot simulate its system, '
                 "so `kafkaform test` cannot run this configuration",
@@ -102,13 +104,13 @@ class Registry:
     def load_readers(self, name: str) -> Mapping[str, Callable[[], Reader]]:
         """What this provider reads files of other tools with: tool -> a function that imports its
         reader."""
-        references: Mapping[str, str] = getattr(self.load(name), "readers", {})
+        references = self.load(name).readers
         return {tool: partial(load, reference) for tool, reference in references.items()}
 
     def load_exporters(self, name: str) -> Mapping[str, Callable[[], Exporter]]:
         """How this provider writes its objects for other tools: tool -> a function that imports its
         exporter."""
-        references: Mapping[str, str] = getattr(self.load(name), "exporters", {})
+        references = self.load(name).exporters
         return {tool: partial(load, reference) for tool, reference in references.items()}
 
     def describe_package(self, name: str) -> str:
@@ -179,6 +181,11 @@ def _load_provider(offer: Offer) -> Provider:
     if missing:
         raise _make_broken_error(
             offer, f"{offer.value} is not a provider: it lacks {', '.join(missing)}"
+        )
+    if not issubclass(type(provider), OptionalParts):
+        raise _make_broken_error(
+            offer,
+            f"{offer.value} does not inherit from {OptionalParts.__module__}.OptionalParts",
         )
     if provider.name != offer.name:
         raise _make_broken_error(offer, f'{offer.value} calls itself "{provider.name}"')

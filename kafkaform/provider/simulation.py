@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -21,12 +20,3 @@ class Simulation(Struct, frozen=True):
     make: Callable[[FrozenMap, str, Clock], Provider]
     """Settings, scope id, clock -> the provider of one new system, in which nothing exists yet. All
     its sessions lead there, without a network, and wait on this clock only."""
-
-
-class SimulatingProvider(Provider, Protocol):
-    """A provider that can simulate its system."""
-
-    @property
-    def simulation(self) -> str:
-        """`module:attribute` of its `Simulation`."""
-        # A name instead of the object: only tests need the simulated system.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from ..core.value import EMPTY, FrozenMap
-from .contract import Provider
 
 
 class ForeignObject(Struct, frozen=True):
@@ -54,15 +53,6 @@ Reader: TypeAlias = Callable[[Sequence[Path]], ForeignFiles]
 something of this tool."""
 
 
-class TakeOverProvider(Provider, Protocol):
-    """A provider that reads files of other tools."""
-
-    @property
-    def readers(self) -> Mapping[str, str]:
-        """Name of the tool -> `module:attribute` of its `Reader`."""
-        # A name instead of the function: no other command should wait for it.
-
-
 class ForeignResource(Struct, frozen=True):
     """A live object as Terraform's provider for the same system declares it."""
 
@@ -81,11 +71,3 @@ class Exporter(Struct, frozen=True):
     """Name of a provider there -> its source and version."""
     write: Callable[[str, FrozenMap], ForeignResource | str]
     """Resource type and live attributes -> the resource there, or why there is none."""
-
-
-class ExportProvider(Provider, Protocol):
-    """A provider whose objects can be written for other tools."""
-
-    @property
-    def exporters(self) -> Mapping[str, str]:
-        """Name of the tool -> `module:attribute` of its `Exporter`."""

@@ -15,9 +15,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform_kafka.connection.java import properties as java
-from kafkaform_kafka.connection.java.login import PropertyFault
-from kafkaform_kafka.connection.servers import find_address_fault, render_address
+from kafkaform_kafka.connection import java_files as java
+from kafkaform_kafka.connection.java_files import PropertyFault
+from kafkaform_kafka.connection.provider_block import find_address_fault, render_address
 
 from .. import apply
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest

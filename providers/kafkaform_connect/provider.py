@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from msgspec import Struct
 
@@ -14,14 +13,14 @@ from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.core.words import Words
-from kafkaform.provider.contract import ResourceType, Secrets, Session
+from kafkaform.provider.contract import OptionalParts, ResourceType, Secrets, Session
 
 from . import provider_block
 from .connector import KIND, TYPE
 from .data_sources import DATA
 
 
-class ConnectProvider(Struct, frozen=True):
+class ConnectProvider(OptionalParts, Struct, frozen=True):
     """Implements `kafkaform.provider.contract.Provider`."""
 
     name: str = "kafka_connect"
@@ -34,10 +33,8 @@ class ConnectProvider(Struct, frozen=True):
     """Nothing is changed by commands alone."""
     data: Mapping[str, ObjectSchema] = FrozenMap(DATA)
     """Data sources by name."""
-    exporters: ClassVar[Mapping[str, str]] = {"terraform": "kafkaform_connect.terraform:EXPORTER"}
-    """See `kafkaform.provider.takeover.ExportProvider`."""
-    simulation: ClassVar[str] = "kafkaform_connect.memory.provider:SIMULATION"
-    """See `kafkaform.provider.simulation.SimulatingProvider`."""
+    exporters = FrozenMap(terraform="kafkaform_connect.terraform:EXPORTER")
+    simulation = "kafkaform_connect.memory.provider:SIMULATION"
 
     check = staticmethod(provider_block.check)
 

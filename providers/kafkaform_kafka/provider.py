@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from msgspec import Struct
 
@@ -16,7 +15,7 @@ from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
-from kafkaform.provider.contract import MissingRight, ResourceType, Secrets, Session
+from kafkaform.provider.contract import MissingRight, OptionalParts, ResourceType, Secrets, Session
 
 from . import rules
 from .connection import provider_block
@@ -47,7 +46,7 @@ EXPORTERS = {"terraform": f"{_TAKEOVER}.terraform:EXPORTER"}
 RULES = Path(__file__).with_name("rules.kfpolicy.hcl")
 
 
-class KafkaProvider(Struct, frozen=True):
+class KafkaProvider(OptionalParts, Struct, frozen=True):
     """Implements `kafkaform.provider.contract.Provider`; `make_provider` makes one."""
 
     kinds: tuple[ResourceKind, ...]
@@ -62,16 +61,11 @@ class KafkaProvider(Struct, frozen=True):
     config: ObjectSchema = provider_block.CONFIG
     """The schema of the provider block."""
     words: Words = WORDS
-    commands: ClassVar[Mapping[str, str]] = COMMANDS
-    """See `kafkaform.provider.commands.CommandProvider`."""
-    simulation: ClassVar[str] = "kafkaform_kafka.memory.provider:SIMULATION"
-    """See `kafkaform.provider.simulation.SimulatingProvider`."""
-    readers: ClassVar[Mapping[str, str]] = READERS
-    """See `kafkaform.provider.takeover.TakeOverProvider`."""
-    exporters: ClassVar[Mapping[str, str]] = EXPORTERS
-    """See `kafkaform.provider.takeover.ExportProvider`."""
-    owners: ClassVar[str] = "kafkaform_kafka.inspect.application_topics:find_owned"
-    """See `kafkaform.provider.ownership.OwnershipProvider`."""
+    commands = COMMANDS
+    simulation = "kafkaform_kafka.memory.provider:SIMULATION"
+    readers = READERS
+    exporters = EXPORTERS
+    owners = "kafkaform_kafka.inspect.application_topics:find_owned"
     name: str = "kafka"
 
     check = staticmethod(provider_block.check)
@@ -93,6 +87,11 @@ class KafkaProvider(Struct, frozen=True):
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return rules.book.list_needs(changes)
+
+    def limit_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        from .rules import mutation_quota  # noqa: PLC0415  # only an apply needs it
+
+        return mutation_quota.list_needs(changes)
 
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts

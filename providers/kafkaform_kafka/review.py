@@ -35,7 +35,7 @@ from .kinds.topic.configs import (
     read_retention,
 )
 from .protocol import acl as acls
-from .protocol import groups
+from .protocol import listings
 from .wire.cluster import read_log_sizes
 from .wire.topics import list_topics
 
@@ -321,7 +321,7 @@ def _make_move_impact(
 
 NEEDS: Mapping[str, Depth] = {acls.KIND: Depth.FULL}
 """All ACLs of the cluster."""
-_RESOURCE_TYPES = {topics.KIND: "Topic", groups.KIND: "Group"}
+_RESOURCE_TYPES = {topics.KIND: "Topic", listings.GROUPS: "Group"}
 """What is used -> its resource type in ACLs."""
 _DOUBTS: Mapping[Need, str] = {
     Need.SUPER_USERS: "it is a super user (authorizer { super_users } in the provider block)",
@@ -339,7 +339,7 @@ def find_missing_rights(
     sweeps: Mapping[str, Sweep],
     facts: Facts,
 ) -> Sequence[MissingRight]:
-    """See `kafkaform.provider.contract.AccessProvider`."""
+    """See `kafkaform.provider.contract.Provider`."""
     sweep = sweeps.get(acls.KIND)
     if sweep is None or sweep.coverage.kind is not CoverageKind.COMPLETE:
         return ()

@@ -25,7 +25,7 @@ from .resource_kinds import KINDS
 from .review import assess
 from .vendors import explanation
 from .vendors.detection import load_profile
-from .wire.opening import open_wire
+from .wire.client import open_wire
 from .words import WORDS
 
 

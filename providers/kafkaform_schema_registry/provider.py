@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
 
 from msgspec import Struct
 
@@ -14,7 +13,7 @@ from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
-from kafkaform.provider.contract import ResourceType, Secrets, Session
+from kafkaform.provider.contract import OptionalParts, ResourceType, Secrets, Session
 
 from . import provider_block, rules
 from .data_sources import DATA
@@ -35,7 +34,7 @@ def _connect(instance: str, config: FrozenMap, secrets: Secrets) -> Session:
     return kafkaform_schema_registry.connection.open_session(instance, config, secrets)
 
 
-class SchemaRegistryProvider(Struct, frozen=True):
+class SchemaRegistryProvider(OptionalParts, Struct, frozen=True):
     """See `kafkaform.provider.contract.Provider`."""
 
     types: Mapping[str, ResourceType]
@@ -46,12 +45,8 @@ class SchemaRegistryProvider(Struct, frozen=True):
     words: Words = WORDS
     config: ObjectSchema = provider_block.CONFIG
     commanded: Mapping[str, ResourceType] = {}
-    exporters: ClassVar[Mapping[str, str]] = {
-        "terraform": "kafkaform_schema_registry.terraform:EXPORTER"
-    }
-    """See `kafkaform.provider.takeover.ExportProvider`."""
-    simulation: ClassVar[str] = "kafkaform_schema_registry.memory.client:SIMULATION"
-    """See `kafkaform.provider.simulation.SimulatingProvider`."""
+    exporters = FrozenMap(terraform="kafkaform_schema_registry.terraform:EXPORTER")
+    simulation = "kafkaform_schema_registry.memory.client:SIMULATION"
 
     check = staticmethod(provider_block.check)
 

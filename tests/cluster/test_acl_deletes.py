@@ -22,7 +22,7 @@ from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.requests import COMPARISONS, FILTERS, encode_acl, list_live_acls
 from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.acls import create_acls
+from kafkaform_kafka.wire.security import create_acls
 
 from ..kit.kafka.clusters import own_sandbox
 from ..kit.kafka.sessions import connect, eventually

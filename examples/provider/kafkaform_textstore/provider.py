@@ -14,7 +14,7 @@ from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema, map_of
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.core.words import Words
-from kafkaform.provider.contract import ResourceType, Secrets, Session
+from kafkaform.provider.contract import OptionalParts, ResourceType, Secrets, Session
 
 from . import file, link, rules
 from .client import Client, RequestFailed
@@ -47,7 +47,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
-class TextstoreProvider:
+class TextstoreProvider(OptionalParts):
     """See `kafkaform.provider.contract.Provider`."""
 
     name: str = "textstore"

@@ -263,7 +263,7 @@ class Configuration(PartialRepr, frozen=True):
         sets = {
             name: provider.read_rules
             for name, provider in providers.items()
-            if hasattr(provider, "read_rules")
+            if provider.read_rules()
         }
         systems = frozenset(provider.words.system_field for provider in providers.values())
         rules = collect_rules(providers.values())

@@ -16,7 +16,7 @@ from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import STRING, AttributeSchema, ObjectSchema, make_schema, set_of
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
-from kafkaform.provider.contract import ResourceType, Secrets
+from kafkaform.provider.contract import OptionalParts, ResourceType, Secrets
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform.provider.simulation import Simulation
 
@@ -75,7 +75,7 @@ class MemoryClient:
         return answer
 
 
-class ConnectMemoryProvider(Struct, frozen=True):
+class ConnectMemoryProvider(OptionalParts, Struct, frozen=True):
     """Opens sessions with one Connect cluster as one of its users, for any provider instance.
 
     Everything else comes from the Kafka Connect provider.

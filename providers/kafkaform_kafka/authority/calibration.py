@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.resource import Facts, Sweep
 
-from ..protocol import keys, rights
+from ..protocol import keys, listings
 from ..protocol.acl import CLUSTER, describe_acl, list_reported_operations
 from .authorizer import (
     Access,
@@ -126,5 +126,5 @@ def list_rights(sweep: Sweep | None) -> dict[tuple[str, str], frozenset[str]]:
     listed = {}
     for item in sweep.items if sweep else ():
         kind, name = keys.split(item.identity.key)
-        listed[kind, name] = frozenset(item.attributes[rights.HELD])
+        listed[kind, name] = frozenset(item.attributes[listings.HELD])
     return listed

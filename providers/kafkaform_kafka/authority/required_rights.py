@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from kafkaform.core.change import Step, Verdict
 from kafkaform.core.resource import Fault, FaultClass
 
-from ..protocol import rights
+from ..protocol import listings
 from ..protocol.acl import CLUSTER
 from ..protocol.apis import APIS, RightTarget
 from ..protocol.faults import code_name, name_right
@@ -143,4 +143,4 @@ def _explain_unseen(right: Right, held_rights: HeldRights) -> str:
 
 def name_operations(codes: Set[int] | None) -> Set[str] | None:
     """The names of these operations; None for None."""
-    return None if codes is None else frozenset(rights.decode_operations(codes))
+    return None if codes is None else frozenset(listings.decode_operations(codes))

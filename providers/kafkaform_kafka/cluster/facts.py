@@ -25,15 +25,20 @@ from functools import partial
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.value import FrozenMap, Value, freeze
 
-from ..connection.clients import CLIENT_ID
 from ..connection.cluster_proof import make_unproven_error
-from ..connection.settings import KafkaSettings
-from ..protocol import rights
-from ..protocol.broker_key_history import DYNAMIC_SINCE, SPANS
-from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
+from ..connection.settings import CLIENT_ID, KafkaSettings
+from ..protocol import listings
+from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES, broker_keys
 from ..protocol.config_values import parse_integer
 from ..protocol.faults import fault_of
-from ..protocol.releases import DRY_RUNS, LEADER_AND_ISR, RELEASES, find_release, is_newer
+from ..protocol.releases import (
+    DRY_RUNS,
+    LEADER_AND_ISR,
+    RELEASES,
+    find_release,
+    find_spans,
+    is_newer,
+)
 from ..vendors.detection import HINT, find_profile
 from ..wire.client import Wire
 from ..wire.cluster import ClusterRow, describe_cluster, read_versions
@@ -97,7 +102,7 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         "brokers": len(nodes),
         "racks": FrozenMap(cluster.brokers),
         "client_id": CLIENT_ID,
-        "rights": rights.decode_operations(cluster.operations),
+        "rights": listings.decode_operations(cluster.operations),
         **(detection.values if detection else {}),
     }
     return Facts(
@@ -124,7 +129,7 @@ def _read_defaults(
     window = [key for key, _ in _WINDOW.values()]
     usual = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _HELD[0]]
     authorizer = (_AUTHORIZER_CLASS, *_AUTHORIZER.values())
-    keys = [*usual, _CALLBACK, *authorizer, *times, *BROKER_DEFAULTS.values(), *SPANS]
+    keys = [*usual, _CALLBACK, *authorizer, *times, *BROKER_DEFAULTS.values(), *find_spans()]
     configs: dict[str, str | None] = {}
     listed: set[str] = set()
     for node in nodes:
@@ -135,7 +140,9 @@ def _read_defaults(
             configs = {entry.name: entry.value for entry in entries or ()}
             # Some configs existed before they became dynamic.
             fixed = {entry.name for entry in entries or () if entry.read_only}
-            listed = configs.keys() - (fixed & DYNAMIC_SINCE.keys())
+            listed = configs.keys() - {
+                name for name, row in broker_keys().items() if row.key.since and name in fixed
+            }
             break
     # A service can list only what its customers may see, and other systems name their configs as
     # they like. Then a config that is not listed can be there all the same.
@@ -157,7 +164,7 @@ def _read_defaults(
         "config_keys": FrozenMap(
             {
                 name: name in listed
-                for name, (first, last) in SPANS.items()
+                for name, (first, last) in find_spans().items()
                 if release_index is not None and (name in listed) != (first <= release_index < last)
             }
         ),

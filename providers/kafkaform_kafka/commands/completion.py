@@ -14,8 +14,7 @@ from ..inspect.documents import open_source, read_document
 from ..inspect.source import DescribeQuery
 from ..kinds.quota.limits import QUOTA_KEYS
 from ..kinds.user.resource_type import MECHANISMS
-from ..protocol.broker_keys import UpdateMode, broker_keys
-from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
+from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, UpdateMode, broker_keys
 
 _AT_ONCE = (UpdateMode.BROKER, UpdateMode.CLUSTER)
 

@@ -24,8 +24,8 @@ from kafkaform.provider.contract import Session
 from ..inspect.config_explanation import ENTITIES, config_page, explain_config
 from ..inspect.quotas import Client, explain_quotas, quota_page
 from ..kinds.quota import resource_type as quotas
-from ..protocol.broker_keys import broker_keys
 from ..protocol.broker_rules import plain_name_faults
+from ..protocol.config_keys import broker_keys
 from ..session import KafkaSession
 from .completion import (
     KEYS,

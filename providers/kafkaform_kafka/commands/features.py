@@ -22,14 +22,14 @@ from ..inspect.document_page import document_page
 from ..inspect.documents import read_document
 from ..inspect.source import DescribeQuery
 from ..kinds.feature.resource_type import KIND, LEVEL, UNSAFE
-from ..protocol.features import (
+from ..protocol.releases import (
     FEATURES,
+    LEVELS,
     METADATA_VERSION,
     UNKNOWN,
     find_level,
     render_level,
 )
-from ..protocol.releases import LEVELS
 
 _LEVEL = re.compile(r"\d{1,5}", re.ASCII)
 _RELEASE = re.compile(r"\d+\.\d+", re.ASCII)

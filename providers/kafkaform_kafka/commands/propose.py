@@ -21,7 +21,7 @@ from kafkaform.provider.contract import Session
 
 from ..placement.page import placement_page
 from ..placement.proposal import PlacementQuery, propose_placement, read_layout
-from ..protocol.sizes import parse_size
+from ..protocol.config_values import parse_size
 from ..session import KafkaSession
 from .completion import list_brokers, list_topics, offer_names
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kafkaform.core.lazy import load_on_use
 
 if TYPE_CHECKING:
-    from . import clients, settings, tokens
+    from . import settings, tokens
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["clients", "settings", "tokens"]
+__all__ = ["settings", "tokens"]

@@ -22,7 +22,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.storage import read_named_file
 from kafkaform.provider.http.endpoint_checks import PEM_BEGIN
 
-from .stores import KEYSTORE, KEYSTORE_PASSWORD, TRUSTSTORE, TRUSTSTORE_PASSWORD
+from .provider_block import KEYSTORE, KEYSTORE_PASSWORD, TRUSTSTORE, TRUSTSTORE_PASSWORD
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates

@@ -1,13 +1,16 @@
-"""The schema of the provider block, and the faults that a schema cannot express.
+"""The schema of the provider block, and the faults that a schema cannot express: its addresses, Java's
+key stores, and the login.
 
 With a user name and nothing else, the connection is SASL_SSL, so that no omission sends a password
 in the clear. Certificates are always verified. Where Terraform's Mongey provider has an attribute,
-ours has the same name.
+ours has the same name; key stores have the names of Java's properties.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kafkaform.core.diagnostics import Diagnostic, Severity
@@ -15,17 +18,162 @@ from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, m
 from kafkaform.provider.durations import parse_seconds
 from kafkaform.provider.http.endpoint_checks import CERTIFICATES
 
-from ..protocol.sizes import parse_size
+from ..protocol.config_values import parse_size
 from ..vendors.names import PROFILES
-from . import attribute_faults, aws, kerberos, oauth, stores
-from .servers import (
-    PROTOCOLS,
-    find_address_fault,
-    find_protocols,
-    list_servers,
-    render_address,
-    split_servers,
+from . import attribute_faults, aws, kerberos, oauth
+from .attribute_faults import Fault, make_fault
+
+TRUSTSTORE, KEYSTORE = "ssl_truststore_location", "ssl_keystore_location"
+TRUSTSTORE_PASSWORD, KEYSTORE_PASSWORD = "ssl_truststore_password", "ssl_keystore_password"
+
+ATTRIBUTES = (
+    AttributeSchema(
+        TRUSTSTORE, STRING, "JKS or PKCS12 file with the certificates to trust, for ca_cert."
+    ),
+    AttributeSchema(
+        TRUSTSTORE_PASSWORD, STRING, "Password of ssl_truststore_location.", secret=True
+    ),
+    AttributeSchema(
+        KEYSTORE,
+        STRING,
+        "JKS or PKCS12 file with our certificate and its private key, for client_cert and "
+        "client_key.",
+    ),
+    AttributeSchema(KEYSTORE_PASSWORD, STRING, "Password of ssl_keystore_location.", secret=True),
 )
+NAMES = frozenset(attribute.name for attribute in ATTRIBUTES)
+
+_NEEDS = (
+    (TRUSTSTORE_PASSWORD, TRUSTSTORE),
+    (KEYSTORE_PASSWORD, KEYSTORE),
+    (KEYSTORE, KEYSTORE_PASSWORD),
+)
+"""An attribute and another one without which it cannot be used."""
+_INSTEAD = ((TRUSTSTORE, "ca_cert"), (KEYSTORE, "client_cert"), (KEYSTORE, "client_key"))
+"""Two attributes of which only one can be given."""
+
+
+def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
+    """The faults of these attributes. block: its values."""
+    for name, partner in _NEEDS:
+        if block.get(name) and not block.get(partner):
+            yield make_fault(name, f"{name} cannot be used without {partner}", f"give {partner}")
+    for name, partner in _INSTEAD:
+        if block.get(name) and block.get(partner):
+            yield make_fault(
+                name, f"{name} and {partner} exclude each other", "give only one of them"
+            )
+    protocol = block.get("security_protocol")
+    if protocol in ("PLAINTEXT", "SASL_PLAINTEXT"):
+        for name in (TRUSTSTORE, KEYSTORE):
+            if block.get(name):
+                yield make_fault(
+                    name,
+                    f"{name} has no effect with {protocol}",
+                    "remove it, or choose SSL or SASL_SSL",
+                )
+
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\],@]+):(\d{1,5})", re.ASCII)
+"""What clients read: a host and a port."""
+_SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://", re.ASCII)
+_DEFAULT_PORT = "9092"
+
+
+# ── addresses ───────────────────────────────────────────────────────────────────────────
+
+
+def list_servers(block: Mapping[str, Any]) -> tuple[str, ...]:
+    """The brokers of a provider block to ask first, each once and without its protocol.
+
+    A text can name several between commas, as consoles of clouds and properties of Java do.
+    """
+    servers = (_split_protocol(server)[1] for server in split_servers(block))
+    return tuple(dict.fromkeys(servers))
+
+
+def split_servers(block: Mapping[str, Any]) -> Iterator[str]:
+    """The addresses as they are written, without the blanks and empty texts between them."""
+    for text in block.get("bootstrap_servers") or ():
+        # A value that is not known yet has no text.
+        yield from filter(None, (server.strip() for server in str(text or "").split(",")))
+
+
+def find_protocols(servers: Iterable[str]) -> Mapping[str, str]:
+    """Address -> the security protocol in front of it, for those that name one, as Confluent Cloud
+    and `advertised.listeners` write it."""
+    pairs = ((server, _split_protocol(server)[0]) for server in servers)
+    return {server: protocol for server, protocol in pairs if protocol}
+
+
+def find_address_fault(server: str) -> tuple[str, str] | None:
+    """What is wrong with an address, for a sentence that begins with it, and what to do."""
+    match = _ADDRESS.fullmatch(_split_protocol(server)[1])
+    if match and 0 < int(match[2]) < 1 << 16:
+        return None
+    scheme, host, port = _take_apart(server)
+    advice = _advise_address(host, port)
+    checks = (
+        (not server, "is empty"),
+        (bool(match) or len(port) > 5, "has a port that does not exist"),
+        (bool(scheme) and scheme.upper() not in PROTOCOLS, "is a URL of another protocol"),
+        ("@" in server, "contains a login"),
+        (bool(re.search(r"\s", server)), "contains a space"),
+        (host.startswith("[") and "[" not in server, "is an IPv6 address without brackets"),
+        (not port, "has no port"),
+        ("/" in server.rpartition("://")[2], "has a path"),
+    )
+    return next((text for wrong, text in checks if wrong), "is not an address"), advice
+
+
+def _advise_address(host: str, port: str) -> str:
+    possible = port.isdigit() and 0 < int(port[:6]) < 1 << 16
+    right = f"{host}:{port if possible else _DEFAULT_PORT}"
+    if not _ADDRESS.fullmatch(right):
+        return 'write each broker as host and port, such as ["kafka-1:9092", "kafka-2:9092"]'
+    return f"write {right}" if possible else f"write host and port, such as {right}"
+
+
+def render_address(server: str) -> str:
+    """The address for a message, without a login that it may contain."""
+    scheme, slashes, location = server.rpartition("://")
+    return repr(f"{scheme}{slashes}{location.rpartition('@')[2]}")
+
+
+def _split_protocol(server: str) -> tuple[str, str]:
+    """The security protocol in front of an address, empty without one, and the rest."""
+    match = _SCHEME.match(server)
+    if match and match[1].upper() in PROTOCOLS:
+        return match[1].upper(), server[match.end() :]
+    return "", server
+
+
+def _take_apart(server: str) -> tuple[str, str, str]:
+    """Scheme, host (an IPv6 address in brackets) and port as they were meant, as far as there."""
+    scheme, _, location = server.rpartition("://")
+    authority = re.split(r"[/?#]", re.sub(r"\s+", "", location))[0].rpartition("@")[2]
+    bare = authority.strip("[]")
+    if _is_ipv6(bare):
+        # 2001:db8::1:9092 is an address as a whole, and who writes it means a port.
+        host, _, port = bare.rpartition(":")
+        meant = len(port) > 3 and port.isdigit() and _is_ipv6(host)
+        return (scheme, f"[{host}]", port) if meant else (scheme, f"[{bare}]", "")
+    host, _, port = (
+        authority.rpartition(":") if re.search(r":\d*$", authority) else (authority, "", "")
+    )
+    bare = host.strip("[]")
+    return scheme, f"[{bare}]" if _is_ipv6(bare) else host.rstrip(":"), port
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
 
 MECHANISMS = {
     "PLAIN": "PLAIN",
@@ -76,7 +224,7 @@ CONFIG = make_schema(
         secret=True,
         aliases=("ssl_key_password",),
     ),
-    *stores.ATTRIBUTES,
+    *ATTRIBUTES,
     AttributeSchema("tls_enabled", BOOL, "Another way to choose security_protocol."),
     AttributeSchema(
         "skip_tls_verify", BOOL, "Only false is accepted: TLS is always verified.", policy=True
@@ -183,8 +331,8 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
         faults += [attribute_faults.make_stray_fault(name, "gssapi") for name in stray]
     if mechanism == aws.MECHANISM or any(config.get(name) for name in aws.NAMES):
         faults += aws.find_faults(config)
-    if any(config.get(name) for name in stores.NAMES):
-        faults += stores.find_faults(config)
+    if any(config.get(name) for name in NAMES):
+        faults += find_faults(config)
     faults += [*oauth.find_faults(config), *attribute_faults.find_faults(config)]
     return tuple(
         (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults

@@ -13,9 +13,8 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.page import Cells, Grid, Page, Prose
 
 from ..cluster.context import ClusterContext, attempt, find_answering_node
-from ..protocol import broker_keys
-from ..protocol.broker_keys import UpdateMode
-from ..protocol.config_keys import BROKER_TIMES
+from ..protocol import config_keys
+from ..protocol.config_keys import BROKER_TIMES, UpdateMode
 from ..protocol.faults import DESCRIBE, config_fault
 from ..protocol.releases import CLIENT_METRICS, GROUP_CONFIGS
 from ..wire.answers import ConfigEntry, Synonym
@@ -195,7 +194,7 @@ def _describe_change(entity: str, entry: ConfigEntry) -> str:
     # distinguish a broker's own setting from that of all brokers.
     if entity not in ("broker", "cluster"):
         return f"for each {entity}" if entity != "client-metrics" else "for each subscription"
-    row = broker_keys.find_broker_key(entry.name)
+    row = config_keys.find_broker_key(entry.name)
     if row is None:
         return _CHANGES[UpdateMode.READ_ONLY] if entry.source > 3 else _CHANGES[UpdateMode.CLUSTER]
     return _CHANGES[row.mode].format(key=entry.name)

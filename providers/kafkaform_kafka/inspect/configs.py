@@ -12,8 +12,13 @@ from msgspec import Struct
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap, Value
 
-from ..protocol.broker_keys import broker_keys, find_broker_key
-from ..protocol.config_keys import ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS
+from ..protocol.config_keys import (
+    ALL_TOPIC_KEYS,
+    GROUP_KEYS,
+    METRICS_KEYS,
+    broker_keys,
+    find_broker_key,
+)
 from ..protocol.faults import fault_of
 from ..protocol.releases import (
     CLIENT_METRICS,

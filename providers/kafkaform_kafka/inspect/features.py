@@ -11,7 +11,7 @@ from kafkaform.provider.page import Grid, Page
 
 from ..cluster.context import attempt
 from ..kinds.feature.requests import find_fault
-from ..protocol.features import (
+from ..protocol.releases import (
     FEATURES,
     METADATA_VERSION,
     UNKNOWN,

@@ -16,21 +16,21 @@ from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.core.words import Words
-from kafkaform.provider.contract import MissingRight, ResourceType, Secrets
+from kafkaform.provider.contract import MissingRight, OptionalParts, ResourceType, Secrets
 from kafkaform.provider.durations import parse_seconds
 from kafkaform.provider.simulation import Simulation
 
-from ..connection.clients import CLIENT_ID
 from ..connection.provider_block import DEFAULT_TIMEOUT
+from ..connection.settings import CLIENT_ID
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
+from ..protocol.config_values import parse_size
 from ..protocol.releases import NEWEST, RELEASES
-from ..protocol.sizes import parse_size
 from ..vendors.detection import find_profile
 from .cluster import SimulatedCluster
 from .session import MemorySession
 
 
-class MemoryProvider(Struct, frozen=True):
+class MemoryProvider(OptionalParts, Struct, frozen=True):
     """Opens sessions of one cluster as one of its users, for any provider instance.
 
     Everything else comes from the Kafka provider that the cluster was made with.
@@ -92,6 +92,9 @@ class MemoryProvider(Struct, frozen=True):
 
     def load_rules(self) -> RuleBook:
         return self.cluster.provider.load_rules()
+
+    def limit_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        return self.cluster.provider.limit_needs(changes)
 
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts

@@ -49,7 +49,7 @@ from ..kinds.topic.simulation import list_moving, topic_key
 from ..kinds.topic.throttles import ThrottlePlace
 from ..protocol import faults
 from ..protocol.faults import config_fault
-from ..protocol.rights import OPERATIONS
+from ..protocol.listings import OPERATIONS
 from ..simulation.controller import (
     AdminAnswer,
     Item,

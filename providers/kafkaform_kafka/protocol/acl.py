@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 
 from kafkaform.core.value import FrozenMap
 
-from . import keys, rights
+from . import keys, listings
 
 KIND = "kafka_acl"
 RESOURCE_TYPES: Mapping[str, int] = {
@@ -37,7 +37,7 @@ NOUNS: Mapping[str, str] = {
 """Resource type -> its noun in messages."""
 OPERATIONS: Mapping[str, int] = {
     "All": 2,
-    **{name: code for code, name in rights.OPERATIONS.items()},
+    **{name: code for code, name in listings.OPERATIONS.items()},
 }
 PERMISSIONS: Mapping[str, int] = {"Allow": 3, "Deny": 2}
 # Any (1) and Match (2) exist only in filters (KIP-290): we send neither, so that a delete cannot

@@ -17,8 +17,15 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from . import config_values
-from .broker_keys import BrokerKey, UpdateMode, find_broker_key
-from .config_keys import ALL_TOPIC_KEYS, TOPIC_COUNTERPARTS, TOPIC_KEYS, ConfigKey
+from .config_keys import (
+    ALL_TOPIC_KEYS,
+    TOPIC_COUNTERPARTS,
+    TOPIC_KEYS,
+    BrokerKey,
+    ConfigKey,
+    UpdateMode,
+    find_broker_key,
+)
 from .releases import NEWEST, fit_range, is_certain, presence_faults
 
 Faults = Iterable[tuple[str, str]]

@@ -1,17 +1,23 @@
-"""The configs of topics, groups and client metrics of Kafka 3.0 to 4.3: type, unit, valid values,
-and the releases that have them.
+"""Every config of topics, groups, client metrics and brokers of Kafka 3.0 to 4.3: type, unit, valid
+values, where it can be changed, and the releases that have it.
 
-Configs of brokers are in `broker_keys`. Ranges and defaults are those of Kafka 4.3. A broker of
-another version, or with limits of its own, decides in the dry run. Source: `LogConfig`,
-`GroupConfig` and `ClientMetricsConfigs` of each release.
+The tables are `tables/config_keys.tsv` and `tables/broker_keys.tsv`. A config of a broker of the
+form `listener.name.LISTENER.KEY` follows KEY.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
+from enum import StrEnum
+from functools import cache, partial
 
 from msgspec import Struct
+
+from kafkaform.core.schema import KeySchema
+
+from .tables import read_table
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 
@@ -44,6 +50,8 @@ class ConfigKey(Struct, frozen=True):
     """The first release that does not have it any more, empty if the newest one does."""
     lower: tuple[str, int] | None = None
     """A release, and the lowest number in the releases before it."""
+    meaning: str = ""
+    """What people read about it while they write it; empty for configs of brokers."""
 
     def allows(self, number: Decimal) -> bool:
         """True if the number is in range."""
@@ -57,116 +65,47 @@ class ConfigKey(Struct, frozen=True):
         return widest if self.high is None else self.high
 
 
-_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+def _parse_key(row: Mapping[str, str], unit: str) -> ConfigKey:
+    """A config from its row. The head of `tables/config_keys.tsv` says what its columns hold."""
+    kind, values = row["type"], row["values"].split("|")
+    is_range = ".." in values[0]
+    low, _, high = values[0].partition("..") if is_range else ("", "", "")
+    release, _, number = row["lower"].partition(":")
+    return ConfigKey(
+        row["name"],
+        "list" if kind == "set" else kind,
+        row["default"],
+        unit,
+        int(low) if low else None,
+        int(high) if high else None,
+        tuple(map(int, values[1:])) if is_range else (),
+        tuple(values) if values[0] and not is_range else (),
+        kind != "set",
+        row["since"],
+        row["until"],
+        (release, int(number)) if number else None,
+        row.get("meaning", ""),
+    )
 
-_KEYS = (
-    # An empty list is valid since Kafka 4.2 (KIP-1161): records are kept without limit.
-    ConfigKey("cleanup.policy", "list", "delete", choices=("compact", "delete"), ordered=False),
-    ConfigKey("compression.gzip.level", "int", "-1", low=1, high=9, also=(-1,), since="3.8"),
-    ConfigKey("compression.lz4.level", "int", "9", low=1, high=17, since="3.8"),
-    ConfigKey("compression.type", "string", "producer", choices=_CODECS),
-    ConfigKey("compression.zstd.level", "int", "3", low=-131072, high=22, since="3.8"),
-    ConfigKey("delete.retention.ms", "long", "86400000", "ms", 0),
-    ConfigKey("file.delete.delay.ms", "long", "60000", "ms", 0),
-    ConfigKey("flush.messages", "long", "9223372036854775807", "", 1, lower=("3.3", 0)),
-    ConfigKey("flush.ms", "long", "9223372036854775807", "ms", 0),
-    ConfigKey("follower.replication.throttled.replicas", "list", ""),
-    ConfigKey("index.interval.bytes", "int", "4096", "bytes", 0),
-    ConfigKey("leader.replication.throttled.replicas", "list", ""),
-    # -2: the value of retention.bytes or retention.ms (KIP-405). Kafka 3.0 to 3.5 accept the three
-    # configs of tiered storage, which they neither list nor use.
-    ConfigKey("local.retention.bytes", "long", "-2", "bytes", -2, since="3.6"),
-    ConfigKey("local.retention.ms", "long", "-2", "ms", -2, since="3.6"),
-    ConfigKey("max.compaction.lag.ms", "long", "9223372036854775807", "ms", 1),
-    ConfigKey("max.message.bytes", "int", "1048588", "bytes", 0),
-    # One hour since Kafka 4.0, before that without limit (KIP-1030).
-    ConfigKey("message.timestamp.after.max.ms", "long", "3600000", "ms", 0, since="3.6"),
-    ConfigKey(
-        "message.timestamp.before.max.ms", "long", "9223372036854775807", "ms", 0, since="3.6"
-    ),
-    ConfigKey(
-        "message.timestamp.type", "string", "CreateTime", choices=("CreateTime", "LogAppendTime")
-    ),
-    ConfigKey("min.cleanable.dirty.ratio", "double", "0.5", "", 0, 1),
-    ConfigKey("min.compaction.lag.ms", "long", "0", "ms", 0),
-    ConfigKey("min.insync.replicas", "int", "1", "", 1),
-    ConfigKey("preallocate", "boolean", "false"),
-    ConfigKey("remote.log.copy.disable", "boolean", "false", since="3.9"),
-    ConfigKey("remote.log.delete.on.disable", "boolean", "false", since="3.9"),
-    ConfigKey("remote.storage.enable", "boolean", "false", since="3.6"),
-    ConfigKey("retention.bytes", "long", "-1", "bytes"),
-    ConfigKey("retention.ms", "long", "604800000", "ms", -1),
-    # At least 1 MiB since Kafka 4.1; the brokers' log.segment.bytes already since 4.0 (KIP-1030).
-    ConfigKey("segment.bytes", "int", "1073741824", "bytes", 1024 * 1024, lower=("4.1", 14)),
-    ConfigKey("segment.index.bytes", "int", "10485760", "bytes", 4, lower=("3.3", 0)),
-    ConfigKey("segment.jitter.ms", "long", "0", "ms", 0),
-    ConfigKey("segment.ms", "long", "604800000", "ms", 1),
-    ConfigKey("unclean.leader.election.enable", "boolean", "false"),
-)
 
-TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
-"""The configs of the newest release."""
+_KEYS: dict[str, dict[str, ConfigKey]] = {"topic": {}, "group": {}, "metrics": {}}
+for _row in read_table("config_keys"):
+    _KEYS[_row["of"]][_row["name"]] = _parse_key(_row, _row["unit"])
 
-_OLD_KEYS = (
-    ConfigKey("message.downconversion.enable", "boolean", "true", until="4.0"),
-    ConfigKey("message.format.version", "string", "3.0-IV1", until="4.0"),
-    ConfigKey(
-        "message.timestamp.difference.max.ms", "long", "9223372036854775807", "ms", 0, until="4.0"
-    ),
-)
-
-ALL_TOPIC_KEYS: Mapping[str, ConfigKey] = {
-    **TOPIC_KEYS,
-    **{key.name: key for key in _OLD_KEYS},
-}
+ALL_TOPIC_KEYS: Mapping[str, ConfigKey] = _KEYS["topic"]
 """The configs of all releases."""
+TOPIC_KEYS: Mapping[str, ConfigKey] = {
+    name: key for name, key in ALL_TOPIC_KEYS.items() if not key.until
+}
+"""The configs of the newest release."""
+GROUP_KEYS: Mapping[str, ConfigKey] = _KEYS["group"]
+"""Groups have configs since Kafka 4.0."""
+METRICS_KEYS: Mapping[str, ConfigKey] = _KEYS["metrics"]
 
 OLD_DEFAULTS: Mapping[str, tuple[str, str]] = {
     "message.timestamp.after.max.ms": ("4.0", "9223372036854775807"),  # KIP-1030
 }
 """Topic config -> a release, and the default in the releases before it."""
-
-# `consumer.*` are of KIP-848, `share.*` of KIP-932, `streams.*` of KIP-1071. Classic groups have no
-# configs on the cluster: their consumers bring them along.
-_GROUP_KEYS = (
-    ConfigKey("consumer.assignment.interval.ms", "int", "1000", "ms", 0, since="4.3"),
-    ConfigKey("consumer.heartbeat.interval.ms", "int", "5000", "ms", 1),
-    ConfigKey("consumer.session.timeout.ms", "int", "45000", "ms", 1),
-    ConfigKey("share.assignment.interval.ms", "int", "1000", "ms", 0, since="4.3"),
-    ConfigKey("share.auto.offset.reset", "string", "latest"),
-    ConfigKey("share.delivery.count.limit", "int", "5", "", 2, since="4.3"),
-    ConfigKey("share.heartbeat.interval.ms", "int", "5000", "ms", 1),
-    ConfigKey(
-        "share.isolation.level",
-        "string",
-        "read_uncommitted",
-        choices=("read_committed", "read_uncommitted"),
-        since="4.1",
-    ),
-    ConfigKey("share.partition.max.record.locks", "int", "2000", "", 100, since="4.3"),
-    ConfigKey("share.record.lock.duration.ms", "int", "30000", "ms", 1000),
-    ConfigKey("share.renew.acknowledge.enable", "boolean", "true", since="4.3"),
-    ConfigKey("share.session.timeout.ms", "int", "45000", "ms", 1),
-    ConfigKey("streams.assignment.interval.ms", "int", "1000", "ms", 0, since="4.3"),
-    ConfigKey("streams.heartbeat.interval.ms", "int", "5000", "ms", 1, since="4.1"),
-    ConfigKey("streams.initial.rebalance.delay.ms", "int", "3000", "ms", 0, since="4.2"),
-    ConfigKey("streams.num.standby.replicas", "int", "0", "", 0, since="4.1"),
-    ConfigKey("streams.session.timeout.ms", "int", "45000", "ms", 1, since="4.1"),
-)
-"""Typed as in Kafka's GroupConfig; a broker adds its own limits (group.*.min.*, group.*.max.*).
-Groups have configs since Kafka 4.0."""
-
-GROUP_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _GROUP_KEYS}
-
-METRICS_KEYS: Mapping[str, ConfigKey] = {
-    key.name: key
-    for key in (
-        ConfigKey("interval.ms", "int", "300000", "ms", 100, 3_600_000),
-        ConfigKey("match", "list", "", ordered=False),
-        ConfigKey("metrics", "list", "", ordered=False),
-    )
-}
-"""Typed as in Kafka's ClientMetricsConfigs (KIP-714)."""
 
 MATCHES = (
     "client_id",
@@ -271,3 +210,193 @@ AT_BROKERS: Mapping[str, str] = {
     "message.timestamp.difference.max.ms": "log.message.timestamp.difference.max.ms",
 }
 """Topic config of some releases -> the broker config of the same releases."""
+
+
+# ── configs of brokers ──────────────────────────────────────────────────────────────────
+
+
+class UpdateMode(StrEnum):
+    """Where a broker config can be changed (KIP-226)."""
+
+    READ_ONLY = "read-only"
+    """In server.properties; a change needs a restart."""
+    LISTENER = "listener"
+    """For one broker, and only with a listener's prefix."""
+    BROKER = "broker"
+    """For one broker."""
+    CLUSTER = "cluster"
+    """For one broker or for all brokers."""
+
+
+class BrokerKey(Struct, frozen=True):
+    """One broker config."""
+
+    key: ConfigKey
+    mode: UpdateMode
+    listener: bool = False
+    """True if the name has a listener's prefix."""
+
+    @property
+    def secret(self) -> bool:
+        """True if a broker never reveals the value."""
+        # DescribeConfigs returns passwords, and keys that the broker itself does not know, as
+        # sensitive and without a value. The authorizer's keys are of the second sort.
+        return self.key.kind == "password" or self.key.name in _AUTHORIZER
+
+
+_AUTHORIZER = ("allow.everyone.if.no.acl.found", "super.users")
+"""Configs of the authorizer."""
+
+
+_PER_MECHANISM = (
+    "connections.max.reauth.ms",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)
+"""Configs that are dynamic after `listener.name.LISTENER.MECHANISM.`, whatever their own mode."""
+
+# The only configs with a listener's prefix that DynamicBrokerConfig allows in the cluster's
+# defaults.
+_LISTENER_WIDE = ("max.connection.creation.rate", "max.connections", "num.network.threads")
+"""Configs of one listener that can be set for all brokers."""
+
+# With KRaft a broker lists it as dynamic, too, and refuses every other value.
+DYNAMIC_WITH_ZOOKEEPER: frozenset[str] = frozenset({"advertised.listeners"})
+"""Configs that one broker of a cluster with ZooKeeper can change without a restart."""
+
+_LISTENER = re.compile(r"listener\.name\.[^.]+\.(.+)")
+
+
+def find_broker_key(name: str) -> BrokerKey | None:
+    """The row of a config of any release by its full name, or None for one of a plugin."""
+    prefixed = _LISTENER.fullmatch(name)
+    if prefixed is None:
+        return all_broker_keys().get(name)
+    suffix = prefixed[1]
+    base = next(
+        (key for key in _PER_MECHANISM if suffix == key or suffix.endswith(f".{key}")), suffix
+    )
+    broker_key = broker_keys().get(base)
+    if broker_key is None:
+        return None
+    if base in _PER_MECHANISM:
+        mode = UpdateMode.BROKER
+    elif broker_key.mode is UpdateMode.READ_ONLY or base in _LISTENER_WIDE:
+        mode = broker_key.mode
+    else:
+        mode = UpdateMode.BROKER
+    return BrokerKey(broker_key.key, mode, listener=True)
+
+
+@cache
+def broker_keys() -> Mapping[str, BrokerKey]:
+    """Name -> config, for all configs that a broker itself knows, without listeners' prefixes."""
+    return {name: row for name, row in all_broker_keys().items() if not row.key.until}
+
+
+@cache
+def removed_keys() -> Mapping[str, BrokerKey]:
+    """Name -> config, for those that only brokers of older releases have."""
+    return {name: row for name, row in all_broker_keys().items() if row.key.until}
+
+
+_UNITS: Mapping[str, str] = {
+    ".ms": "ms",
+    ".bytes": "bytes",
+    **dict.fromkeys(THROTTLES["broker"], "bytes/s"),
+    ".copy.max.bytes.per.second": "bytes/s",
+    ".fetch.max.bytes.per.second": "bytes/s",
+}
+"""How a name ends -> the unit of its value."""
+
+
+@cache
+def all_broker_keys() -> Mapping[str, BrokerKey]:
+    """Name -> config, for those of any release, without listeners' prefixes."""
+    keys: dict[str, BrokerKey] = {}
+    for row in read_table("broker_keys"):
+        name = row["name"]
+        unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
+        keys[name] = BrokerKey(_parse_key(row, unit), UpdateMode(row["mode"]))
+    return keys
+
+
+# ── what people read while they write configs ───────────────────────────────────────────
+
+_MODES: Mapping[UpdateMode, str] = {
+    UpdateMode.CLUSTER: "It can be set for one broker or for all brokers.",
+    UpdateMode.BROKER: "It can be set for one broker only.",
+    UpdateMode.LISTENER: "It can be set for a listener of one broker, with the prefix "
+    "listener.name.NAME.",
+}
+
+
+def render_range(key: ConfigKey) -> str:
+    """The valid numbers with their unit: `from 0 ms`; empty for other types."""
+    if key.kind not in ("int", "long", "double"):
+        return ""
+    low = "" if key.low is None else f"from {key.low}"
+    high = "" if key.high is None else f"to {key.high}"
+    also = "".join(f"or {number}" for number in key.also)
+    return " ".join(phrase for phrase in (low, high, also, key.unit) if phrase)
+
+
+def make_key_schema(key: ConfigKey, doc: str) -> KeySchema:
+    """A config for people."""
+    choices = ("true", "false") if key.kind == "boolean" else key.choices
+    since = f"Since Kafka {key.since}." if key.since else ""
+    text = " ".join(sentence for sentence in (doc, since) if sentence)
+    return KeySchema(key.name, key.kind, text, key.default, key.unit, render_range(key), choices)
+
+
+def list_topic_keys() -> tuple[KeySchema, ...]:
+    """The configs of topics."""
+    return tuple(make_key_schema(key, key.meaning) for key in TOPIC_KEYS.values())
+
+
+def list_group_keys() -> tuple[KeySchema, ...]:
+    """The configs of groups."""
+    return tuple(make_key_schema(key, key.meaning) for key in GROUP_KEYS.values())
+
+
+def list_metrics_keys() -> tuple[KeySchema, ...]:
+    """The configs of subscriptions to client metrics."""
+    return tuple(make_key_schema(key, key.meaning) for key in METRICS_KEYS.values())
+
+
+@cache
+def _list_broker_keys(modes: frozenset[UpdateMode], secret: bool) -> tuple[KeySchema, ...]:
+    return tuple(
+        make_key_schema(broker_key.key, _find_broker_page(name, broker_key.mode))
+        for name, broker_key in broker_keys().items()
+        if broker_key.mode in modes and broker_key.secret is secret
+    )
+
+
+_CLUSTER = frozenset({UpdateMode.CLUSTER})
+_BROKER = frozenset({UpdateMode.CLUSTER, UpdateMode.BROKER, UpdateMode.LISTENER})
+list_cluster_keys = partial(_list_broker_keys, _CLUSTER, False)
+"""The configs of all brokers."""
+list_broker_keys = partial(_list_broker_keys, _BROKER, False)
+"""The configs of one broker."""
+list_broker_secrets = partial(_list_broker_keys, _BROKER, True)
+"""The configs of one broker whose values it never reveals."""
+
+
+@cache
+def _get_default_setters() -> Mapping[str, str]:
+    """Config of brokers -> the config of topics whose default it is."""
+    times = {
+        broker_config: topic
+        for topic, sources in BROKER_TIMES.items()
+        for broker_config, _ in sources
+    }
+    return {**{broker: topic for topic, broker in BROKER_DEFAULTS.items()}, **times}
+
+
+def _find_broker_page(name: str, mode: UpdateMode) -> str:
+    topic = _get_default_setters().get(name)
+    doc = f"The default of the topics' {topic}. {TOPIC_KEYS[topic].meaning} " if topic else ""
+    return doc + _MODES[mode]

@@ -1,16 +1,59 @@
 """Turn an error code or a broken connection into a fault: what happened to the request, the most
-likely cause, and for configs the right that each kind of resource needs."""
+likely cause, and for configs the right that each kind of resource needs.
+
+What a code means is in `tables/error_codes.tsv`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.core.resource import Fault, FaultClass
 
 from .apis import APIS
-from .error_codes import CODES, ErrorCode
+from .tables import read_table
+
+
+class ErrorCode(Struct, frozen=True):
+    """One error code."""
+
+    number: int
+    name: str
+    """The protocol's name."""
+    kind: FaultClass
+    """What it says about the effect of the request."""
+    meaning: str
+    """One clause."""
+    advice: str = ""
+    """What to do next, or empty."""
+    cause: str = ""
+    """The most likely cause."""
+
+
+FOREIGN = "a broker that is newer than this kafkaform, or a proxy that is not a broker"
+"""The most likely cause of a code that no admin request returns."""
+_READ_FIRST = "run the command again: it reads the object first and continues from there"
+
+
+@cache
+def error_codes() -> Mapping[int, ErrorCode]:
+    """Number -> code."""
+    return {code.number: code for code in _read_codes()}
+
+
+def _read_codes() -> Iterator[ErrorCode]:
+    for row in read_table("error_codes"):
+        number, name, meaning = int(row["number"]), row["name"], row["meaning"]
+        if row["effect"]:
+            effect = FaultClass(row["effect"])
+            yield ErrorCode(number, name, effect, meaning, row["advice"], row["cause"])
+        else:
+            yield ErrorCode(number, name, FaultClass.AMBIGUOUS, meaning, _READ_FIRST, FOREIGN)
+
 
 _TOO_OLD = 35
 _THROTTLED = 89
@@ -38,7 +81,8 @@ _RESOURCE_WORDS = {
 
 def code_name(code: int) -> str:
     """The protocol's name of a code, or `ERROR_n` for one that is newer than the table."""
-    return CODES[code].name if code in CODES else f"ERROR_{code}"
+    codes = error_codes()
+    return codes[code].name if code in codes else f"ERROR_{code}"
 
 
 def fault_class(api: str, code: int) -> FaultClass:
@@ -48,7 +92,8 @@ def fault_class(api: str, code: int) -> FaultClass:
     if api in APIS and code in APIS[api].converged:
         return FaultClass.CONVERGED
     # A code that is newer than the table proves nothing, so the object is read.
-    return CODES[code].kind if code in CODES else FaultClass.AMBIGUOUS
+    codes = error_codes()
+    return codes[code].kind if code in codes else FaultClass.AMBIGUOUS
 
 
 def fault_of(
@@ -65,7 +110,7 @@ def fault_of(
         FaultClass.AMBIGUOUS,
         "the broker answered with an error that this version does not know",
     )
-    entry = CODES.get(code, unknown)
+    entry = error_codes().get(code, unknown)
     kind = fault_class(api, code)
     needs = APIS[api].needs if api in APIS else ""
     meaning = entry.meaning

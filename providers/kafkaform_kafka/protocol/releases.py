@@ -1,15 +1,19 @@
-"""Which release of Kafka a broker runs (no broker reports it), and what a release lacks.
+"""Which release of Kafka a broker runs (no broker reports it), what a release lacks, and what the levels
+of a cluster's features enable.
 
-Sources: the `validVersions` and listeners of Kafka's message definitions, and MetadataVersion, of
-the releases 3.0 to 4.3. `apis.APIS` says since when a request exists in the form that is sent; a
-request that a broker does not have is refused by its name. `CAPABILITIES` has the rest: what an
-older broker would refuse with a message that names nothing, or would answer in a way that means
-something else.
+Sources: the `validVersions` and listeners of Kafka's message definitions, and the classes of
+`org.apache.kafka.server.common` that list the levels (MetadataVersion, TransactionVersion,
+GroupVersion, …), of the releases 3.0 to 4.3; KIP-584 and KIP-1022. `apis.APIS` says since when a
+request exists in the form that is sent; a request that a broker does not have is refused by its
+name. `CAPABILITIES` has the rest: what an older broker would refuse with a message that names
+nothing, or would answer in a way that means something else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +21,7 @@ from msgspec.structs import replace
 from kafkaform.core.resource import Facts, Fault, FaultClass
 from kafkaform.core.value import EMPTY
 
-from .config_keys import AT_BROKERS, REPLACEMENTS, ConfigKey
+from .config_keys import AT_BROKERS, REPLACEMENTS, ConfigKey, UpdateMode, all_broker_keys
 
 LEVELS: Mapping[int, str] = {
     **{7: "3.3", 8: "3.4", 11: "3.5", 14: "3.6", 19: "3.7", 20: "3.8", 21: "3.9"},
@@ -55,6 +59,21 @@ DRY_RUNS: Mapping[str, str] = {"CreatePartitions": "3.3", "CreateTopics": "3.1"}
 `validate_only` set."""
 LEADER_AND_ISR = 4
 """The number of a request that only brokers of a cluster with ZooKeeper know."""
+
+
+@cache
+def find_spans() -> Mapping[str, tuple[int, int]]:
+    """Config -> the positions in RELEASES of the first release that has it and of the first one
+    that lacks it again, for the configs of brokers and topics that a plan can change."""
+    return {
+        name: (
+            RELEASES.index(row.key.since) if row.key.since else 0,
+            RELEASES.index(row.key.until) if row.key.until else len(RELEASES),
+        )
+        for name, row in all_broker_keys().items()
+        if row.key.since
+        or (row.key.until and (row.mode is not UpdateMode.READ_ONLY or name in AT_BROKERS.values()))
+    }
 
 
 def find_release(versions: Mapping[int, int], level: int | None) -> str | None:
@@ -246,3 +265,94 @@ def find_listing_fault(
     if missing is None and listing is not None:
         return find_capability_fault(listing, facts, api)
     return missing
+
+
+# ── features ────────────────────────────────────────────────────────────────────────────
+
+
+METADATA_VERSION = "metadata.version"
+
+
+class UpgradeType(IntEnum):
+    """The protocol's numbers for what an update of a level may do (KIP-778)."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    """Kafka refuses it if metadata would be lost."""
+    UNSAFE_DOWNGRADE = 3
+
+
+class Feature(Struct, frozen=True):
+    """One feature."""
+
+    enables: str
+    """What its levels enable, a clause."""
+    loss: str
+    """What a lower level takes away, a clause."""
+    one_way: str = ""
+    """Why there may be no way back from a higher level, a clause; empty if there is one."""
+
+
+FEATURES: Mapping[str, Feature] = {
+    METADATA_VERSION: Feature(
+        "the format of the cluster's metadata, and the requests between brokers",
+        "metadata is lost that only the higher level can hold, and what needs it stops working",
+        "a way back may not exist: Kafka refuses a downgrade that would lose metadata",
+    ),
+    "kraft.version": Feature(
+        "1: controllers can be added and removed (KIP-853)",
+        "controllers can no longer be added or removed",
+        # QuorumController and UpdateFeatures refuse every lower level.
+        "there is no way back: Kafka never lowers it again (KIP-853)",
+    ),
+    "transaction.version": Feature(
+        "2: each transaction has its own epoch (KIP-890)",
+        "late requests of an earlier transaction can again become part of the next one",
+    ),
+    "group.version": Feature(
+        "1: consumers can use group.protocol=consumer (KIP-848)",
+        "consumers with group.protocol=consumer can no longer join their groups",
+    ),
+    "eligible.leader.replicas.version": Feature(
+        "1: replicas outside the ISR that have all data can lead (KIP-966)",
+        "the cluster forgets which replicas outside the ISR have all data",
+    ),
+    "share.version": Feature(
+        "1: share groups (KIP-932)",
+        "share consumers can no longer join their groups",
+    ),
+    "streams.version": Feature(
+        "1: Kafka Streams can use group.protocol=streams (KIP-1071)",
+        "applications with group.protocol=streams can no longer join their groups",
+    ),
+}
+"""The known features by name."""
+
+UNKNOWN = Feature(
+    "unknown to this version of kafkaform",
+    "what only the higher level enables stops working",
+    "whether it can be lowered again is not known",
+)
+"""What is said of a feature of a newer Kafka."""
+
+_OLDEST = 4
+"""The first level of metadata.version of Kafka 3.3, the lowest that can be set (KIP-778)."""
+
+
+def find_level_release(level: int) -> str | None:
+    """The release that brought this level of metadata.version, None for an unknown one."""
+    # The levels below a release's highest one were made while it was developed.
+    if level < _OLDEST:
+        return None
+    return next((release for last, release in sorted(LEVELS.items()) if level <= last), None)
+
+
+def find_level(release: str) -> int | None:
+    """The highest level of metadata.version of a release such as `4.1`; None for an unknown one."""
+    return next((level for level, name in LEVELS.items() if name == release), None)
+
+
+def render_level(name: str, level: int) -> str:
+    """`27 (Kafka 4.1)` for metadata.version, the number for any other feature."""
+    release = find_level_release(level) if name == METADATA_VERSION else None
+    return f"{level} (Kafka {release})" if release else str(level)

@@ -42,7 +42,7 @@ from ..kinds.acl import resource_type as acls
 from ..kinds.kind import KindRights
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
-from ..protocol import keys, rights
+from ..protocol import keys, listings
 from ..protocol.acl import (
     ALLOW,
     EVERYTHING,
@@ -72,7 +72,7 @@ def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     if not actions:
         return {acls.KIND: Depth.FULL} if any(_list_new_logins(changes)) else {}
     names = {topics.KIND: Depth.NAMES} if Action.DELETE in actions else {}
-    return {acls.KIND: Depth.FULL, rights.KIND: Depth.FULL, **names}
+    return {acls.KIND: Depth.FULL, listings.RIGHTS: Depth.FULL, **names}
 
 
 def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findings:
@@ -90,7 +90,7 @@ def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findi
     for identity, effect in effects.items():
         yield from _judge_effect(plan, identity, effect)
     yield from lockouts.find_own_losses(plan)
-    mismatch = find_mismatches(plan.before, plan.me, scene.sweeps.get(rights.KIND))
+    mismatch = find_mismatches(plan.before, plan.me, scene.sweeps.get(listings.RIGHTS))
     if mismatch:
         yield from lockouts.block_unproven(effects)
         yield None, rows.MISMATCH.find(mismatch)
@@ -102,7 +102,7 @@ def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findi
 def _prepare_plan(
     scene: Scene, kind_rights: Mapping[str, KindRights], changed: AclChanges
 ) -> lockouts.AccessPlan:
-    sweep = scene.sweeps.get(rights.KIND)
+    sweep = scene.sweeps.get(listings.RIGHTS)
     before, after = (build_access(listed, scene.facts) for listed in (changed.live, changed.after))
     me = identify_self(before, sweep, scene.facts)
     # A login without ACLs that can still act is a super user, or what has no ACLs is open.

@@ -20,7 +20,7 @@ from ..authority.calibration import OwnPrincipal, list_rights
 from ..authority.lockout import GuardedPlan, find_lockouts, find_sight_losses
 from ..kinds.kind import KindRights
 from ..protocol import acl as acls
-from ..protocol import rights
+from ..protocol import listings
 from ..protocol.acl import DENY, describe_acl
 from . import access_rows as rows
 
@@ -63,7 +63,7 @@ def find_own_losses(plan: AccessPlan) -> Findings:
     scene, me = plan.scene, plan.me
     created, deleted = plan.acls.created, plan.acls.deleted
     guarded = GuardedPlan(scene.changes, created, deleted, plan.rights, plan.maybe_open)
-    reported = list_rights(scene.sweeps.get(rights.KIND))
+    reported = list_rights(scene.sweeps.get(listings.RIGHTS))
     blocks: dict[tuple[Identity, bool], Finding] = {}
     for identity, loss in (
         *find_lockouts(guarded, plan.before, me, scene.facts),

@@ -1,13 +1,16 @@
 """Rules of names that do not exist: typos in ACLs, roles and quotas, and readers without a group.
 
 Only what a plan creates or changes is asked about, and never where the listing that would show a
-name is not known to be complete.
+name is not known to be complete. Names are near if one or two typing mistakes lie between them: a
+character that is missing, doubled, wrong, or exchanged with its neighbour. `orders-1` and `orders-2`
+are siblings and not near.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -33,10 +36,85 @@ from ..kinds.quota.limits import USER
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import acl as acls
-from ..protocol import groups, keys, rights
+from ..protocol import keys, listings
 from ..protocol.acl import ALLOW, EVERYTHING, PREFIXED, Acl
-from ..protocol.near_names import index_names
 from .names import SETS, judge_names, make_quota, make_role
+
+SHORT = 6
+"""Names with fewer characters are near with one mistake only: two make another word."""
+_SEPARATORS = re.compile(r"[._-]")
+_NUMBERS = re.compile(r"[._-]?v?\d+", re.ASCII)
+
+
+class NameIndex(Struct, frozen=True):
+    """The names of one kind; `index_names` makes one."""
+
+    lengths: Mapping[int, Sequence[str]]
+    """Length -> the names of this length, sorted."""
+    plain: Mapping[str, str]
+    """Name without its case and separators -> the first such name."""
+
+    def find_near(self, name: str) -> str:
+        """The nearest of these names, the first of equally near ones; empty if none is near."""
+        respelled = self.plain.get(_simplify(name), name)
+        if respelled != name:
+            return respelled
+        most, stem = 1 if len(name) < SHORT else 2, _drop_numbers(name)
+        best, least = "", most + 1
+        for candidate in self._list_candidates(name, most):
+            if candidate != name and _drop_numbers(candidate) != stem:
+                distance = _count_mistakes(name, candidate, least - 1)
+                best, least = (candidate, distance) if distance < least else (best, least)
+        return best
+
+    def _list_candidates(self, name: str, most: int) -> Iterator[str]:
+        # Two mistakes touch four of five parts at most, even if both exchange neighbours of two
+        # parts. So a near name has one part as it is, which is quick to find.
+        size = max(1, len(name) // 5)
+        chunks = {name[start : start + size] for start in range(0, len(name) - size + 1, size)}
+        has_part = re.compile("|".join(map(re.escape, sorted(chunks)))).search
+        for length in range(len(name) - most, len(name) + most + 1):
+            yield from filter(has_part, self.lengths.get(length, ()))
+
+
+def index_names(names: Iterable[str]) -> NameIndex:
+    """These names, ready to be searched for near ones."""
+    lengths: dict[int, list[str]] = defaultdict(list)
+    plain: dict[str, str] = {}
+    for name in sorted(names):
+        lengths[len(name)].append(name)
+        plain.setdefault(_simplify(name), name)
+    return NameIndex(lengths, plain)
+
+
+def _simplify(name: str) -> str:
+    """Equal for names that differ only in case and separators."""
+    return _SEPARATORS.sub("-", name).casefold()
+
+
+def _drop_numbers(name: str) -> str:
+    """Equal for siblings: `orders`, `orders-1` and `orders-v2`."""
+    return _NUMBERS.sub("", name)
+
+
+def _count_mistakes(name: str, candidate: str, most: int) -> int:
+    """The mistakes between two names, or a number over `most`. Few mistakes are quicker tried than
+    counted by a table."""
+    if name == candidate:
+        return 0
+    if most == 0 or abs(len(name) - len(candidate)) > most:
+        return most + 1
+    start = 0
+    for char, candidate_char in zip(name, candidate, strict=False):
+        if char != candidate_char:
+            break
+        start += 1
+    name, candidate = name[start:], candidate[start:]
+    rests = [(name[1:], candidate[1:]), (name[1:], candidate), (name, candidate[1:])]
+    if name[:2] == candidate[1::-1]:
+        rests.append((name[2:], candidate[2:]))
+    return 1 + min(_count_mistakes(*suffixes, most - 1) for suffixes in rests)
+
 
 # `CN=app,O=shop` of a certificate, `app/host@REALM` of Kerberos.
 _OF_OTHER_LOGINS = re.compile(r"[=/@]")
@@ -110,18 +188,18 @@ def list_needs(changes: Iterable[Change]) -> Mapping[str, Depth]:
             needs[users.KIND] = Depth.NAMES
         if change.identity.kind == acls.KIND:
             acl = acls.parse_acl(change.after or EMPTY)
-            needs |= {users.KIND: Depth.NAMES, acls.KIND: Depth.FULL, rights.KIND: Depth.FULL}
+            needs |= {users.KIND: Depth.NAMES, acls.KIND: Depth.FULL, listings.RIGHTS: Depth.FULL}
             kind = _KINDS.get(acl.resource_type)
             if kind is not None and acl.pattern_type != PREFIXED:
                 needs[kind] = Depth.NAMES
     return needs
 
 
-_KINDS = {"Topic": topics.KIND, "Group": groups.KIND}
+_KINDS = {"Topic": topics.KIND, "Group": listings.GROUPS}
 """Resource type of ACLs -> the listing of its names."""
 _CONTAINERS: Mapping[str, tuple[str, ...]] = {
     topics.KIND: (topics.KIND,),
-    groups.KIND: (GROUP_CONFIG.kind,),
+    listings.GROUPS: (GROUP_CONFIG.kind,),
     users.KIND: (users.KIND,),
 }
 """Listing -> the resource types whose keys begin with such a name."""
@@ -234,7 +312,7 @@ def _make_topic_sight(scene: Scene) -> _TopicSight:
     if sweep is None or not _is_complete(sweep):
         return _TopicSight(None, principal, is_favoured=False, deleted=deleted)
     access = _build_access([acls.parse_acl(item.attributes) for item in sweep.items], scene.facts)
-    own = identify_self(access, scene.sweeps.get(rights.KIND), scene.facts)
+    own = identify_self(access, scene.sweeps.get(listings.RIGHTS), scene.facts)
     access = own.access(access)
     is_favoured = any(
         authorize(

@@ -9,16 +9,16 @@ THROTTLING_QUOTA_EXCEEDED (89).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from kafkaform.core.change import Action, Change, RateLimit
-from kafkaform.core.resource import Facts, Sweep
+from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 
+from ..kinds.quota import resource_type as quotas
 from ..kinds.quota.limits import MUTATION_RATE, entity_text, find_applying, sharers_text
-from ..kinds.quota.resource_type import index_quotas
 from ..kinds.topic import resource_type as topics
 
 _SPENDING = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"})
@@ -85,7 +85,9 @@ def find_quota(sweep: Sweep | None, facts: Facts) -> MutationQuota | None:
         user = ANONYMOUS
     else:
         return None
-    limit = find_applying(MUTATION_RATE, user, facts.values["client_id"], index_quotas(sweep))
+    limit = find_applying(
+        MUTATION_RATE, user, facts.values["client_id"], quotas.index_quotas(sweep)
+    )
     # The cluster stores infinity and NaN too (KIP-546), and never throttles by them.
     if limit is None or limit.value is None or not limit.value.is_finite():
         return None
@@ -97,6 +99,11 @@ def find_quota(sweep: Sweep | None, facts: Facts) -> MutationQuota | None:
         entity_text(limit.entity),
         sharers_text(*limit.sharers),
     )
+
+
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """The quotas, if one of these changes spends from one."""
+    return {quotas.KIND: Depth.FULL} if any(map(compute_spending, changes)) else {}
 
 
 def find_limit(changes: Sequence[Change], sweep: Sweep | None, facts: Facts) -> RateLimit | None:

@@ -33,7 +33,8 @@ from ..kinds.quota.resource_type import IP, KIND, get_limits, read_entity
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import keys
-from .mutation_quota import assess_spending, compute_spending
+from . import mutation_quota
+from .mutation_quota import assess_spending
 from .names import judge_names
 
 TYPES = (KIND,)
@@ -348,7 +349,7 @@ def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """The quotas if the plan spends from one, and the users if it makes users with quotas."""
     kinds = {change.identity.kind for change in changes if change.action is Action.CREATE}
     return {
-        **({KIND: Depth.FULL} if any(map(compute_spending, changes)) else {}),
+        **mutation_quota.list_needs(changes),
         **({users.KIND: Depth.NAMES} if {KIND, users.KIND} <= kinds else {}),
     }
 

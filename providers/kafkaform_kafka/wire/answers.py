@@ -1,16 +1,29 @@
-"""The answers to a request with many items, one for each item; and topic ids (KIP-516) as Kafka
-writes them, 22 characters of base64url."""
+"""What comes back: the answers to a request with many items, topic ids (KIP-516) as Kafka writes them
+(22 characters of base64url), and in plain words what kafka-python raises."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import os
+import re
+import ssl
 import uuid
 from collections.abc import Mapping
 from sys import intern
 from typing import Any
 
+from kafka.errors import (
+    KafkaConnectionError,
+    KafkaTimeoutError,
+    NodeNotReadyError,
+    RequestTimedOutError,
+    SaslAuthenticationFailedError,
+)
 from msgspec import Struct
+
+from ..connection.failures import ConnectionFailure, FailureKind, Listener
+from .logins import NoCredentials, OtherMechanisms
 
 
 class Synonym(Struct, frozen=True):
@@ -83,3 +96,105 @@ def parse_id(text: str) -> uuid.UUID:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
     except (binascii.Error, ValueError):
         raise ValueError(f"{text!r} is not a topic id") from None
+
+
+_CLOSED = "the broker closed the connection"
+_UNKNOWN_HOST = "the host name is unknown"
+_TIMED_OUT = "no answer in time"
+_WORDS: Mapping[str, str] = {
+    "KafkaConnectionError": _CLOSED,
+    "socket disconnected": _CLOSED,
+    "Connection closed during connect": _CLOSED,
+    "Connection closed during send": _CLOSED,
+    "closed": _CLOSED,
+    "Node not connected": _CLOSED,
+    "NodeNotReadyError": "the broker cannot be reached yet",
+    "DNS Resolution failure": _UNKNOWN_HOST,
+    "Connection timed out": _TIMED_OUT,
+    "KafkaTimeoutError": _TIMED_OUT,
+    "RequestTimedOutError": _TIMED_OUT,
+}
+"""kafka-python's word for an error, or the error's class where it has none -> ours."""
+_SYSTEM_ERROR = re.compile(r"(?:\[Errno )?(\d+)(?: E[A-Z]+|\] .*)")
+HANDSHAKE_FAILED = "Handshake failed"
+"""How kafka-python begins the text of a failed TLS handshake; it has no type of its own."""
+
+_KINDS = (
+    (SaslAuthenticationFailedError, FailureKind.REFUSED_LOGIN),
+    (NoCredentials, FailureKind.NO_CREDENTIALS),
+    (OtherMechanisms, FailureKind.OTHER_LISTENER),
+    (KafkaTimeoutError, FailureKind.SILENT),
+    (RequestTimedOutError, FailureKind.SILENT),
+)
+_TEXT_KINDS = {_UNKNOWN_HOST: FailureKind.UNKNOWN_HOST, _TIMED_OUT: FailureKind.SILENT}
+
+
+# ── errors of kafka-python ──────────────────────────────────────────────────────────────
+
+
+def describe_error(error: Exception) -> str:
+    """What happened, in words of people and without the name of a Python class."""
+    name = type(error).__name__
+    # kafka-python writes `Name: text`, and `[Error 7] Name` for what a broker answered.
+    text = re.sub(rf"^(?:\[Error -?\d+\] )?(?:{name}(?:: |$))?", "", str(error))
+    system = _SYSTEM_ERROR.fullmatch(text)
+    if system:
+        reason = os.strerror(int(system[1]))
+        return reason[:1].lower() + reason[1:]
+    if isinstance(error, NodeNotReadyError):
+        return _WORDS[NodeNotReadyError.__name__]
+    return _WORDS.get(text or name, text or name)
+
+
+def explain_failure(error: Exception) -> ConnectionFailure:
+    """Why a connection to one broker failed. error: what kafka-python or the login raised."""
+    text = describe_error(error)
+    # kafka-python puts the text of an error of TLS or the network into one of its own.
+    cause: BaseException | None = None
+    if error.args and isinstance(error.args[0], OSError):
+        cause = error.args[0]
+    if text.startswith(HANDSHAKE_FAILED) and isinstance(error.__context__, Exception):
+        cause = error.__context__
+        text = describe_error(cause)
+    kind = next((kind for type_, kind in _KINDS if isinstance(error, type_)), None)
+    if kind is None and isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+        kind = FailureKind.TLS
+    elif kind is None and cause is None and _is_unreachable(error):
+        kind = FailureKind.UNREACHABLE
+    kind = kind or _TEXT_KINDS.get(text, FailureKind.CLOSED)
+    if kind is FailureKind.SILENT:
+        text = _TIMED_OUT
+    return ConnectionFailure(kind, text, _find_listener(error, cause))
+
+
+def _is_unreachable(error: Exception) -> bool:
+    """Whether no connection was made: kafka-python has a text for that and no type."""
+    text = str(error.args[0]) if isinstance(error, KafkaConnectionError) and error.args else ""
+    return bool(_SYSTEM_ERROR.fullmatch(text)) or text.startswith("unable to connect")
+
+
+def _find_listener(error: Exception, cause: BaseException | None) -> Listener | None:
+    """What the attempt showed about the listener. cause: the error of TLS or the network."""
+    if isinstance(error, OtherMechanisms):
+        return Listener(True, error.tls, mechanisms=error.offered)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return Listener(True, True, cause.verify_message)
+    # After the handshake, so the listener has TLS.
+    if isinstance(cause, ssl.SSLError) and cause is not error.__context__:
+        return Listener(True, True)
+    return None
+
+
+def name_address(broker: Any) -> str:
+    """`localhost:9092`, as a bootstrap list has it."""
+    host = f"[{broker.host}]" if ":" in broker.host else broker.host
+    return f"{host}:{broker.port}"
+
+
+def name_broker(cluster: Any, node: Any) -> str:
+    """`broker 1 at localhost:9092`, or the address alone while the broker's id is unknown."""
+    broker = cluster.broker_metadata(node)
+    address = name_address(broker) if broker is not None else ""
+    if cluster.is_bootstrap(node):
+        return address
+    return f"broker {node} at {address}" if address else f"broker {node}"

@@ -1,4 +1,5 @@
-"""Send one raw request to one broker. If it fails, say whether the request can have left.
+"""Open the connection to a cluster, and send one raw request to one broker. If it fails, say whether
+the request can have left; if no broker lets us in, say why.
 
 This uses the connections of kafka-python instead of its admin client. That one routes to a
 "controller" that KRaft does not have, repeats writes on its own, and hides error codes.
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -26,11 +28,24 @@ from kafka.errors import RequestTimedOutError as TimedOut
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import DescribeClusterRequest
 
+from kafkaform.core.errors import ConnectError, KafkaformError
+
+from .. import connection
 from ..connection.cluster_proof import ClusterProof
-from ..connection.failures import ConnectionFailure
+from ..connection.failures import ConnectionFailure, FailureKind, Listener, connect_error, look_at
+from ..connection.oauth import OAUTHBEARER
+from ..connection.settings import (
+    LOOK,
+    PATIENCE,
+    KafkaSettings,
+    fence_logs,
+    make_client_config,
+    refuse_two_clusters,
+    ssl_context,
+)
 from ..protocol.apis import APIS
-from .failures import HANDSHAKE_FAILED, describe_error, name_address, name_broker
-from .logins import SaslLogin
+from .answers import HANDSHAKE_FAILED, describe_error, name_address, name_broker
+from .logins import SaslLogin, TokenProvider, make_login
 from .pool import PER_BROKER, ConnectionPool, Elsewhere
 
 _PAUSE = 0.05
@@ -451,3 +466,67 @@ async def _connect_all(pool: ConnectionPool, seconds: float) -> Set[str]:
 def _count_milliseconds(deadline: float) -> float:
     """Milliseconds until then: at least one, and at most those that one broker gets."""
     return 1000 * min(PER_BROKER, max(0.001, deadline - time.monotonic()))
+
+
+# ── the first connection ────────────────────────────────────────────────────────────────
+
+
+MOST_INSPECTED = 8
+"""How many brokers are inspected, all at once."""
+_TIME_TO_LOOK = 5.0
+"""If connecting took longer than these seconds, the listeners are not inspected as well."""
+_UNCLEAR = (FailureKind.TLS, FailureKind.CLOSED, FailureKind.SILENT)
+"""After these, an inspection of the listener can show more."""
+
+
+def open_wire(settings: KafkaSettings) -> Wire:
+    """Connect and log in. The first broker that answers says which cluster every later connection
+    must lead to. Raises ConnectError within 10 seconds, ConfigurationError, OtherSystem."""
+    fence_logs()
+    config = make_client_config(settings)
+    if settings.mechanism == OAUTHBEARER:
+        tokens = connection.tokens.open_token_source(settings)
+        if tokens is not None:
+            # If there is no token, this error names the cause, and no broker is asked.
+            tokens.get_token()
+            config["sasl_oauth_token_provider"] = TokenProvider(tokens)
+    login = make_login(settings)
+    began = time.monotonic()
+    try:
+        wire = Wire(config, PATIENCE, ClusterProof(settings.instance), login)
+    except NoConnection as error:
+        in_time = time.monotonic() - began < _TIME_TO_LOOK
+        listeners = _inspect_listeners(settings, error.failures) if in_time else {}
+        raise connect_error(settings, error.failures, listeners) from None
+    try:
+        if len(settings.servers) > 1:
+            refuse_two_clusters(settings, wire.ask_addresses(LOOK))
+        wire.reach_broker(PATIENCE)
+    except RequestNotSent as error:
+        wire.close()
+        raise ConnectError(
+            f"Kafka at {', '.join(settings.servers)} answers, but none of its brokers can be "
+            f"reached at the address that it advertises: {error}",
+            "check advertised.listeners of the brokers, and that this computer can resolve and "
+            "reach the addresses in it",
+        ) from None
+    except KafkaformError:
+        wire.close()
+        raise
+    return wire
+
+
+def _inspect_listeners(
+    settings: KafkaSettings, failures: Mapping[str, ConnectionFailure]
+) -> Mapping[str, Listener]:
+    """Server -> what its listener shows, for the first ones whose failure is not clear."""
+    servers = [
+        server
+        for server, failure in failures.items()
+        if failure.listener is None and failure.kind in _UNCLEAR
+    ][:MOST_INSPECTED]
+    if not servers:
+        return {}
+    with ThreadPoolExecutor(len(servers)) as pool:
+        listeners = pool.map(lambda server: look_at(server, lambda: ssl_context(settings)), servers)
+        return dict(zip(servers, listeners, strict=True))

@@ -30,7 +30,7 @@ from kafka.protocol.parser import KafkaProtocol
 from ..connection.cluster_proof import ClusterProof
 from ..connection.failures import FINAL, ConnectionFailure, FailureKind
 from ..protocol.faults import fault_of
-from .failures import describe_error, explain_failure, name_address
+from .answers import describe_error, explain_failure, name_address
 from .logins import SaslLogin, find_login, log_in
 
 _NONSENSE = (

@@ -11,7 +11,7 @@ import pytest
 from kafkaform.sandbox import Sandbox
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.acls import AclRow, create_acls
+from kafkaform_kafka.wire.security import AclRow, create_acls
 
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.sessions import connect

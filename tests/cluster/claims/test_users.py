@@ -9,16 +9,24 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_client_config, make_librdkafka_config
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.user.resource_type import FEWEST, MOST
-from kafkaform_kafka.protocol.scram import salt_password
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.acls import AclRow, create_acls, delete_acls, describe_acls
 from kafkaform_kafka.wire.client import RequestNotSent, Wire
 from kafkaform_kafka.wire.cluster import describe_cluster
-from kafkaform_kafka.wire.delegation_tokens import BROKER_DEFAULT, create_token
-from kafkaform_kafka.wire.scram import Deletion, Upsertion, alter_scram
+from kafkaform_kafka.wire.security import (
+    BROKER_DEFAULT,
+    AclRow,
+    Deletion,
+    Upsertion,
+    alter_scram,
+    create_acls,
+    create_token,
+    delete_acls,
+    describe_acls,
+    salt_password,
+)
 
 from ...kit.kafka.logins import Login
 from ...kit.kafka.sessions import connect, eventually, login

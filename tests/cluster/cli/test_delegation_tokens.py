@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform_kafka.wire.delegation_tokens import (
+from kafkaform_kafka.wire.security import (
     AT_ONCE,
     BROKER_DEFAULT,
     create_token,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafkaform_kafka.connection.clients import make_client_config
-from kafkaform_kafka.wire import scram
+from kafkaform_kafka.connection.settings import make_client_config
+from kafkaform_kafka.wire import security
 from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered, Wire
 
 from ...kit.commands.folder import Folder
@@ -112,7 +112,7 @@ def test_a_lost_answer_is_resumed_with_the_same_password(
     folder.done("apply", "-auto-approve")
     users.declare(version=2)
     users.export(SECOND)
-    real, send = scram.alter_scram, "kafkaform_kafka.kinds.user.requests.alter_scram"
+    real, send = security.alter_scram, "kafkaform_kafka.kinds.user.requests.alter_scram"
 
     def lost(*arguments: Any) -> Any:
         real(*arguments)

@@ -36,8 +36,14 @@ from kafkaform_kafka.authority.authorizer import (
     to_cluster_question,
     to_topics_question,
 )
-from kafkaform_kafka.connection import clients
-from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.connection.settings import (
+    PATIENCE as CLIENT_PATIENCE,
+)
+from kafkaform_kafka.connection.settings import (
+    KafkaSettings,
+    make_client_config,
+    make_librdkafka_config,
+)
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.wire.answers import parse_id
 from kafkaform_kafka.wire.client import Wire
@@ -116,7 +122,7 @@ def running(open_: bool) -> Iterator[Cluster]:
 
 def _populated(box: sandbox.Sandbox, open_: bool) -> Cluster:
     admin = _settings(box, "admin", "PLAIN", box.admin_password)
-    client = AdminClient(clients.make_librdkafka_config(admin))
+    client = AdminClient(make_librdkafka_config(admin))
     mechanism = ScramMechanism.SCRAM_SHA_256
     users = [
         UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), b"secret-" * 2)
@@ -140,7 +146,7 @@ def _populated(box: sandbox.Sandbox, open_: bool) -> Cluster:
 
 def create(cluster: Cluster, name: str) -> None:
     """Make a topic, again if it was deleted, and wait until it is seen."""
-    client = AdminClient(clients.make_librdkafka_config(cluster.root))
+    client = AdminClient(make_librdkafka_config(cluster.root))
     client.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE)
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -166,7 +172,7 @@ def _settings(box: sandbox.Sandbox, user: str, mechanism: str, password: str) ->
 
 
 def _wire(settings: KafkaSettings) -> Wire:
-    return Wire(clients.make_client_config(settings), clients.PATIENCE)
+    return Wire(make_client_config(settings), CLIENT_PATIENCE)
 
 
 def expected(access: Access, probe: Probe) -> bool:

@@ -26,14 +26,13 @@ from kafkaform.core.resource import (
     Reading,
 )
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.connection.clients import make_librdkafka_config
-from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.connection.settings import KafkaSettings, make_librdkafka_config
 from kafkaform_kafka.inspect.access import AccessQuery, build_access, explain_access
 from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.protocol.acl import SUPPORTED, Acl, list_reported_operations, parse_acl
 from kafkaform_kafka.protocol.releases import acl_faults
 from kafkaform_kafka.session import KafkaSession, open_session
-from kafkaform_kafka.wire.acls import AclRow, AclRows, create_acls
+from kafkaform_kafka.wire.security import AclRow, AclRows, create_acls
 from kafkaform_kafka.wire.topics import list_topics
 
 from ...conftest import Broker

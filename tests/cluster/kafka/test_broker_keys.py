@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
-from kafkaform_kafka.protocol import broker_keys
-from kafkaform_kafka.protocol.broker_key_history import REMOVED_DYNAMIC
-from kafkaform_kafka.protocol.broker_keys import UpdateMode
-from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
+from kafkaform_kafka.protocol import config_keys
+from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey, UpdateMode
 from kafkaform_kafka.protocol.releases import CLIENT_METRICS, GROUP_CONFIGS, explain_absence
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.answers import ConfigEntry
@@ -68,7 +66,7 @@ def test_the_table_has_every_config_that_a_broker_lists(admin: KafkaSession) -> 
     """No config is missing or too many, and each has the broker's type."""
     entries = {entry.name: entry for entry in listed(admin, "broker", "1", "1")}
     own = {n: e for n, e in entries.items() if not n.startswith("listener.name.")}
-    table = broker_keys.broker_keys()
+    table = config_keys.broker_keys()
     assert own.keys() <= table.keys()
     unlisted = table.keys() - own.keys() - LISTED_WHERE_SET
     assert len(unlisted) == UNLISTED, sorted(unlisted)
@@ -84,7 +82,7 @@ def test_the_table_knows_kafkas_defaults(admin: KafkaSession) -> None:
     """What a dynamic config falls back to is what a broker says that its default is."""
     built_in = 5
     for entry in listed(admin, "broker", "1", "1"):
-        known = broker_keys.broker_keys().get(entry.name)
+        known = config_keys.broker_keys().get(entry.name)
         if known is None or known.mode is UpdateMode.READ_ONLY or entry.value is None:
             continue
         last = entry.synonyms[-1] if entry.synonyms else None
@@ -102,9 +100,8 @@ def test_modes_are_the_brokers_own(admin: KafkaSession) -> None:
     """Each dynamic config is taken for one broker, for all or for a listener, as the table says; a
     config of a newer or an older version does not exist, or cannot be changed."""
     entries = {entry.name: entry for entry in listed(admin, "broker", "1", "1")}
-    removed = {line.split()[0] for line in REMOVED_DYNAMIC.splitlines() if line}
-    for name in (*broker_keys.broker_keys(), *removed):
-        known = broker_keys.find_broker_key(name)
+    for name in (*config_keys.broker_keys(), *config_keys.removed_keys()):
+        known = config_keys.find_broker_key(name)
         assert known is not None
         if known.mode is UpdateMode.READ_ONLY or known.secret or name in LISTED_WHERE_SET:
             continue
@@ -128,7 +125,7 @@ def test_modes_are_the_brokers_own(admin: KafkaSession) -> None:
 @pytest.mark.parametrize("name", ["num.partitions", "log.dirs", "auto.create.topics.enable"])
 def test_read_only_configs_are_refused_by_brokers_too(admin: KafkaSession, name: str) -> None:
     """What a plan refuses as read-only, a broker would refuse in the dry run."""
-    found = broker_keys.find_broker_key(name)
+    found = config_keys.find_broker_key(name)
     assert found is not None and found.mode is UpdateMode.READ_ONLY
     for resource in ("", "1"):
         assert "dynamically" in (may_set(admin, resource, name, "1") or "")
@@ -150,15 +147,15 @@ def test_a_listeners_config_follows_the_plain_one(
     name: str, mode: UpdateMode, secret: bool
 ) -> None:
     """The prefix moves a config from the broker to one listener, and opens some for changes."""
-    found = broker_keys.find_broker_key(name)
+    found = config_keys.find_broker_key(name)
     assert found is not None
     assert (found.mode, found.secret) == (mode, secret)
 
 
 def test_a_plugins_config_is_not_known() -> None:
     """Neither alone nor behind a listener's prefix."""
-    assert broker_keys.find_broker_key("my.plugin.level") is None
-    assert broker_keys.find_broker_key("listener.name.client.my.plugin.level") is None
+    assert config_keys.find_broker_key("my.plugin.level") is None
+    assert config_keys.find_broker_key("listener.name.client.my.plugin.level") is None
 
 
 @pytest.mark.parametrize(

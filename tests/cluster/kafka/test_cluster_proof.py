@@ -18,8 +18,8 @@ from kafkaform_kafka.connection.cluster_proof import ClusterProof
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.client import CHANGES
+from kafkaform_kafka.wire.configs import describe_quotas
 from kafkaform_kafka.wire.messages import tokens
-from kafkaform_kafka.wire.quotas import describe_quotas
 from kafkaform_kafka.wire.topics import create_topics
 
 from ...kit.kafka.sessions import gone, login

@@ -11,13 +11,14 @@ from kafkaform.core.change import Change
 from kafkaform.core.resource import Absent, Facts, Observed
 from kafkaform_kafka.kinds.topic import throttles
 from kafkaform_kafka.kinds.topic.configs import is_foreign_config
-from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
 from kafkaform_kafka.protocol.config_keys import (
     GROUP_KEYS,
     IRREMOVABLE,
     METRICS_KEYS,
     THROTTLES,
     TOPIC_KEYS,
+    UpdateMode,
+    broker_keys,
 )
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.configs import alter_configs

@@ -18,12 +18,12 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Fault, Observed
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 from kafkaform_kafka.kinds.topic import send_placement, throttles
 from kafkaform_kafka.kinds.topic.placement import ThrottleTicket
 from kafkaform_kafka.kinds.topic.read_placement import list_moves
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.placement import alter_reassignments
+from kafkaform_kafka.wire.topics import alter_reassignments
 
 from ...kit.commands.example import Copy, one
 from ...kit.commands.process_folder import Folder

@@ -17,7 +17,7 @@ from kafkaform_kafka.kinds.token.resource_type import KIND
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import describe_cluster
-from kafkaform_kafka.wire.delegation_tokens import (
+from kafkaform_kafka.wire.security import (
     AT_ONCE,
     BROKER_DEFAULT,
     TokenRow,

@@ -12,9 +12,13 @@ from kafkaform.core.change import Action
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY
 from kafkaform_kafka.protocol import releases
-from kafkaform_kafka.protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER
-from kafkaform_kafka.protocol.broker_keys import UpdateMode, find_broker_key
-from kafkaform_kafka.protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey
+from kafkaform_kafka.protocol.config_keys import (
+    ALL_TOPIC_KEYS,
+    DYNAMIC_WITH_ZOOKEEPER,
+    ConfigKey,
+    UpdateMode,
+    find_broker_key,
+)
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.kafka.changes import change, topic

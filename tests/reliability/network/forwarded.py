@@ -13,8 +13,8 @@ from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.protocol import keys
-from kafkaform_kafka.wire.acls import AclRow
 from kafkaform_kafka.wire.answers import id_text
+from kafkaform_kafka.wire.security import AclRow
 
 from ...kit.promises import Name, Reached
 from ...kit.proxy.answers import Passed

@@ -15,11 +15,11 @@ from kafka.protocol.admin import CreateTopicsResponse, DescribeConfigsResponse
 
 from kafkaform.core.resource import Fault as ResourceFault
 from kafkaform_kafka.cluster.context import attempt
-from kafkaform_kafka.connection.clients import make_client_config
+from kafkaform_kafka.connection.settings import make_client_config
 from kafkaform_kafka.memory import throttled_items
-from kafkaform_kafka.wire.acls import describe_acls
 from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered, Wire
 from kafkaform_kafka.wire.fast_decoding import OWN, VERSION, parse_created, parse_described
+from kafkaform_kafka.wire.security import describe_acls
 
 from ...kit.kafka.sessions import connect, login
 from ...kit.proxy.faults import Fault

@@ -16,13 +16,18 @@ from kafkaform.provider.registry import BUILT_IN, GROUP, Registry
 
 PROVIDER = """
 from types import SimpleNamespace
+from kafkaform.provider.contract import OptionalParts
+class Whole(OptionalParts):
+    def __init__(self, **parts):
+        vars(self).update(parts)
 PARTS = dict(words=None, config=None, types={}, data={}, check=None, open=None)
 PARTS.update(commanded={}, review_needs=None, load_rules=None)
-GOOD = SimpleNamespace(name="good", **PARTS)
-MISNAMED = SimpleNamespace(name="other", **PARTS)
+GOOD = Whole(name="good", **PARTS)
+MISNAMED = Whole(name="other", **PARTS)
 HOLLOW = SimpleNamespace(name="hollow", config=None, types={}, data={}, open=None)
 BARE = SimpleNamespace(**{**PARTS, "name": "bare"})
 del BARE.commanded
+FOREIGN = SimpleNamespace(name="foreign", **PARTS)
 """
 
 
@@ -167,6 +172,7 @@ def test_the_same_offer_seen_twice_is_one(module: str) -> None:
             "acme_providers_of_registry_test:BARE is not a provider: it lacks commanded",
         ),
         ("MISNAMED", "good", 'calls itself "other"'),
+        ("FOREIGN", "foreign", "does not inherit from kafkaform.provider.contract.OptionalParts"),
     ],
 )
 def test_what_is_no_provider_is_refused(

@@ -16,8 +16,7 @@ from kafkaform.workflow.connection import (
     resolve_direct,
 )
 from kafkaform_kafka.connection.aws import AwsLogin
-from kafkaform_kafka.connection.java.login import Login, parse_login
-from kafkaform_kafka.connection.java.properties import SECRET_KEYS
+from kafkaform_kafka.connection.java_files import SECRET_KEYS, Login, parse_login
 from kafkaform_kafka.connection.kerberos import MODULE as KRB5
 from kafkaform_kafka.connection.kerberos import KerberosSettings
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings

@@ -30,8 +30,8 @@ from ...protocol import acl as acls
 from ...protocol import apis
 from ...protocol.acl import Acl
 from ...protocol.faults import fault_of, lost_answer_fault, name_right
-from ...wire.acls import AclRow, AclRows, DeletedAcls, create_acls, delete_acls, describe_acls
 from ...wire.answers import ItemAnswer
+from ...wire.security import AclRow, AclRows, DeletedAcls, create_acls, delete_acls, describe_acls
 from ...wire.topics import ANSWER_MARGIN
 from .resource_type import check_already_done, make_acl_reading, make_acl_sweep
 

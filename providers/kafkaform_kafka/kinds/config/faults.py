@@ -11,11 +11,17 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...protocol import broker_keys, broker_rules, config_values
-from ...protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER
-from ...protocol.broker_keys import BrokerKey, UpdateMode
+from ...protocol import broker_rules, config_keys, config_values
 from ...protocol.broker_rules import Faults
-from ...protocol.config_keys import GROUP_KEYS, MATCHES, METRICS_KEYS, ConfigKey
+from ...protocol.config_keys import (
+    DYNAMIC_WITH_ZOOKEEPER,
+    GROUP_KEYS,
+    MATCHES,
+    METRICS_KEYS,
+    BrokerKey,
+    ConfigKey,
+    UpdateMode,
+)
 from ...protocol.releases import NEWEST
 
 MASK = "(sensitive)"
@@ -44,13 +50,13 @@ def mask_config(config: Mapping[str, Value] | None) -> FrozenMap:
 def is_hidden_config(key: str) -> bool:
     """True if a broker never reveals the value of this config."""
     # A broker reports a key that it does not know as sensitive: it could be a plugin's password.
-    row = broker_keys.find_broker_key(key)
+    row = config_keys.find_broker_key(key)
     return row is None or row.secret
 
 
 def find_broker_row(key: str, facts: Facts) -> BrokerKey | None:
     """The row of a config as the brokers of this cluster have it."""
-    row = broker_keys.find_broker_key(key)
+    row = config_keys.find_broker_key(key)
     if row is None or key not in DYNAMIC_WITH_ZOOKEEPER:
         return row
     # Without a cluster nobody knows whether it has ZooKeeper.
@@ -64,7 +70,7 @@ def find_broker_row(key: str, facts: Facts) -> BrokerKey | None:
 
 def unknown_faults(key: str) -> Faults:
     """A config that brokers do not know."""
-    advice = suggest(key, broker_keys.broker_keys())
+    advice = suggest(key, config_keys.broker_keys())
     yield (
         f"brokers do not know {key}; they never reveal the value of an unknown config, so "
         "kafkaform could not compare it",
@@ -120,11 +126,11 @@ def refuse_broker_configs(config: Mapping[str, Value]) -> Faults:
     """What `validate` refuses: configs that no broker can change while it runs, misspelt keys, and
     values that no version of Kafka takes."""
     for key, value in config.items():
-        row = broker_keys.find_broker_key(key)
+        row = config_keys.find_broker_key(key)
         if value is None:
             continue
         if row is None:
-            if suggest(key, broker_keys.broker_keys(), broker_rules.NEAR):
+            if suggest(key, config_keys.broker_keys(), broker_rules.NEAR):
                 yield from unknown_faults(key)
         elif row.mode is UpdateMode.READ_ONLY:
             # Only a plan knows whether the cluster uses ZooKeeper.

@@ -20,7 +20,7 @@ from kafkaform.core.text.quantity import parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_keys, config_pages
+from ...protocol import config_keys
 from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
 from ...protocol.config_values import Lookup, config_map
 from ...protocol.releases import (
@@ -66,7 +66,7 @@ SECRETS = (
         "Configs whose values a broker never reveals, by name: passwords, keys, and configs of "
         "plugins that the broker does not know.",
         secret=True,
-        keys=config_pages.list_broker_secrets,
+        keys=config_keys.list_broker_secrets,
     ),
     AttributeSchema(
         "secret_config_version",
@@ -135,7 +135,7 @@ class ConfigScope(Struct, frozen=True):
 
 
 def _broker_key(name: str) -> ConfigKey | None:
-    row = broker_keys.find_broker_key(name)
+    row = config_keys.find_broker_key(name)
     return row.key if row else None
 
 
@@ -145,7 +145,7 @@ BROKER = ConfigScope(
     2,
     "broker_id",
     _broker_key,
-    broker_keys.broker_keys,
+    config_keys.broker_keys,
     secrets=True,
 )
 DEFAULTS = ConfigScope(
@@ -154,7 +154,7 @@ DEFAULTS = ConfigScope(
     3,
     None,
     _broker_key,
-    broker_keys.broker_keys,
+    config_keys.broker_keys,
     secrets=True,
 )
 GROUP = ConfigScope(
@@ -369,7 +369,7 @@ TYPES: tuple[ResourceType, ...] = (
         "Dynamic configs of one broker. They override those of the cluster and of its "
         "server.properties. The import id is the broker's id.",
         AttributeSchema("broker_id", NUMBER, "Id of the broker.", required=True, whole=True),
-        replace(CONFIG, refuses=faults.refuse_broker_configs, keys=config_pages.list_broker_keys),
+        replace(CONFIG, refuses=faults.refuse_broker_configs, keys=config_keys.list_broker_keys),
         MODE,
         *SECRETS,
     ),
@@ -377,7 +377,7 @@ TYPES: tuple[ResourceType, ...] = (
         DEFAULTS,
         "Dynamic configs of all brokers. They override those of their server.properties. "
         f'The import id is "{CLUSTER}".',
-        replace(CONFIG, refuses=faults.refuse_broker_configs, keys=config_pages.list_cluster_keys),
+        replace(CONFIG, refuses=faults.refuse_broker_configs, keys=config_keys.list_cluster_keys),
         MODE,
         *SECRETS,
     ),
@@ -390,7 +390,7 @@ TYPES: tuple[ResourceType, ...] = (
             CONFIG,
             required=True,
             refuses=faults.refuse_group_configs,
-            keys=config_pages.list_group_keys,
+            keys=config_keys.list_group_keys,
         ),
         MODE,
     ),
@@ -402,7 +402,7 @@ TYPES: tuple[ResourceType, ...] = (
             CONFIG,
             required=True,
             refuses=faults.refuse_metrics_configs,
-            keys=config_pages.list_metrics_keys,
+            keys=config_keys.list_metrics_keys,
         ),
         MODE,
     ),

@@ -21,9 +21,8 @@ from kafkaform.core.resource import (
 from kafkaform.core.secret import PartialRepr
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...protocol import broker_keys, broker_rules
-from ...protocol.broker_keys import UpdateMode
-from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC
+from ...protocol import broker_rules, config_keys
+from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC, UpdateMode
 from ...protocol.config_values import config_map, config_value
 from ...protocol.faults import ALTER, DESCRIBE, LISTING, fault_of, not_live_fault, right_for_configs
 from ...protocol.releases import (
@@ -156,7 +155,7 @@ def _check_irremovable(scope: ConfigScope, put: Iterable[str], gone: Iterable[st
 
 
 def _check_dynamic(scope: ConfigScope, name: str) -> None:
-    row = broker_keys.find_broker_key(name)
+    row = config_keys.find_broker_key(name)
     mode = row.mode if row else UpdateMode.CLUSTER
     if mode is UpdateMode.READ_ONLY:
         raise Refusal(42, f"Cannot update these configs dynamically: [{name}]")

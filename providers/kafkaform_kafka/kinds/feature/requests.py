@@ -23,7 +23,7 @@ from kafkaform.core.resource import (
 
 from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol.faults import fault_of
-from ...protocol.features import UpgradeType
+from ...protocol.releases import UpgradeType
 from ...wire.answers import ItemAnswer
 from ...wire.cluster import FeatureRow, Update, UpdateAnswer, read_features, update_features
 from . import resource_type as feature

@@ -13,7 +13,7 @@ from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol.features import UpgradeType
+from ...protocol.releases import UpgradeType
 from ..kind import ResourceKind, defer
 from ..steps import UPDATE_FEATURES, make_step, paths_below
 

@@ -15,7 +15,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...protocol.features import METADATA_VERSION, UpgradeType
+from ...protocol.releases import METADATA_VERSION, UpgradeType
 from ...simulation.controller import (
     AdminAnswer,
     AdminCall,

@@ -20,7 +20,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import EMPTY
 
 from ...cluster.context import ClusterContext, Reads, Requests, attempt, live_nodes
-from ...protocol import groups
+from ...protocol import listings
 from ...protocol.faults import fault_of, name_right
 from ...wire.usage import GroupRows, list_groups
 
@@ -35,13 +35,13 @@ def sweep_groups(context: ClusterContext, depth: Depth) -> Sweep:
         if isinstance(rows, GroupRows) and rows.code:
             rows = fault_of(_API, rows.code, "", None, node)
         if isinstance(rows, Fault):
-            return Sweep(groups.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
+            return Sweep(listings.GROUPS, depth, (), Coverage(CoverageKind.FAILED, rows))
         names |= {row.name for row in rows.groups}
     items = tuple(
-        Observed(Identity(context.instance, groups.KIND, name), EMPTY) for name in sorted(names)
+        Observed(Identity(context.instance, listings.GROUPS, name), EMPTY) for name in sorted(names)
     )
     # Groups that we may not describe are left out without an error.
-    return Sweep(groups.KIND, depth, items, Coverage(CoverageKind.VISIBLE_ONLY))
+    return Sweep(listings.GROUPS, depth, items, Coverage(CoverageKind.VISIBLE_ONLY))
 
 
 def read_groups(

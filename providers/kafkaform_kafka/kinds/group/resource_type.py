@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...protocol import groups
+from ...protocol import listings
 from ..kind import ResourceKind, defer
 
 KINDS = (
     ResourceKind(
-        groups.KIND,
+        listings.GROUPS,
         connect=defer(__package__, "requests:REQUESTS"),
         simulate=defer(__package__, "simulation:SIMULATED"),
     ),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kafkaform.core.resource import Absent, Coverage, CoverageKind, Depth, Identity, Reading, Sweep
 
-from ...protocol import groups
+from ...protocol import listings
 from ...simulation.controller import ReadScene, SimulatedKind, SimulatedReads
 
 
 def _sweep(_: ReadScene, depth: Depth) -> Sweep:
-    return Sweep(groups.KIND, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
+    return Sweep(listings.GROUPS, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
 
 
 def _read(_: ReadScene, identity: Identity) -> Reading:

@@ -21,8 +21,7 @@ from kafkaform.core.value import FrozenMap
 from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol.apis import MAX_PARTITIONS_ELECTED
 from ...protocol.faults import fault_of
-from ...wire.placement import Partition, PartitionAnswers, elect_leaders
-from ...wire.topics import TopicRow, list_topics
+from ...wire.topics import Partition, PartitionAnswers, TopicRow, elect_leaders, list_topics
 from ..topic.read import read_topic_rows
 from ..topic.send_placement import combine_faults, make_part_fault
 from . import resource_type as leaders

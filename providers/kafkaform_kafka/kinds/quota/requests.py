@@ -20,7 +20,7 @@ from kafkaform.core.resource import (
 
 from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol.faults import code_name, fault_of, lost_answer_fault, name_right
-from ...wire.quotas import QuotaAnswers, QuotaRow, QuotaRows, alter_quotas, describe_quotas
+from ...wire.configs import QuotaAnswers, QuotaRow, QuotaRows, alter_quotas, describe_quotas
 from ...wire.topics import ANSWER_MARGIN
 from . import resource_type as quotas
 

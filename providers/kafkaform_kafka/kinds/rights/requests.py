@@ -22,7 +22,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 
 from ...cluster.context import ClusterContext, Reads, Requests, attempt
-from ...protocol import keys, rights
+from ...protocol import keys, listings
 from ...protocol.acl import CLUSTER
 from ...wire.cluster import ClusterRow, describe_cluster
 from ...wire.topics import list_topics
@@ -36,27 +36,27 @@ def sweep_rights(context: ClusterContext, depth: Depth) -> Sweep:
     )
     for answer in (cluster, rows):
         if isinstance(answer, Fault):
-            return Sweep(rights.KIND, depth, (), Coverage(CoverageKind.FAILED, answer))
+            return Sweep(listings.RIGHTS, depth, (), Coverage(CoverageKind.FAILED, answer))
     assert isinstance(cluster, ClusterRow) and not isinstance(rows, Fault)
     items = [
         make_rights_item(
-            context.instance, "Cluster", CLUSTER, rights.decode_operations(cluster.operations)
+            context.instance, "Cluster", CLUSTER, listings.decode_operations(cluster.operations)
         )
     ]
     items += [
         make_rights_item(
-            context.instance, "Topic", row.name, rights.decode_operations(row.operations or ())
+            context.instance, "Topic", row.name, listings.decode_operations(row.operations or ())
         )
         for row in rows
         if row.code == 0
     ]
-    return Sweep(rights.KIND, depth, tuple(items), Coverage(CoverageKind.VISIBLE_ONLY))
+    return Sweep(listings.RIGHTS, depth, tuple(items), Coverage(CoverageKind.VISIBLE_ONLY))
 
 
 def make_rights_item(instance: str, kind: str, name: str, operations: Iterable[str]) -> Observed:
     """Our operations on one resource."""
-    identity = Identity(instance, rights.KIND, keys.join((kind, name)))
-    return Observed(identity, FrozenMap({rights.HELD: tuple(operations)}))
+    identity = Identity(instance, listings.RIGHTS, keys.join((kind, name)))
+    return Observed(identity, FrozenMap({listings.HELD: tuple(operations)}))
 
 
 def read_rights(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...protocol import rights
+from ...protocol import listings
 from ..kind import ResourceKind, defer
 
 KINDS = (
     ResourceKind(
-        rights.KIND,
+        listings.RIGHTS,
         connect=defer(__package__, "requests:REQUESTS"),
         simulate=defer(__package__, "simulation:SIMULATED"),
     ),

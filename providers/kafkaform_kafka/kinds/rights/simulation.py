@@ -17,7 +17,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 
 from ...protocol import acl as acls
-from ...protocol import keys, rights
+from ...protocol import keys, listings
 from ...simulation.controller import ReadScene, SimulatedKind, SimulatedReads
 from ...simulation.world import CLUSTER
 from ..topic import resource_type as topics
@@ -25,7 +25,7 @@ from ..topic import resource_type as topics
 
 def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
     coverage = Coverage(CoverageKind.VISIBLE_ONLY)
-    return Sweep(rights.KIND, depth, tuple(_list_items(scene)), coverage)
+    return Sweep(listings.RIGHTS, depth, tuple(_list_items(scene)), coverage)
 
 
 def _list_items(scene: ReadScene) -> Iterator[Observed]:
@@ -43,8 +43,8 @@ def _make_item(scene: ReadScene, kind: str, name: str, resource: str) -> Observe
         for operation in acls.list_reported_operations(kind)
         if resource and scene.user.may(operation, resource)
     )
-    identity = Identity(scene.instance, rights.KIND, keys.join((kind, name)))
-    return Observed(identity, FrozenMap({rights.HELD: operations}))
+    identity = Identity(scene.instance, listings.RIGHTS, keys.join((kind, name)))
+    return Observed(identity, FrozenMap({listings.HELD: operations}))
 
 
 def _read(scene: ReadScene, identity: Identity) -> Reading:

@@ -27,9 +27,9 @@ from kafkaform.core.value import FrozenMap
 from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol import keys
 from ...protocol.faults import fault_of
-from ...wire import delegation_tokens as wire
+from ...wire import security as wire
 from ...wire.client import Wire
-from ...wire.delegation_tokens import TokenRow, TokenRows, describe_tokens
+from ...wire.security import TokenRow, TokenRows, describe_tokens
 from ...wire.topics import ANSWER_MARGIN
 from ..steps import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
 from . import resource_type as tokens

@@ -17,14 +17,15 @@ from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, ma
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules, config_pages, releases
-from ...protocol.broker_keys import UpdateMode, find_broker_key
+from ...protocol import broker_rules, config_keys, releases
 from ...protocol.config_keys import (
     ALL_TOPIC_KEYS,
     IRREMOVABLE,
     OLD_DEFAULTS,
     THROTTLES,
     TOPIC_COUNTERPARTS,
+    UpdateMode,
+    find_broker_key,
 )
 from ...protocol.config_values import Lookup, config_map, config_value, parse_integer, parse_items
 from ...protocol.releases import is_before
@@ -350,7 +351,7 @@ TYPE = ResourceType(
             "it is.",
             required=True,
             refuses=broker_rules.spelling_faults,
-            keys=config_pages.list_topic_keys,
+            keys=config_keys.list_topic_keys,
         ),
     ),
     key=_key,

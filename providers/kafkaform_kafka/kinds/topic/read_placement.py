@@ -18,8 +18,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ...cluster.context import ClusterContext, attempt
 from ...protocol.faults import fault_of
 from ...wire.cluster import read_log_sizes
-from ...wire.placement import Move, list_reassignments
-from ...wire.topics import TopicRow
+from ...wire.topics import Move, TopicRow, list_reassignments
 from . import placement
 
 MOMENTS_APART = 1.0

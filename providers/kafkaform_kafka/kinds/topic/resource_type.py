@@ -22,7 +22,7 @@ from kafkaform.core.schema import (
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules, config_pages
+from ...protocol import broker_rules, config_keys
 from ...protocol.apis import MAX_RECORDS
 from ...protocol.config_values import config_map
 from ..kind import KindRights, ResourceKind, defer
@@ -278,7 +278,7 @@ TYPE = ResourceType(
             'removes live overrides that are not in the map, unless config_mode is "additive". '
             "null leaves a config as it is.",
             refuses=broker_rules.spelling_faults,
-            keys=config_pages.list_topic_keys,
+            keys=config_keys.list_topic_keys,
         ),
         AttributeSchema(
             "config_mode",

@@ -21,8 +21,15 @@ from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.answers import ItemAnswers
 from ...wire.cluster import describe_cluster
 from ...wire.configs import alter_configs, describe_configs
-from ...wire.placement import Move, Partition, PartitionAnswers, alter_reassignments
-from ...wire.topics import ANSWER_MARGIN, TopicRow, list_topics
+from ...wire.topics import (
+    ANSWER_MARGIN,
+    Move,
+    Partition,
+    PartitionAnswers,
+    TopicRow,
+    alter_reassignments,
+    list_topics,
+)
 from . import throttles
 from .placement import MoveTicket, ThrottleTicket, parse_ticket, throttle_tickets
 from .read_placement import Moves, compute_destination, list_moves, measure_progress

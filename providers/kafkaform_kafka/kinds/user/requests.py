@@ -24,12 +24,19 @@ from kafkaform.core.resource import (
 from kafkaform.provider.contract import Secrets
 
 from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
-from ...protocol import keys, rights
+from ...protocol import keys, listings
 from ...protocol.faults import code_name, fault_of, lost_answer_fault, name_right
-from ...protocol.scram import salt_password
 from ...wire.answers import ItemAnswers
 from ...wire.cluster import ClusterRow, describe_cluster
-from ...wire.scram import Deletion, ScramRow, ScramRows, Upsertion, alter_scram, describe_scram
+from ...wire.security import (
+    Deletion,
+    ScramRow,
+    ScramRows,
+    Upsertion,
+    alter_scram,
+    describe_scram,
+    salt_password,
+)
 from ...wire.topics import ANSWER_MARGIN
 from . import resource_type as scram
 from .resource_type import API, MECHANISMS
@@ -153,7 +160,7 @@ def _find_hindrance(context: ClusterContext) -> Fault | None:
         return cluster
     # Without Describe the cluster reports no rights at all. Alter implies Describe, so an empty
     # report means that Alter is missing, too.
-    may = "Alter" in rights.decode_operations(cluster.operations)
+    may = "Alter" in listings.decode_operations(cluster.operations)
     return None if may else fault_of(API, _DENIED, "")
 
 

@@ -15,10 +15,16 @@ from kafkaform.core.errors import ConfigurationError, ConnectError
 from kafkaform.core.installation import render_extra_command
 from kafkaform.core.secret import Secret, watch_secrets
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
-from kafkaform_kafka.connection import clients, provider_block, tokens
+from kafkaform_kafka.connection import provider_block, tokens
 from kafkaform_kafka.connection.aws import AwsLogin, find_region
 from kafkaform_kafka.connection.failures import ConnectionFailure, FailureKind, connect_error
-from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
+from kafkaform_kafka.connection.settings import (
+    KafkaSettings,
+    fence_logs,
+    make_client_config,
+    make_librdkafka_config,
+    read_settings,
+)
 
 from ....kit.kafka.aws import (
     REGION,
@@ -98,8 +104,8 @@ def test_nothing_more_than_the_mechanism_is_needed() -> None:
     assert (settings.protocol, settings.mechanism) == ("SASL_SSL", "OAUTHBEARER")
     assert settings.aws_login == AwsLogin(region=REGION)
     assert settings.principal is None
-    assert clients.make_client_config(settings)["sasl_mechanism"] == "OAUTHBEARER"
-    assert clients.make_librdkafka_config(settings)["sasl.mechanism"] == "OAUTHBEARER"
+    assert make_client_config(settings)["sasl_mechanism"] == "OAUTHBEARER"
+    assert make_librdkafka_config(settings)["sasl.mechanism"] == "OAUTHBEARER"
 
 
 def test_an_explicit_region_wins() -> None:
@@ -338,7 +344,7 @@ def test_secrets_are_masked_and_not_logged(
     """Keys that no reference names are masked as well, those of the role too; botocore, which logs
     what it signs, is silent even if everything is logged."""
     caplog.set_level(logging.DEBUG)
-    clients.fence_logs()
+    fence_logs()
     use_keys(monkeypatch, TEMPORARY)
     with watch_secrets() as known:
         token = sign(read(sasl_aws_role_arn=ARN))

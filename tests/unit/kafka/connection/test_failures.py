@@ -16,7 +16,7 @@ from kafkaform.core.secret import Secret
 from kafkaform_kafka.connection.failures import ConnectionFailure, FailureKind, connect_error
 from kafkaform_kafka.connection.kerberos import KerberosSettings
 from kafkaform_kafka.connection.settings import KafkaSettings
-from kafkaform_kafka.wire.opening import open_wire
+from kafkaform_kafka.wire.client import open_wire
 
 from ....kit.kafka import doors
 from ....kit.kafka.doors import Authority

@@ -13,8 +13,7 @@ from kafkaform_kafka.placement.proposal import ClusterLayout, TopicLayout, read_
 from kafkaform_kafka.protocol.faults import not_sent_fault
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import ClusterRow, LogSize
-from kafkaform_kafka.wire.placement import Move
-from kafkaform_kafka.wire.topics import TopicRow
+from kafkaform_kafka.wire.topics import Move, TopicRow
 
 CONTEXT: Any = SimpleNamespace(wire=None, timeout=1.0)
 ORDERS = TopicRow("orders", 0, replicas=((1, 2), (2, 3)), leaders=(1, 2))

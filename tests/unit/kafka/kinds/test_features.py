@@ -13,8 +13,13 @@ from kafkaform_kafka.commands.features import alter_features, parse_level
 from kafkaform_kafka.inspect.features import render_features
 from kafkaform_kafka.kinds.feature import resource_type as feature
 from kafkaform_kafka.kinds.feature.requests import find_fault
-from kafkaform_kafka.protocol.features import FEATURES, UNKNOWN, find_level, find_level_release
-from kafkaform_kafka.protocol.releases import LEVELS
+from kafkaform_kafka.protocol.releases import (
+    FEATURES,
+    LEVELS,
+    UNKNOWN,
+    find_level,
+    find_level_release,
+)
 from kafkaform_kafka.wire.cluster import FeatureRow
 
 from ....kit.kafka.changes import FACTS

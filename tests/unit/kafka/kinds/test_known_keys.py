@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.schema import AttributeSchema, KeySchema
-from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
-from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
+from kafkaform_kafka.protocol.config_keys import (
+    GROUP_KEYS,
+    METRICS_KEYS,
+    TOPIC_KEYS,
+    UpdateMode,
+    broker_keys,
+)
 from kafkaform_kafka.provider import TYPES
 
 KEYED = [

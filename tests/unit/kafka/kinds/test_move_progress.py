@@ -13,7 +13,7 @@ from kafkaform_kafka.kinds.topic import read_placement
 from kafkaform_kafka.kinds.topic.read_placement import UNMEASURED, measure_progress
 from kafkaform_kafka.wire.client import RequestUnanswered
 from kafkaform_kafka.wire.cluster import LogSize
-from kafkaform_kafka.wire.placement import Move
+from kafkaform_kafka.wire.topics import Move
 
 MB = 1_000_000
 MOVE = Move(replicas=(1, 2, 3), adding=(3,), removing=(1,))

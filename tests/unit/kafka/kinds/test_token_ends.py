@@ -13,7 +13,7 @@ from kafkaform_kafka.cluster.context import ClusterContext, Order
 from kafkaform_kafka.kinds.steps import RENEW_TOKEN
 from kafkaform_kafka.kinds.token import requests
 from kafkaform_kafka.kinds.token.requests import send_renewals
-from kafkaform_kafka.wire.delegation_tokens import TokenRow, TokenRows
+from kafkaform_kafka.wire.security import TokenRow, TokenRows
 
 OLD = TokenRow("id", "User:a", "User:a", (), 1_000, 60_000, 900_000, Secret("AAAA"))
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from kafkaform_kafka.protocol.near_names import index_names
+from kafkaform_kafka.rules.missing_names import index_names
 
 
 @pytest.mark.parametrize(

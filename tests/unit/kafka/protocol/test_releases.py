@@ -12,17 +12,17 @@ import pytest
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Level
 from kafkaform.core.resource import Facts, Fault
-from kafkaform_kafka.protocol import broker_keys, broker_rules, releases
+from kafkaform_kafka.protocol import broker_rules, config_keys, releases
 from kafkaform_kafka.protocol.apis import APIS
-from kafkaform_kafka.protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER, SPANS
-from kafkaform_kafka.protocol.broker_keys import UpdateMode
 from kafkaform_kafka.protocol.config_keys import (
     ALL_TOPIC_KEYS,
     AT_BROKERS,
+    DYNAMIC_WITH_ZOOKEEPER,
     GROUP_KEYS,
     THROTTLES,
     TOPIC_KEYS,
     ConfigKey,
+    UpdateMode,
 )
 from kafkaform_kafka.protocol.faults import fault_of
 from kafkaform_kafka.protocol.releases import (
@@ -39,6 +39,7 @@ from kafkaform_kafka.protocol.releases import (
     explain_absence,
     find_capability_fault,
     find_release,
+    find_spans,
     is_before,
 )
 
@@ -173,7 +174,7 @@ def test_brokers_have_the_dynamic_configs_of_their_release(release: str) -> None
         assert bool(refused) != there, (name, said)
     dynamic = {
         name
-        for name, known in broker_keys.broker_keys().items()
+        for name, known in config_keys.broker_keys().items()
         if known.mode is not UpdateMode.READ_ONLY
     }
     assert dynamic - set(THROTTLES["broker"]) <= names
@@ -187,13 +188,13 @@ def test_brokers_are_asked_for_every_config_that_comes_or_goes() -> None:
         "remote.log.delete.on.disable",
         "remote.storage.enable",
     }
-    assert at_brokers <= set(SPANS)
+    assert at_brokers <= set(find_spans())
     for name in AT_BROKERS.values():
-        known = broker_keys.find_broker_key(name)
+        known = config_keys.find_broker_key(name)
         assert known is not None
         (row,) = (known for known in ALL_TOPIC_KEYS.values() if AT_BROKERS.get(known.name) == name)
         assert (row.since, row.until) == (known.key.since, known.key.until)
-    assert not DYNAMIC_WITH_ZOOKEEPER & set(SPANS)
+    assert not DYNAMIC_WITH_ZOOKEEPER & set(find_spans())
 
 
 def test_a_topic_config_of_another_release_is_refused_with_both_releases() -> None:

@@ -11,8 +11,13 @@ from kafkaform.core.finding import Block, Harm, Level
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform_kafka.kinds.topic.configs import list_default_keys
-from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys, find_broker_key
-from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS
+from kafkaform_kafka.protocol.config_keys import (
+    GROUP_KEYS,
+    METRICS_KEYS,
+    UpdateMode,
+    broker_keys,
+    find_broker_key,
+)
 from kafkaform_kafka.rules.broker_config_values import JUDGES as VALUE_JUDGES
 from kafkaform_kafka.rules.brokers import BROKER_HARMS
 from kafkaform_kafka.rules.brokers import JUDGES as BROKER_JUDGES

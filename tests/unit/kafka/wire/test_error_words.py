@@ -14,8 +14,8 @@ from kafka.errors import (
     RequestTimedOutError,
 )
 
+from kafkaform_kafka.wire.answers import describe_error
 from kafkaform_kafka.wire.client import RequestNotSent, _get_connection
-from kafkaform_kafka.wire.failures import describe_error
 
 CLOSED = "the broker closed the connection"
 

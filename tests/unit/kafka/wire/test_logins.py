@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, SaslAuthenticationFailedError
 
-from kafkaform_kafka.connection.failures import FailureKind
-from kafkaform_kafka.connection.listener import Listener
-from kafkaform_kafka.wire.failures import explain_failure
+from kafkaform_kafka.connection.failures import FailureKind, Listener
+from kafkaform_kafka.wire.answers import explain_failure
 from kafkaform_kafka.wire.logins import (
     NoCredentials,
     OtherMechanisms,

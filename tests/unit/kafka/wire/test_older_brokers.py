@@ -17,26 +17,16 @@ from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.inspect import listing_trust
 from kafkaform_kafka.kinds.topic.send import send_create_partitions, send_create_topics
 from kafkaform_kafka.protocol.releases import LEADER_AND_ISR
-from kafkaform_kafka.protocol.scram import SaltedPassword
 from kafkaform_kafka.provider import TYPES
-from kafkaform_kafka.wire import (
-    acls,
-    cluster,
-    configs,
-    describe,
-    placement,
-    quotas,
-    scram,
-    topics,
-    usage,
-)
+from kafkaform_kafka.wire import cluster, configs, describe, security, topics, usage
 from kafkaform_kafka.wire.client import RequestNotSent, Unsupported, Wire
+from kafkaform_kafka.wire.security import SaltedPassword
 
 from ....kit.kafka.changes import change, facts, topic
 from ....kit.kafka.old_broker import VERSIONS, OldBroker
 
 T = 1.0
-ACL = acls.AclRow(2, "t", 3, "User:u", "*", 3, 3)
+ACL = security.AclRow(2, "t", 3, "User:u", "*", 3, 3)
 TOPIC = {"name": "t", "partitions": 1, "replication_factor": 1, "assignment": None, "configs": {}}
 DESCRIBED = admin.DescribeClusterResponse(
     cluster_id="c",
@@ -87,19 +77,19 @@ REQUESTS: Mapping[str, Callable[[Any], object]] = {
         T,
         validate_only=True,
     ),
-    "acls": lambda w: acls.describe_acls(w, T),
-    "create acls": lambda w: acls.create_acls(w, [ACL], T),
-    "delete acls": lambda w: acls.delete_acls(w, [ACL], T),
-    "quotas": lambda w: quotas.describe_quotas(w, T),
-    "alter quotas": lambda w: quotas.alter_quotas(
+    "acls": lambda w: security.describe_acls(w, T),
+    "create acls": lambda w: security.create_acls(w, [ACL], T),
+    "delete acls": lambda w: security.delete_acls(w, [ACL], T),
+    "quotas": lambda w: configs.describe_quotas(w, T),
+    "alter quotas": lambda w: configs.alter_quotas(
         w,
         [{"entity": {"user": "u"}, "set": {}, "remove": ("producer_byte_rate",)}],
         T,
         validate_only=True,
     ),
-    "moves": lambda w: placement.list_reassignments(w, T),
-    "move": lambda w: placement.alter_reassignments(w, {"t": {0: (1,)}}, T),
-    "elect": lambda w: placement.elect_leaders(w, {"t": [0]}, T),
+    "moves": lambda w: topics.list_reassignments(w, T),
+    "move": lambda w: topics.alter_reassignments(w, {"t": {0: (1,)}}, T),
+    "elect": lambda w: topics.elect_leaders(w, {"t": [0]}, T),
     "cluster": lambda w: cluster.describe_cluster(w, T),
     "groups": lambda w: usage.list_groups(w, "1", T),
     "committed": lambda w: usage.fetch_committed(w, ["g"], "1", T),
@@ -109,9 +99,9 @@ REQUESTS: Mapping[str, Callable[[Any], object]] = {
 }
 """Requests that every release from 3.0 on has."""
 USERS: Mapping[str, Callable[[Any], object]] = {
-    "users": lambda w: scram.describe_scram(w, None, T),
-    "alter users": lambda w: scram.alter_scram(
-        w, [scram.Upsertion("u", 1, 4096, SaltedPassword(b"s", b"p"))], [], T
+    "users": lambda w: security.describe_scram(w, None, T),
+    "alter users": lambda w: security.alter_scram(
+        w, [security.Upsertion("u", 1, 4096, SaltedPassword(b"s", b"p"))], [], T
     ),
 }
 
@@ -140,7 +130,7 @@ def test_users_are_missing_with_kraft_before_35(name: str, release: str) -> None
 def test_rights_of_users_are_not_sent_to_brokers_that_do_not_know_them() -> None:
     """Version 2 could only say UNKNOWN (KIP-373)."""
     with pytest.raises(Unsupported):
-        acls.create_acls(OldBroker("3.0", ANSWERS), [replace(ACL, resource_type=7)], T)  # type: ignore[arg-type]
+        security.create_acls(OldBroker("3.0", ANSWERS), [replace(ACL, resource_type=7)], T)  # type: ignore[arg-type]
 
 
 def test_groups_with_configs_can_be_listed_since_41_only() -> None:

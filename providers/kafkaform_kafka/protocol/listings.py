@@ -1,10 +1,14 @@
-"""Our own rights as the cluster reports them, by the operation names that ACLs use."""
+"""Short because it is what listings for reviews are called, and how they name our own rights: by
+the operation names that ACLs use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-KIND = "kafka_rights"
+GROUPS = "kafka_consumer_group"
+"""A listing for reviews, and what users of the contract call a group. No block declares one: a
+group exists as long as it has members or offsets."""
+RIGHTS = "kafka_rights"
 """A listing for reviews, not a kind of object: our rights on the cluster and on topics, with keys
 `Cluster|kafka-cluster` and `Topic|NAME`."""
 HELD = "operations"
