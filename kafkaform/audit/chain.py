@@ -82,13 +82,14 @@ def seal_line(
     return Record(seq, time, run, actor, kind, body, prev.hash, digest), line
 
 
-def verify_log(lines: Iterable[Line], *anchors: Head | None) -> ChainVerdict:
+def verify_log(lines: Iterable[Line], *anchors: Head | None, start: Head = GENESIS) -> ChainVerdict:
     """Judge a whole log in one pass. lines: without newlines, the first one first.
 
     anchors: heads that are known from elsewhere. The log must contain each and may go on after it.
+    start: the record that the first line follows.
     """
     known_anchors = [anchor for anchor in anchors if anchor is not None]
-    head = GENESIS
+    head = start
     for line in lines:
         follower, problem = _follow_line(head, line, match_last_members(line), known_anchors)
         if follower is None:
@@ -110,14 +111,15 @@ def read_records(
 
 
 def read_glances(
-    lines: Iterable[Line], source: str, anchor: Head | None = None
+    lines: Iterable[Line], source: str, anchor: Head | None = None, start: Head = GENESIS
 ) -> Iterator[Glance]:
-    """The records of a log, each checked, but not parsed. source: the name of the log.
+    """The records of a log, each checked, but not parsed. source: the name of the log; start: the
+    record that the first line follows.
 
     Raises StorageError at the first record that is not what was written, or whose kind this version
     does not know.
     """
-    head, known_anchors = GENESIS, [anchor] if anchor is not None else []
+    head, known_anchors = start, [anchor] if anchor is not None else []
     for line in lines:
         match = match_last_members(line)
         follower, problem = _follow_line(head, line, match, known_anchors)
@@ -151,10 +153,10 @@ def _parse_run(text: bytes) -> str:
     return str(json.loads(text))
 
 
-def check_bodies(lines: Iterable[Line], source: str) -> None:
+def check_bodies(lines: Iterable[Line], source: str, start: Head = GENESIS) -> None:
     """Raises StorageError at the first record whose hash fits, but whose body no such record can
-    have."""
-    for glance in read_glances(lines, source):
+    have. start: the record that the first line follows."""
+    for glance in read_glances(lines, source, start=start):
         glance.check()
 
 

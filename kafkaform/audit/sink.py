@@ -5,13 +5,15 @@ A sink stores lines and does not know what they say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from ..core.errors import Locked
+from ..core.objects import Objects
 from .event import Line
+from .segments import Limits, Manifest
 
 
 class Torn(Struct, frozen=True):
@@ -36,10 +38,15 @@ class Sink(Protocol):
     def location(self) -> str:
         """The name of the log in messages."""
 
-    def lines(self) -> Iterator[Line]:
-        """All whole lines without newlines, the first one first, without a torn last line.
+    @property
+    def sealed(self) -> Objects | None:
+        """The segments and checkpoints of the log (`segments`); None for a log that has neither."""
 
-        Memory is bounded: long lines are not kept. Raises StorageError.
+    def lines(self, after: int = 0) -> Iterator[Line]:
+        """The whole lines without newlines, the first one first, without a torn last line.
+
+        after: only lines of records with a higher number; what is before them is not read. Memory
+        is bounded: long lines are not kept. Raises StorageError.
         """
 
     def last(self) -> bytes | None:
@@ -71,6 +78,37 @@ class Sink(Protocol):
         sent."""
 
 
+@runtime_checkable
+class SealableSink(Sink, Protocol):
+    """A log whose old lines can be sealed in segments; only the run that has the lock asks it."""
+
+    @property
+    def sealed(self) -> Objects:
+        """The segments and checkpoints of the log."""
+
+    def is_long(self, after: int, limits: Limits) -> bool:
+        """Whether more lines follow line `after` than a log should have that is not sealed."""
+
+    def read_unsealed(self, after: int) -> Iterator[tuple[int, bytes]]:
+        """What can be sealed: lines after line `after` in portions that stay together, each with
+        the number of its first line. The last append is left out, because its end may be torn, and
+        the next one has to find it. Raises StorageError."""
+
+    def compare_sealed(self, manifest: Manifest) -> tuple[str, ...]:
+        """The names of objects in place of sealed lines whose bytes are not those of the segments;
+        no reader of the log looks at them. Raises StorageError."""
+
+    def remove_sealed(
+        self, manifest: Manifest, ensure: Callable[[float], None], older: Callable[[str], bool]
+    ) -> tuple[str, ...]:
+        """Remove lines that are in segments, after they were compared with them.
+
+        ensure: raises Locked unless the lock is still ours; older: whether the grace of a segment
+        that was sealed at this time has passed. Returns what `compare_sealed` does of those; they
+        stay. Raises StorageError, Locked.
+        """
+
+
 def make_overtaken_error(location: str) -> Locked:
     """The error of a run that has, or had, the lock although another run wrote to its log."""
     return Locked(
@@ -83,12 +121,13 @@ class MemorySink:
     """One log, which nobody else can reach."""
 
     location = "the log in memory"
+    sealed = None
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
 
-    def lines(self) -> Iterator[Line]:
-        return iter(tuple(self._lines))
+    def lines(self, after: int = 0) -> Iterator[Line]:
+        return iter(tuple(self._lines[after:]))
 
     def last(self) -> bytes | None:
         return self._lines[-1] if self._lines else None
