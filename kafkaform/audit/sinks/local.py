@@ -372,7 +372,8 @@ class LocalSink(Struct):
                 _write_all(self._open_for_writing(create=False), b"")
                 sync_folder(self.path.parent)
             beside = self.path.parent.glob(f".{self.path.name}.*.tmp")
-            for leftover in (*beside, *self._folder.glob(".torn-*.tmp")):
+            kept = self._folder.glob(".torn-*.tmp")
+            for leftover in (*beside, *kept, *self.sealed.path.rglob(".*.tmp")):
                 leftover.unlink()
             prove_room(self.path, max(size, SMALLEST_ROOM))
 
