@@ -42,6 +42,7 @@ from ...kit.stores import s3
 from ...kit.stores.clocks import Hasty
 from ...kit.stores.faults import PASSING, instead
 from ...kit.stores.runner import CONTEXT
+from .killed_seals import kill_seals
 
 LONG = "KAFKAFORM_LONG" in os.environ
 SIZES = (1, 2, 3, 1, 2, 3, 2)
@@ -306,4 +307,14 @@ def test_a_run_is_killed_at_calls_of_a_seal_in_a_file(tmp_path: Path) -> None:
     there, nothing is left behind, and the next run seals all."""
     deaths, found = kill_files(tmp_path, 1 if LONG else 9)
     assert deaths > 20
+    assert found == []
+
+
+@pytest.mark.slow("starts a process for each death")
+def test_a_log_of_many_objects_is_sealed_by_runs_that_are_killed(tmp_path: Path) -> None:
+    """A log of the layout before segments, killed at random moments of its first seal: a checker
+    that knows nothing of kafkaform finds every record after each death, and the last run seals
+    all but the last append."""
+    deaths, found = kill_seals(*((2000, 20) if LONG else (400, 5)), tmp_path, Random(22))
+    assert deaths >= 3
     assert found == []
