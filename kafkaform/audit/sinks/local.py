@@ -165,6 +165,8 @@ def _is_successor(before: Line | None, line: Line) -> bool:
 
 
 CHUNK = 1 << 16
+MANY = 256
+"""Lines that are written together."""
 SMALLEST_ROOM = 1 << 20
 _NUMBERS = tuple(f".{number}" for number in range(1, 100))
 
@@ -482,8 +484,9 @@ class LocalSink(Struct):
                 if not self._is_sealed(file, cut, manifest):
                     return (self.path.name,)
                 ensure(0.0)
-                for folder in (SEGMENTS, "", ".."):
-                    sync_folder(self.sealed.path / folder)
+                sealed = self.sealed.path
+                for folder in (sealed / SEGMENTS, sealed, self.path.parent):
+                    sync_folder(folder)
                 self._keep_end(file, cut)
         return ()
 
@@ -558,11 +561,17 @@ def _require_regular(descriptor: int) -> int:
 
 def _write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a new file piece by piece, and make its bytes durable."""
-    with os.fdopen(_open_new(path), "wb") as file:
+    descriptor = _open_new(path)
+    try:
+        gathered: list[bytes] = []
         for piece in pieces:
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
+            gathered.append(piece)
+            if sum(map(len, gathered)) >= LONG or len(gathered) == MANY:
+                _write_whole(descriptor, b"".join(gathered))
+                gathered = []
+        _write(descriptor, b"".join(gathered))
+    finally:
+        os.close(descriptor)
 
 
 def _open_new(path: Path) -> int:
@@ -580,11 +589,15 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _write(descriptor: int, data: bytes) -> None:
     """Write and make durable."""
+    _write_whole(descriptor, data)
+    os.fsync(descriptor)
+
+
+def _write_whole(descriptor: int, data: bytes) -> None:
     remaining = memoryview(data)
     while remaining:
         # A write to a file can be short where the disk gets full or a signal arrives.
         remaining = remaining[os.write(descriptor, remaining) :]
-    os.fsync(descriptor)
 
 
 def _cut_end(descriptor: int, length: int) -> None:
