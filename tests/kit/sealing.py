@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,27 @@ from kafkaform.core.objects import Entry, Objects, StoredObject
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.model import State, set_head
+from kafkaform.workflow import applying
 from kafkaform.workflow.model import Announcer, Note
 from kafkaform.workflow.sealing import seal_log
 from kafkaform.workflow.stores import Store
 
 from .audit_story import LINEAGE
+from .commands.server import COMMAND
 
 SOON = "2026-11-28T12:00:00.000000Z"
 TINY = Limits(pieces=3, live=1500, segment=2500, grace=0.0)
 DOCUMENT = Path(__file__).parents[2] / "docs/formats/audit.md"
 BODY = FrozenMap(n=1)
+
+
+SEALS_SOON = f"from tests.kit.sealing import seal_soon; seal_soon(); {COMMAND}"
+"""The program of a command that seals its log as soon as it has a few records."""
+
+
+def seal_soon() -> None:
+    """From now on applies of this process seal small logs."""
+    applying.seal_log = partial(seal_log, limits=TINY)  # type: ignore[attr-defined]
 
 
 def be_sure(seconds: float) -> None:
