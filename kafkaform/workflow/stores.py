@@ -22,7 +22,7 @@ from ..state.backend import Backend
 from ..state.backends.local import LocalBackend
 from ..state.codec import ADVICE
 from ..state.model import State
-from .configuration.places import LEASE
+from .configuration.places import KEEP, KEEP_ADVICE, LEASE, parse_age
 
 if TYPE_CHECKING:
     from ..language.declare.folder import Tree
@@ -132,7 +132,7 @@ def _open_place(folder: Path, location: str, options: Mapping[str, str]) -> Stor
     path = folder / location
     # Each state has a log of its own, so that two states in one folder do not share a chain.
     log = path.parent / (AUDIT_FILE if path.name == STATE_FILE else f"{path.stem}.audit.jsonl")
-    return Store(folder, LocalBackend(path), LocalSink(log))
+    return Store(folder, LocalBackend(path, _read_age(options.get(KEEP))), LocalSink(log))
 
 
 def _open_remote(folder: Path, url: str, options: dict[str, str]) -> Store:
@@ -145,5 +145,14 @@ def _open_remote(folder: Path, url: str, options: dict[str, str]) -> Store:
     options |= parse_qsl(query)
     text = options.pop(LEASE, None)
     lease = LEASE_SECONDS if text is None else parse_duration(text, LEASE)
+    age = _read_age(options.pop(KEEP, None))
     objects = open_objects(url, options)
-    return Store(folder, ObjectBackend(objects, lease), ObjectSink(objects))
+    return Store(folder, ObjectBackend(objects, lease, keep_seconds=age), ObjectSink(objects))
+
+
+def _read_age(text: str | None) -> float:
+    """How old earlier versions of a state can become, in seconds. Raises UsageError."""
+    seconds = 0.0 if text is None else parse_age(text)
+    if seconds is None:
+        raise UsageError(f"{KEEP} {text!r} is not a number of days", KEEP_ADVICE)
+    return seconds
