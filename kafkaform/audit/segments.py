@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 
@@ -171,14 +171,20 @@ def _is_time(text: str) -> bool:
     return text.endswith("Z")
 
 
-def read_sealed(objects: Objects, manifest: Manifest, after: int = 0) -> Iterator[Line]:
-    """The sealed lines of records with a number greater than `after`. Raises StorageError for a
-    segment that is archived, missing or damaged."""
-    for segment in manifest.segments:
-        if segment.last > after:
-            data = read_segment(objects, segment)
-            lines = split_lines(data, partial(read_segment, objects, segment))
-            yield from islice(lines, max(0, after + 1 - segment.first), None)
+def read_sealed(
+    objects: Objects,
+    manifest: Manifest,
+    after: int = 0,
+    report: Callable[[int], None] = lambda count: None,
+) -> Iterator[Line]:
+    """The sealed lines of records with a number greater than `after`. report: is told how many
+    segments were read. Raises StorageError for a segment that is archived, missing or damaged."""
+    wanted = [segment for segment in manifest.segments if segment.last > after]
+    for number, segment in enumerate(wanted, 1):
+        data = read_segment(objects, segment)
+        report(number)
+        lines = split_lines(data, partial(read_segment, objects, segment))
+        yield from islice(lines, max(0, after + 1 - segment.first), None)
 
 
 def read_last_sealed(objects: Objects, manifest: Manifest) -> bytes | None:

@@ -9,9 +9,12 @@ import gc
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 from ..core.errors import Ended, KafkaformError, exit_code
+from ..core.progress import Event, Message, report_slow_tasks
+from ..core.text.display import inline
 from . import terminal
 from .crash_hooks import hold_standard_streams, install_hooks, prevent_core_dumps
 from .terminal.console import Console, Unwritable, filter_output, make_unwritten_fault
@@ -64,7 +67,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
                 # Here, so that a library of another version is explained, too.
                 from .command_tree import run_typed  # noqa: PLC0415  # see above
 
-                code = run_typed(arguments, console)
+                with report_slow_tasks(partial(_note_slow_task, console)):
+                    code = run_typed(arguments, console)
             except (Ended, Exception) as error:  # noqa: BLE001  # the last line of defence
                 code = _show_failure(error, console)
             sys.stdout.flush()
@@ -79,6 +83,11 @@ def run_command_line(arguments: Sequence[str]) -> int:
             return code
         console.show_diagnostics((make_unwritten_fault(outlet.out.lost, DONE),))
         return code or 1
+
+
+def _note_slow_task(console: Console, event: Event) -> None:
+    if isinstance(event, Message):
+        console.note(inline(event.text))
 
 
 def _show_failure(error: BaseException, console: Console) -> int:

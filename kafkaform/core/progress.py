@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from msgspec import Struct, field
+
+from .clock import Clock, SystemClock
+
+PATIENCE, INTERVAL = 2.0, 10.0
+"""Seconds for which a slow task says nothing, and then between two lines."""
 
 
 class Progress(Struct, frozen=True):
@@ -42,3 +49,38 @@ Reporter = Callable[[Event], None]
 
 def ignore_event(event: object) -> None:
     """A reporter that reports to nobody."""
+
+
+_LISTENER: ContextVar[Reporter] = ContextVar("who is told of slow tasks", default=ignore_event)
+
+
+@contextmanager
+def report_slow_tasks(listener: Reporter) -> Iterator[None]:
+    """Within the context, what takes long and has no listener of its own is told to this one."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+class SlowTask:
+    """A task that says how far it is, but only once it has taken long: nobody must wait for a store
+    and wonder whether anything happens."""
+
+    def __init__(
+        self, label: str, unit: str, listener: Reporter | None = None, clock: Clock | None = None
+    ) -> None:
+        """label: what is going on; unit: what is counted; listener: who is told, by default the one
+        of `report_slow_tasks`."""
+        self._label, self._unit = label, unit
+        self._listener = listener or _LISTENER.get()
+        self._clock = clock or SystemClock()
+        self._due = self._clock.monotonic() + PATIENCE
+
+    def report(self, done: int, total: int) -> None:
+        """So much is done."""
+        now = self._clock.monotonic()
+        if now >= self._due:
+            self._due = now + INTERVAL
+            self._listener(Message(f"{self._label}: {done:,} of {total:,} {self._unit}"))

@@ -3,26 +3,19 @@ removed elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ..apply.ledger import Ledger
 from ..apply.stop import Stop
 from ..audit.event import parse_time, render_time
 from ..audit.sealing import remove_superseded, seal_lines
-from ..audit.segments import LIMITS, Limits, Manifest, read_manifest
+from ..audit.segments import LIMITS, Limits, read_manifest
 from ..audit.sink import SealableSink, Sink
 from ..core.clock import Clock
 from ..core.errors import Interrupted, Locked, StorageError
-from ..core.progress import Progress
+from ..core.progress import SlowTask
 from ..state.backend import Lease
 from .model import Announcer, Note
-
-TASK, LABEL = "seal", "Sealing the audit log"
-PATIENCE = 2.0
-"""Seconds for which nothing is said."""
 
 
 def seal_log(
@@ -43,7 +36,7 @@ def seal_log(
     announce.sending = True
     try:
         with stop.listening():
-            _seal(sink, ledger, lease, _Watch(clock, announce, stop), limits)
+            _seal(sink, ledger, lease, clock, announce, stop, limits)
     except Interrupted:
         announce(Note("The audit log was not sealed to its end; the next run goes on."))
     except (StorageError, Locked) as error:
@@ -55,64 +48,51 @@ def seal_log(
         )
 
 
-class _Watch(Struct):
-    """Says how far the work is, and ends it if somebody asks to stop."""
-
-    clock: Clock
-    announce: Announcer
-    stop: Stop
-    begin: float = 0.0
-
-    def report(self, done: int, total: int, *, finished: bool = False) -> None:
-        """So many records are sealed. Raises Interrupted."""
-        self.stop.check()
-        if self.clock.monotonic() - self.begin > PATIENCE:
-            self.announce(Progress(TASK, LABEL, done, total, "records", finished=finished))
-
-
-def _seal(sink: SealableSink, ledger: Ledger, lease: Lease, watch: _Watch, limits: Limits) -> None:
-    """Raises StorageError, Locked, Interrupted."""
-    watch.begin = watch.clock.monotonic()
-    manifest = read_manifest(sink.sealed)
-    if sink.is_long(manifest.head.seq, limits):
-        sealed, end = manifest.head.seq, ledger.journal.head.seq
-        manifest = seal_lines(
-            sink.sealed,
-            sink.read_unsealed(sealed),
-            lineage=ledger.state.lineage,
-            time=render_time(watch.clock.now()),
-            size=limits.segment,
-            ensure=lease.ensure,
-            report=lambda last: watch.report(last - sealed, end - sealed),
-        )
-        watch.report(manifest.head.seq - sealed, end - sealed, finished=True)
-    if manifest.segments:
-        # Before anything is removed: a version that knows no segments refuses this state.
-        if not ledger.state.sealed:
-            ledger.save_state(replace(ledger.state, sealed=True))
-        _remove(sink, manifest, lease.ensure, watch, limits)
-
-
-def _remove(
+def _seal(
     sink: SealableSink,
-    manifest: Manifest,
-    ensure: Callable[[float], None],
-    watch: _Watch,
+    ledger: Ledger,
+    lease: Lease,
+    clock: Clock,
+    announce: Announcer,
+    stop: Stop,
     limits: Limits,
 ) -> None:
-    def check(seconds: float) -> None:
-        watch.stop.check()
-        ensure(seconds)
+    """Raises StorageError, Locked, Interrupted."""
 
-    now = watch.clock.now()
-    strays = sink.remove_sealed(
-        manifest, check, lambda time: now - parse_time(time) >= limits.grace
-    )
-    strays += remove_superseded(
-        sink.sealed, manifest, check, lambda time: now - time >= limits.grace
+    def ensure(seconds: float) -> None:
+        stop.check()
+        lease.ensure(seconds)
+
+    manifest = read_manifest(sink.sealed)
+    if sink.is_long(manifest.head.seq, limits):
+        begin, end = manifest.head.seq, ledger.journal.head.seq
+        task = SlowTask("Sealing the audit log", "records", announce, clock)
+
+        def report(last: int) -> None:
+            stop.check()
+            task.report(last - begin, end - begin)
+
+        manifest = seal_lines(
+            sink.sealed,
+            sink.read_unsealed(begin),
+            lineage=ledger.state.lineage,
+            time=render_time(clock.now()),
+            size=limits.segment,
+            ensure=ensure,
+            report=report,
+        )
+    if not manifest.segments:
+        return
+    # Before anything is removed: a version that knows no segments refuses this state.
+    if not ledger.state.sealed:
+        ledger.save_state(replace(ledger.state, sealed=True))
+    now = clock.now()
+    strays = (
+        *sink.remove_sealed(manifest, ensure, lambda time: now - parse_time(time) >= limits.grace),
+        *remove_superseded(sink.sealed, manifest, ensure, lambda time: now - time >= limits.grace),
     )
     for name in strays:
-        watch.announce(
+        announce(
             Note(
                 f"{name} at {sink.location} is not a part of the audit log, and nothing was sent "
                 "because of it: a run wrote it that had lost its lock, or somebody else did. "

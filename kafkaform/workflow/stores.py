@@ -26,7 +26,14 @@ from ..state.backends.local import LocalBackend
 from ..state.codec import ADVICE
 from ..state.model import State
 from . import configuration
-from .configuration.places import LEASE, find_backend_faults, read_place
+from .configuration.places import (
+    KEEP,
+    KEEP_ADVICE,
+    LEASE,
+    find_backend_faults,
+    parse_age,
+    read_place,
+)
 
 if TYPE_CHECKING:
     from ..language.declare.folder import Tree
@@ -131,7 +138,7 @@ def _open_place(folder: Path, location: str, options: Mapping[str, str]) -> Stor
     path = folder / location
     # Each state has a log of its own, so that two states in one folder do not share a chain.
     log = path.parent / (AUDIT_FILE if path.name == STATE_FILE else f"{path.stem}.audit.jsonl")
-    return Store(folder, LocalBackend(path), LocalSink(log))
+    return Store(folder, LocalBackend(path, _read_age(options.get(KEEP))), LocalSink(log))
 
 
 def _open_remote(folder: Path, url: str, options: dict[str, str]) -> Store:
@@ -140,7 +147,15 @@ def _open_remote(folder: Path, url: str, options: dict[str, str]) -> Store:
     options |= parse_qsl(query)
     text = options.pop(LEASE, None)
     lease = backends.objects.LEASE_SECONDS if text is None else parse_duration(text, LEASE)
+    age = _read_age(options.pop(KEEP, None))
     objects = backends.obstores.open_objects(url, options)
-    return Store(
-        folder, backends.objects.ObjectBackend(objects, lease), sinks.objects.ObjectSink(objects)
-    )
+    backend = backends.objects.ObjectBackend(objects, lease, keep_seconds=age)
+    return Store(folder, backend, sinks.objects.ObjectSink(objects))
+
+
+def _read_age(text: str | None) -> float:
+    """How old earlier versions of a state can become, in seconds. Raises UsageError."""
+    seconds = 0.0 if text is None else parse_age(text)
+    if seconds is None:
+        raise UsageError(f"{KEEP} {text!r} is not a number of days", KEEP_ADVICE)
+    return seconds

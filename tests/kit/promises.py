@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from msgspec.structs import replace
 
 from kafkaform.apply.recovery import index_steps
 from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import Record, decode
+from kafkaform.audit.event import Record, decode, read_line
 from kafkaform.audit.index import TERMINAL, get_run
+from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.canonical import from_data
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.value import FrozenMap, freeze
@@ -36,7 +38,8 @@ from kafkaform.state.codec import decode as decode_state
 from kafkaform.state.model import State
 
 STATE, LOG = "kafkaform.state.json", "kafkaform.audit.jsonl"
-FILES = frozenset({"main.kf.hcl", STATE, LOG, ".kafkaform"})
+SEGMENTS = "kafkaform.audit"
+FILES = frozenset({"main.kf.hcl", STATE, LOG, SEGMENTS, ".kafkaform"})
 """What a folder may hold after a recovery."""
 LAG = 10.0
 """Seconds that a read may miss an acknowledged write."""
@@ -85,7 +88,7 @@ class Before:
     @staticmethod
     def of(folder: Path, world: World) -> Before:
         """As things stand now; the folder's last run has ended."""
-        lines, path = _lines(folder), folder / STATE
+        lines, path = read_lines(folder), folder / STATE
         intents, ends = pairs(map(decode, lines))
         data = path.read_bytes() if path.exists() else None
         return Before(world, len(lines), frozenset(intents - ends), data)
@@ -119,7 +122,7 @@ def broken(
     faults = (*_whole(folder, before), *_chained(folder), *_left(folder))
     if faults:
         return faults
-    new = [decode(line) for line in _lines(folder)[before.seq :]]
+    new = [decode(line) for line in read_lines(folder)[before.seq :]]
     state = state_of(folder)
     open_ = {_name(record) for record in open_intents(new)}
     unwanted = partial(find_unwanted, wanted) if wanted is not None else lambda _: ()
@@ -151,7 +154,7 @@ def records_of(folder: Path) -> list[Record]:
     AssertionError if the chain is broken or the state's anchor is missing."""
     faults = tuple(_chained(folder))
     assert not faults, faults
-    return [decode(line) for line in _lines(folder)]
+    return [decode(line) for line in read_lines(folder)]
 
 
 def pairs(records: Iterable[Record]) -> tuple[Counter[Attempt], Counter[Attempt]]:
@@ -178,11 +181,9 @@ def open_intents(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def _lines(folder: Path) -> list[bytes]:
-    """The whole lines of the log, without what a crash tore off."""
-    path = folder / LOG
-    whole = path.read_bytes().split(b"\n") if path.exists() else [b""]
-    return whole[:-1]
+def read_lines(folder: Path) -> list[bytes]:
+    """The whole lines of the log, in segments and after them, without what a crash tore off."""
+    return [read_line(line) for line in LocalSink(folder / LOG).lines()]
 
 
 def _name(record: Record) -> Name:
@@ -208,7 +209,8 @@ def _whole(folder: Path, before: Before) -> Iterator[str]:
     if before.state is None:
         return
     old = decode_state(before.state, str(path))
-    later = replace(state, audit_head=old.audit_head) == old or state.serial > old.serial
+    same = replace(state, audit_head=old.audit_head, sealed=old.sealed)
+    later = same == old or state.serial > old.serial
     if not later or state.lineage != old.lineage:
         yield f"NL5 serial {state.serial} of {state.lineage} follows {old.serial} of {old.lineage}"
 
@@ -221,14 +223,19 @@ def _chained(folder: Path) -> Iterator[str]:
     except KafkaformError as error:
         yield f"NL5 the state cannot be read: {error}"
         return
-    verdict = verify_log(_lines(folder), state.audit_head if state else None)
+    try:
+        verdict = verify_log(read_lines(folder), state.audit_head if state else None)
+    except KafkaformError as error:
+        yield f"NL4 the log cannot be read: {error}"
+        return
     if not verdict.ok:
         yield f"NL4 record {verdict.seq}: {verdict.problem}"
 
 
 def _left(folder: Path) -> Iterator[str]:
     """Temporary files, here or where earlier states and torn records are kept."""
-    for path in (*folder.iterdir(), *folder.glob(".kafkaform/**/.*.tmp")):
+    inner = (folder.glob(f"{name}/**/.*.tmp") for name in (".kafkaform", SEGMENTS))
+    for path in (*folder.iterdir(), *chain.from_iterable(inner)):
         if path.name.endswith(".tmp") or path.parent == folder and path.name not in FILES:
             yield f"NL5 left behind: {path.name}"
 

@@ -38,7 +38,7 @@ from ...core.storage import (
     sync_folder,
     write_new,
 )
-from ..event import LONG, Line, LongLine, digest_line, match_last_members, read_line
+from ..event import LONG, Line, read_line
 from ..segments import (
     SEGMENTS,
     Limits,
@@ -48,164 +48,21 @@ from ..segments import (
     read_sealed,
 )
 from ..sink import Torn, make_overtaken_error
+from .spans import (
+    find_end,
+    find_last_append,
+    find_line_after,
+    find_line_end,
+    find_newline,
+    read_line_at,
+    read_long_line,
+    read_seq,
+)
 
-Span = tuple[int, int]
-"""The offsets at which a line begins and ends, without its newline."""
-
-
-def find_end(file: BinaryIO, last: int, line: Callable[[int, int], Line]) -> int:
-    """The offset after the newline of the last sound line.
-
-    last: the offset after the newline of the last line; line: reads the line in a span.
-    """
-    before, spans = _find_last_append(file, last, line)
-    for span in spans:
-        content = line(*span)
-        if not _is_whole(content):
-            return span[0]
-        if not _is_successor(before, content):
-            # Both records are whole and do not follow each other. No power loss does that, so the
-            # readers of the chain have to see it.
-            return last
-        before = content
-    return last
-
-
-def find_line_end(file: BinaryIO, before: int) -> int:
-    """The offset after the last newline before this offset; 0 if there is none."""
-    while before > 0:
-        start = max(0, before - CHUNK)
-        file.seek(start)
-        newline = file.read(before - start).rfind(b"\n")
-        if newline >= 0:
-            return start + newline + 1
-        before = start
-    return 0
-
-
-def _find_line_after(file: BinaryIO, after: int, end: int) -> int:
-    """The offset of the first line whose record has a number greater than `after`. end: that after
-    the last line."""
-    # Numbers grow from line to line, so a few looks are enough for a log of any size.
-    low, high = 0, end
-    while low < high:
-        start = find_line_end(file, (low + high) // 2)
-        stop = _find_newline(file, (low + high) // 2)
-        seq = _read_seq(file, start, stop)
-        if seq is None:
-            # A line that is no record has no number. The readers of the chain have to see it,
-            # unless sound records that nobody needs come after it.
-            return _scan_for_line_after(file, after, end)
-        low, high = (stop + 1, high) if seq <= after else (low, start)
-    return low
-
-
-def _scan_for_line_after(file: BinaryIO, after: int, end: int) -> int:
-    start = offset = 0
-    while start < end:
-        stop = _find_newline(file, start)
-        seq = _read_seq(file, start, stop)
-        start = stop + 1
-        if seq is not None and seq <= after:
-            offset = start
-    return offset
-
-
-def _find_newline(file: BinaryIO, offset: int) -> int:
-    """The offset of the first newline from here on, which is there."""
-    file.seek(offset)
-    while piece := file.read(CHUNK):
-        if (newline := piece.find(b"\n")) >= 0:
-            return offset + newline
-        offset += len(piece)
-    return offset
-
-
-def _read_seq(file: BinaryIO, start: int, stop: int) -> int | None:
-    """The number of the record in a line, None if it is no record."""
-    file.seek(max(start, stop - CHUNK))
-    members = match_last_members(file.read(stop - max(start, stop - CHUNK)))
-    return int(members["seq"]) if members else None
-
-
-def _find_last_append(
-    file: BinaryIO, end: int, line: Callable[[int, int], Line]
-) -> tuple[Line | None, list[Span]]:
-    """The lines of the last append, and the line before them, if there is one."""
-    spans: list[Span] = []
-    time: bytes | None = None
-    while end:
-        span = (find_line_end(file, end - 1), end - 1)
-        content = line(*span)
-        written = _get_time(content)
-        if None not in (time, written) and written != time:
-            return content, spans[::-1]
-        time = time or written
-        spans.append(span)
-        end = span[0]
-    return None, spans[::-1]
-
-
-def _get_time(line: Line) -> bytes | None:
-    """The time of the record, None if the line is no record."""
-    members = match_last_members(line)
-    return members["rest"].rpartition(b'"time":')[2] if members else None
-
-
-def _is_whole(line: Line) -> bool:
-    members = match_last_members(line)
-    return members is not None and digest_line(line, members) == members["hash"]
-
-
-def _is_successor(before: Line | None, line: Line) -> bool:
-    """True if this record names the one before it."""
-    members = match_last_members(line)
-    previous = match_last_members(before) if before is not None else None
-    return members is None or previous is None or previous["hash"] == members["prev"]
-
-
-CHUNK = 1 << 16
+MANY = 256
+"""Lines that are written together."""
 SMALLEST_ROOM = 1 << 20
 _NUMBERS = tuple(f".{number}" for number in range(1, 100))
-
-
-class _Descriptor:
-    """An open file that is closed when nothing refers to it any more."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __del__(self) -> None:
-        os.close(self.number)
-
-
-def _read_line(file: BinaryIO, first: int, last: int) -> Line:
-    """The whole line at these offsets."""
-    file.seek(first)
-    start = file.read(min(last - first, LONG))
-    return start if len(start) == last - first else _read_long_line(file, start) or start
-
-
-def _read_long_line(file: BinaryIO, start: bytes) -> LongLine | None:
-    """The line that begins with `start`, read to its end; None if it was torn off."""
-    size, end = len(start), start[-CHUNK:]
-    first = file.tell() - size
-    while piece := file.readline(LONG):
-        size, end = size + len(piece), (end + piece)[-CHUNK:]
-        if piece.endswith(b"\n"):
-            # Not by its name: when it is read again, another file can have the name of the log.
-            descriptor = _Descriptor(os.dup(file.fileno()))
-            return LongLine(size - 1, end[:-1], partial(_read_span, descriptor, first, size - 1))
-    return None
-
-
-def _read_span(file: _Descriptor, first: int, size: int) -> Iterator[bytes]:
-    """So many bytes from this offset on, as far as they exist."""
-    while size and (piece := os.pread(file.number, min(size, LONG), first)):
-        first, size = first + len(piece), size - len(piece)
-        yield piece
 
 
 class _Claim(Struct, frozen=True):
@@ -262,14 +119,14 @@ class LocalSink(Struct):
             yield from read_sealed(self.sealed, manifest, after)
             if file is not None:
                 after = max(after, manifest.head.seq)
-                file.seek(_find_line_after(file, after, self._find_end(file)) if after else 0)
+                file.seek(find_line_after(file, after, self._find_end(file)) if after else 0)
                 yield from self._read_lines(file)
 
     def _read_lines(self, file: BinaryIO) -> Iterator[Line]:
         """The lines from here on that count."""
         end = self._get_cut(file)
         while start := file.readline(LONG):
-            line = start[:-1] if start.endswith(b"\n") else _read_long_line(file, start)
+            line = start[:-1] if start.endswith(b"\n") else read_long_line(file, start)
             if line is None or (end is not None and file.tell() > end):
                 return
             yield line
@@ -281,7 +138,7 @@ class LocalSink(Struct):
                 return
             with file:
                 last = find_line_end(file, file.seek(0, os.SEEK_END))
-                end = find_end(file, last, partial(_read_line, file))
+                end = find_end(file, last, partial(read_line_at, file))
                 self._end = (_get_id(os.fstat(file.fileno())), end) if end < last else None
 
     def last(self) -> bytes | None:
@@ -372,7 +229,8 @@ class LocalSink(Struct):
                 _write_all(self._open_for_writing(create=False), b"")
                 sync_folder(self.path.parent)
             beside = self.path.parent.glob(f".{self.path.name}.*.tmp")
-            for leftover in (*beside, *self._folder.glob(".torn-*.tmp")):
+            kept = self._folder.glob(".torn-*.tmp")
+            for leftover in (*beside, *kept, *self.sealed.path.rglob(".*.tmp")):
                 leftover.unlink()
             prove_room(self.path, max(size, SMALLEST_ROOM))
 
@@ -439,7 +297,7 @@ class LocalSink(Struct):
                 return False
             with file:
                 end = self._find_end(file)
-                return end - _find_line_after(file, after, end) > limits.live
+                return end - find_line_after(file, after, end) > limits.live
 
     def read_unsealed(self, after: int) -> Iterator[tuple[int, bytes]]:
         with self._explain_errors("cannot read the audit log"):
@@ -448,9 +306,9 @@ class LocalSink(Struct):
                 return
             with file:
                 end = self._find_end(file)
-                _, spans = _find_last_append(file, end, partial(_read_line, file))
+                _, spans = find_last_append(file, end, partial(read_line_at, file))
                 stop = spans[0][0] if spans else 0
-                file.seek(_find_line_after(file, after, end))
+                file.seek(find_line_after(file, after, end))
                 while file.tell() < stop:
                     after += 1
                     yield after, file.readline()
@@ -461,7 +319,7 @@ class LocalSink(Struct):
             if file is None:
                 return ()
             with file:
-                cut = _find_line_after(file, manifest.head.seq, self._find_end(file))
+                cut = find_line_after(file, manifest.head.seq, self._find_end(file))
                 return () if not cut or self._is_sealed(file, cut, manifest) else (self.path.name,)
 
     def remove_sealed(
@@ -474,21 +332,22 @@ class LocalSink(Struct):
                 return ()
             with file, self._open_alone() as descriptor:
                 size, end = os.fstat(descriptor).st_size, self._find_end(file)
-                cut = _find_line_after(file, manifest.head.seq, end)
+                cut = find_line_after(file, manifest.head.seq, end)
                 same = _get_id(os.fstat(file.fileno())) == _get_id(os.fstat(descriptor))
                 if not 0 < cut < size == end or not same:
                     return ()
                 if not self._is_sealed(file, cut, manifest):
                     return (self.path.name,)
                 ensure(0.0)
-                for folder in (SEGMENTS, "", ".."):
-                    sync_folder(self.sealed.path / folder)
+                sealed = self.sealed.path
+                for folder in (sealed / SEGMENTS, sealed, self.path.parent):
+                    sync_folder(folder)
                 self._keep_end(file, cut)
         return ()
 
     def _is_sealed(self, file: BinaryIO, cut: int, manifest: Manifest) -> bool:
         """Whether the bytes before this offset are the last sealed lines."""
-        first = _read_seq(file, 0, _find_newline(file, 0))
+        first = read_seq(file, 0, find_newline(file, 0))
         if first is None:
             return False
         file.seek(0)
@@ -557,11 +416,17 @@ def _require_regular(descriptor: int) -> int:
 
 def _write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a new file piece by piece, and make its bytes durable."""
-    with os.fdopen(_open_new(path), "wb") as file:
+    descriptor = _open_new(path)
+    try:
+        gathered: list[bytes] = []
         for piece in pieces:
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
+            gathered.append(piece)
+            if sum(map(len, gathered)) >= LONG or len(gathered) == MANY:
+                _write_whole(descriptor, b"".join(gathered))
+                gathered = []
+        _write(descriptor, b"".join(gathered))
+    finally:
+        os.close(descriptor)
 
 
 def _open_new(path: Path) -> int:
@@ -579,11 +444,15 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _write(descriptor: int, data: bytes) -> None:
     """Write and make durable."""
+    _write_whole(descriptor, data)
+    os.fsync(descriptor)
+
+
+def _write_whole(descriptor: int, data: bytes) -> None:
     remaining = memoryview(data)
     while remaining:
         # A write to a file can be short where the disk gets full or a signal arrives.
         remaining = remaining[os.write(descriptor, remaining) :]
-    os.fsync(descriptor)
 
 
 def _cut_end(descriptor: int, length: int) -> None:

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from ...core.errors import KafkaformError, StorageError
 from ...core.objects import ObjectExists, Objects, Subfolder
+from ...core.progress import SlowTask
 from ..event import Line, split_lines
 from ..segments import (
     Limits,
@@ -84,16 +85,19 @@ class ObjectSink(Struct):
         pieces = self._list_pieces(after)
         manifest = read_manifest(self.sealed)
         number = after + 1
+        task = SlowTask(f"Reading the audit log from {self.location}", "objects")
         while True:
             if number <= manifest.head.seq:
-                yield from read_sealed(self.sealed, manifest, number - 1)
+                total = len(manifest.segments) + sum(f > manifest.head.seq for f in pieces)
+                report = partial(task.report, total=total)
+                yield from read_sealed(self.sealed, manifest, number - 1, report)
                 number = manifest.head.seq + 1
             elif after > manifest.head.seq and number not in pieces:
                 # The line is in the middle of a piece, or the log ends before it.
                 pieces = self._list_pieces(manifest.head.seq)
             unsealed = {f: size for f, size in pieces.items() if f > manifest.head.seq}
             try:
-                yield from self._read_pieces(unsealed, number)
+                yield from self._read_pieces(unsealed, number, task)
                 return
             except _Gone as gone:
                 first, number = gone.first, gone.number
@@ -101,12 +105,16 @@ class ObjectSink(Struct):
             if manifest.head.seq < first:
                 raise self._make_damage_error(first, "it is listed, but it cannot be read")
 
-    def _read_pieces(self, listed: Mapping[int, int], number: int) -> Iterator[Line]:
+    def _read_pieces(
+        self, listed: Mapping[int, int], number: int, task: SlowTask
+    ) -> Iterator[Line]:
         """The lines from this number on. listed: first line -> bytes of each piece that a listing
         shows. Raises _Gone."""
         start = max((first for first in listed if first <= number), default=number)
         wanted, number = number, start
-        for first, data in self._fetch_pieces({f: s for f, s in listed.items() if f >= start}):
+        needed = {first: size for first, size in listed.items() if first >= start}
+        for count, (first, data) in enumerate(self._fetch_pieces(needed), 1):
+            task.report(count, len(needed))
             if first < number:
                 raise self._make_damage_error(first, "it overlaps the object before it")
             if data is None:
@@ -266,6 +274,7 @@ class ObjectSink(Struct):
         only at these segments; ensure: remove all objects with the same bytes, while the lock is
         still ours; None: remove nothing."""
         listed = [first for first in self._list_pieces(0) if first <= manifest.head.seq]
+        task = SlowTask(f"Comparing {self.location} with its segments", "objects")
         with ThreadPoolExecutor(SEALING_AT_ONCE) as pool:
             for segment in manifest.segments:
                 firsts = [first for first in listed if segment.first <= first <= segment.last]
@@ -278,6 +287,7 @@ class ObjectSink(Struct):
                 for begin in range(0, len(firsts), SEALING_AT_ONCE):
                     if ensure is not None:
                         ensure(0.0)
+                    task.report(listed.index(firsts[begin]), len(listed))
                     chosen = slice(begin, begin + SEALING_AT_ONCE)
                     check = partial(self._check_piece, lines, removes=ensure is not None)
                     yield from filter(None, pool.map(check, starts[chosen], firsts[chosen]))

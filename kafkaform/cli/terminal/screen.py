@@ -22,7 +22,7 @@ from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostics
 from ...core.errors import KafkaformError, UsageError, exit_code
 from ...core.progress import Reporter as ReportTo
-from ...core.progress import ignore_event
+from ...core.progress import ignore_event, report_slow_tasks
 from ...core.resource import FaultClass, Output
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Options, Plan
@@ -389,7 +389,10 @@ def open_screen(
         return
     # --quiet is for scripts, which nobody helps out of a pager.
     pages = pages and console.interactive and not quiet
-    with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
+    with (
+        open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars,
+        report_slow_tasks(bars),
+    ):
         yield TextScreen(console, bars, bars.clear, detail, command, sends, pages, quiet, approved)
 
 

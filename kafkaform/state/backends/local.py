@@ -70,8 +70,12 @@ class LocalBackend(Struct):
 
     path: Path
     """The state file."""
+    keep_seconds: float = 0.0
+    """How long every earlier version is kept, even if there are more than ten."""
     _lease: FileLease | None = None
     """The lock, while this run has it."""
+    _begin: float = 0.0
+    """When the lock was taken, in seconds since the epoch."""
 
     @property
     def location(self) -> str:
@@ -110,7 +114,7 @@ class LocalBackend(Struct):
                 for path in (self.path, self._folder / "backups" / self.path.name):
                     for leftover in storage.list_leftovers(path):
                         leftover.unlink()
-            self._lease = lease
+            self._lease, self._begin = lease, clock.now()
             yield lease
         finally:
             self._lease = None
@@ -272,7 +276,8 @@ class LocalBackend(Struct):
         storage.sync_folder(self.path.parent)
 
     def _keep(self, current: bytes, version: str) -> None:
-        """Keep the version that is about to be replaced, named by its serial; ten are kept."""
+        """Keep the version that is about to be replaced, named by its serial. Ten are kept, and
+        those that were replaced a short time ago."""
         storage.make_private_folder(self._folder)
         backups = storage.make_private_folder(self._folder / "backups")
         backup = backups / f"{self.path.name}.{version.partition('-')[0]}"
@@ -281,8 +286,12 @@ class LocalBackend(Struct):
             os.link(self.path, backup, follow_symlinks=False)
         except OSError:  # file systems without hard links refuse in many ways
             storage.write_new(backup, current)
+        oldest = self._begin - self.keep_seconds
         for old in sorted(self._backups, key=_parse_serial)[:-KEPT_VERSIONS]:
-            old.unlink()
+            # The time of the last change of the file's names, which is when it was replaced: a
+            # state can have been in effect for long before that.
+            if not self.keep_seconds or old.stat().st_ctime <= oldest:
+                old.unlink()
 
 
 def save_emergency(state: State, folder: Path) -> Path:

@@ -37,6 +37,8 @@ class ObjectBackend(Struct):
     """How long after its last renewal the lock of a run that died is free."""
     by_hand: str = lease.BY_HAND
     """The command that frees it at once, or an empty text."""
+    keep_seconds: float = 0.0
+    """How long every earlier version is kept, even if there are more than ten."""
     _current: tuple[str, bytes] | None = None
     """The version and the bytes that the store has, as far as this run knows."""
 
@@ -59,7 +61,7 @@ class ObjectBackend(Struct):
         )
         with tenure.keep_alive():
             yield tenure
-            self._forget_old()
+            self._forget_old(clock.now() - self.keep_seconds)
 
     def holder(self) -> LockInfo | None:
         return lease.find_holder(self.objects)
@@ -114,15 +116,18 @@ class ObjectBackend(Struct):
         except ObjectExists as earlier:
             self.objects.replace(key, data, earlier.found.version)
 
-    def _forget_old(self) -> None:
-        """Remove all but the last ten earlier versions. What fails now, the next run removes."""
+    def _forget_old(self, oldest: float) -> None:
+        """Remove all but the last ten earlier versions, and those that were replaced later than
+        `oldest`. What fails now, the next run removes."""
         if self._current is None:
             return
         with contextlib.suppress(StorageError):
-            names = (entry.key for entry in self.objects.names(HISTORY))
-            numbered = sorted((key for key in names if _parse_serial(key) >= 0), key=_parse_serial)
-            for key in numbered[:-KEPT_VERSIONS]:
-                self.objects.delete(key)
+            entries = self.objects.names(HISTORY)
+            numbered = [entry for entry in entries if _parse_serial(entry.key) >= 0]
+            numbered.sort(key=lambda entry: _parse_serial(entry.key))
+            for entry in numbered[:-KEPT_VERSIONS]:
+                if not self.keep_seconds or entry.modified <= oldest:
+                    self.objects.delete(entry.key)
 
     def _refuse_overtaken(self) -> NoReturn:
         raise Locked(

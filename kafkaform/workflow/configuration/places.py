@@ -5,6 +5,7 @@ language."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +21,11 @@ _named: list[Path] = []
 
 
 LOCAL, IN_PROCESS = "local", "memory"
-LEASE = "lease"
-"""The one argument that the store does not know: how long a remote lock outlives a dead run."""
+LEASE, KEEP = "lease", "keep"
+"""The arguments that no store knows: how long a remote lock outlives a dead run, and how old
+earlier versions of a state can become."""
+_DAYS = re.compile(r"([1-9]\d{0,4})d", re.ASCII)
+_DAY_SECONDS = 86_400.0
 
 
 def find_state_home() -> Path:
@@ -76,7 +80,7 @@ def read_place(settings: Settings) -> tuple[str, Mapping[str, str]]:
         n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in settings.options.items()
     }
     if settings.backend == LOCAL:
-        return texts["path"], {}
+        return texts.pop("path"), texts
     from ...state.backends.obstores import KINDS  # noqa: PLC0415  # only a state in a store needs its client
 
     return f"{KINDS[str(settings.backend)].start}://", texts
@@ -104,6 +108,10 @@ def find_backend_faults(settings: Settings) -> Iterator[Diagnostic]:
             yield _make_fault(
                 settings, f'"{name}" of a backend block must be a text', "Put it in quotes."
             )
+        elif name == KEEP and parse_age(str(value)) is None:
+            yield _make_fault(
+                settings, f'"{KEEP}" of a backend block must be a number of days', KEEP_ADVICE
+            )
     for name in required:
         if name not in settings.options:
             yield _make_fault(
@@ -116,11 +124,20 @@ def _list_kinds() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     from ...state.backends.obstores import COMMON, KINDS  # noqa: PLC0415  # only a state in a store needs its client
 
     remote = {
-        name: ((kind.bucket, kind.folder), (*kind.settings, *COMMON, LEASE))
+        name: ((kind.bucket, kind.folder), (*kind.settings, *COMMON, LEASE, KEEP))
         for name, kind in KINDS.items()
         if name != IN_PROCESS
     }
-    return {LOCAL: (("path",), ()), **remote}
+    return {LOCAL: (("path",), (KEEP,)), **remote}
+
+
+KEEP_ADVICE = 'Write it as "30d".'
+
+
+def parse_age(text: str) -> float | None:
+    """The seconds of a number of days such as `30d`, None for any other text."""
+    match = _DAYS.fullmatch(text)
+    return int(match[1]) * _DAY_SECONDS if match else None
 
 
 def _make_fault(settings: Settings, summary: str, advice: str) -> Diagnostic:

@@ -11,7 +11,7 @@ from kafkaform.audit.event import Record
 from kafkaform.state.model import State
 
 from ..promises import records_of, state_of
-from .server import Ended, Job, Running, get_server
+from .server import COMMAND, Ended, Job, Running, get_server
 from .struck import Strike
 
 PROVIDER = """\
@@ -29,7 +29,7 @@ provider "kafka" {{
 @dataclass(frozen=True)
 class Folder:
     """path: the folder, which exists; bootstrap: the broker or a proxy in front of it; more: what
-    else the environment of its commands holds; places: see `Job`."""
+    else the environment of its commands holds; places, program: see `Job`."""
 
     path: Path
     bootstrap: str
@@ -37,6 +37,7 @@ class Folder:
     timeout: str = "30s"
     more: Mapping[str, str] = field(default_factory=dict)
     places: Sequence[str] = ()
+    program: str = COMMAND
 
     @property
     def log(self) -> Path:
@@ -64,7 +65,7 @@ class Folder:
         known = ("PATH", "HOME", "LANG", "TMPDIR")
         environment = {name: os.environ[name] for name in known if name in os.environ}
         environment |= {"PROOF_PASSWORD": self.password, **self.more}
-        return Job(arguments, str(self.path), environment, places=self.places)
+        return Job(arguments, str(self.path), environment, places=self.places, program=self.program)
 
     def run(self, *arguments: str) -> Ended:
         """Run a command to its end."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..commands.process_folder import Folder
-from ..promises import LOG, STATE, Name, Reached, World
+from ..promises import STATE, Name, Reached, World, read_lines
 from .proxy import Passed
 
 STEADY = 2
@@ -51,9 +51,7 @@ class Arrivals:
 
     def _list_records(self) -> list[dict[str, Any]]:
         """The records that are whole."""
-        log = self.folder / LOG
-        lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in read_lines(self.folder)]
 
     def _list_owned(self) -> set[Name]:
         state = self.folder / STATE

@@ -150,8 +150,9 @@ class CrashLane(Lane):
             yield from find_faults(ended, self.folder.password)
 
     def _written(self) -> Written:
-        state, log = (self.folder.path / name for name in (promises.STATE, promises.LOG))
-        return Written(state.read_bytes(), log.read_bytes())
+        lines = promises.read_lines(self.folder.path)
+        state = (self.folder.path / promises.STATE).read_bytes()
+        return Written(state, b"".join(line + b"\n" for line in lines))
 
     def settle(self) -> tuple[str, ...]:
         """A round in which nothing dies."""

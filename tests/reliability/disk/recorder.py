@@ -35,6 +35,7 @@ REAL = {
         "posix_fallocate",
         "unlink",
         "replace",
+        "rename",
         "link",
         "mkdir",
     )
@@ -132,8 +133,12 @@ class Recorder:
 
     # ── the functions of os ─────────────────────────────────────────────────────────────
 
-    def _place(self, path: Any) -> str | None:
-        """The path below the folder, empty for itself; None if it is not below it."""
+    def _place(self, path: Any, folder: int | None = None) -> str | None:
+        """The path below the folder, empty for itself; None if it is not below it. folder: the
+        descriptor that the path begins at."""
+        if folder is not None:
+            opened = self.opened.get(folder)
+            return None if opened is None else f"{opened.path}/{os.fspath(path)}".lstrip("/")
         try:
             text = str(Path(os.fspath(path)).relative_to(self.root))
         except ValueError:
@@ -165,7 +170,7 @@ class Recorder:
         self.failed = (len(self.ops), op)
 
     def _open(self, path: Any, flags: int, mode: int = 0o777, **more: Any) -> int:
-        place = self._place(path)
+        place = self._place(path, more.get("dir_fd"))
         if place is None:
             return int(REAL["open"](path, flags, mode, **more))
 
@@ -240,27 +245,36 @@ class Recorder:
             self._do(Op("fsync", file.path, file.inode), lambda: None)
 
     def _unlink(self, path: Any, **more: Any) -> None:
-        place = self._place(path)
+        place = self._place(path, more.get("dir_fd"))
         if place is None or place not in self.names:
             REAL["unlink"](path, **more)
             return
         self._do(Op("unlink", place, names=((place, None),)), lambda: REAL["unlink"](path, **more))
 
     def _replace(self, source: Any, target: Any, **more: Any) -> None:
-        before, after = self._place(source), self._place(target)
+        self._rename(source, target, **more)
+
+    def _rename(self, source: Any, target: Any, **more: Any) -> None:
+        before, after = self._places(source, target, more)
         assert before is not None and after is not None, "a rename out of the folder"
         names = ((before, None), (after, self.names[before]))
         op = Op("rename", after, self.names[before], names)
         self._do(op, lambda: REAL["replace"](source, target, **more))
 
+    def _places(
+        self, source: Any, target: Any, more: dict[str, Any]
+    ) -> tuple[str | None, str | None]:
+        before = self._place(source, more.get("src_dir_fd"))
+        return before, self._place(target, more.get("dst_dir_fd"))
+
     def _link(self, source: Any, target: Any, **more: Any) -> None:
-        before, after = self._place(source), self._place(target)
+        before, after = self._places(source, target, more)
         assert before is not None and after is not None, "a link out of the folder"
         op = Op("link", after, self.names[before], ((after, self.names[before]),))
         self._do(op, lambda: REAL["link"](source, target, **more))
 
     def _mkdir(self, path: Any, mode: int = 0o777, **more: Any) -> None:
-        place = self._place(path)
+        place = self._place(path, more.get("dir_fd"))
         if place is None or place in self.names:
             REAL["mkdir"](path, mode, **more)
             return

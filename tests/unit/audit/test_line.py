@@ -9,7 +9,7 @@ import pytest
 
 from kafkaform.audit.chain import read_glances, read_records, seal_record, verify_log
 from kafkaform.audit.event import LongLine, RecordKind, encode, read_line
-from kafkaform.audit.sinks import local
+from kafkaform.audit.sinks import local, spans
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import StorageError
 from kafkaform.core.head import GENESIS, Head
@@ -54,7 +54,8 @@ def test_lines_of_every_length_around_the_limit(
 ) -> None:
     """Whether a line is held or not, it says the same, to the byte."""
     monkeypatch.setattr(local, "LONG", SMALL)
-    monkeypatch.setattr(local, "CHUNK", SMALL)
+    monkeypatch.setattr(spans, "LONG", SMALL)
+    monkeypatch.setattr(spans, "CHUNK", SMALL)
     sink = log(tmp_path, *range(SMALL - 400, SMALL + 20), *range(2 * SMALL - 400, 2 * SMALL + 20))
     lines = list(sink.lines())
     assert {type(line) for line in lines} == {bytes, LongLine}
@@ -69,7 +70,8 @@ def test_any_change_of_a_long_line_is_found(
 ) -> None:
     """A changed byte at the start, in the middle and at the end of a line that is not held."""
     monkeypatch.setattr(local, "LONG", SMALL)
-    monkeypatch.setattr(local, "CHUNK", SMALL)
+    monkeypatch.setattr(spans, "LONG", SMALL)
+    monkeypatch.setattr(spans, "CHUNK", SMALL)
     sink = log(tmp_path, 10, 8 * SMALL, 10)
     sound = sink.path.read_bytes()
     start = sound.index(b"\n") + 1
@@ -85,6 +87,7 @@ def test_a_long_line_that_was_torn_off_is_left_out(
 ) -> None:
     """A crash within a long append: what is whole counts, the rest does not."""
     monkeypatch.setattr(local, "LONG", SMALL)
+    monkeypatch.setattr(spans, "LONG", SMALL)
     sink = log(tmp_path, 10, 8 * SMALL)
     whole = sink.path.read_bytes()
     for lost in (1, SMALL, 4 * SMALL):
@@ -97,6 +100,7 @@ def test_a_long_line_that_changes_after_it_was_checked_is_refused(
 ) -> None:
     """What is read again later must be what was checked: another text, a shorter file, none."""
     monkeypatch.setattr(local, "LONG", SMALL)
+    monkeypatch.setattr(spans, "LONG", SMALL)
     sink = log(tmp_path, 8 * SMALL)
     sound = sink.path.read_bytes()
     (seen,) = read_glances(sink.lines(), "log")

@@ -12,14 +12,16 @@ from kafkaform.audit.event import LongLine, RecordKind, encode, read_line
 from kafkaform.audit.sink import Sink
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink
+from kafkaform.core import progress
 from kafkaform.core.errors import Locked, StorageError
 from kafkaform.core.objects import Objects
+from kafkaform.core.progress import Event, Message, report_slow_tasks
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backends.obstores import open_objects
 
 from ...kit import audit_story as story
 from ...kit.stores import s3
-from ...kit.stores.clocks import Hasty
+from ...kit.stores.clocks import Hasty, Set
 from ...kit.stores.faults import PASSING, blind, instead
 
 BODY = FrozenMap(n=1)
@@ -306,3 +308,29 @@ def test_a_reader_that_stops_early_leaves_nothing_running(remote: ObjectSink) ->
     for number in range(40):
         remote.append([b"line %d" % number])
     assert next(iter(remote.lines())) == b"line 0"
+
+
+def test_whoever_waits_long_is_told(
+    remote: ObjectSink, bucket: s3.Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that takes longer than two seconds says how far it is, once and then every ten
+    seconds; a quick one says nothing."""
+    for run in range(4):
+        story.journal(remote, f"run-{run}").write(RecordKind.STATE, BODY)
+    told: list[str] = []
+
+    def listen(event: Event) -> None:
+        assert isinstance(event, Message)
+        told.append(event.text)
+
+    with report_slow_tasks(listen):
+        assert len(list(remote.lines())) == 4
+        assert told == []
+        clock = Set()
+        monkeypatch.setattr(progress, "SystemClock", lambda: clock)
+        for _ in remote.lines():
+            clock.sleep(1.5)
+        assert told == [f"Reading the audit log from {remote.location}: 3 of 4 objects"]
+    for _ in remote.lines():
+        clock.sleep(5)
+    assert len(told) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -133,6 +134,35 @@ def test_earlier_versions_are_kept(backend: Backend) -> None:
     kept = _earlier(backend)
     assert set(kept) == set(range(14 - KEPT_VERSIONS, 14))
     assert all(state == replace(SMALL, serial=serial) for serial, state in kept.items())
+
+
+class Later(Hasty):
+    """Shows another time than the computer's."""
+
+    def __init__(self, days: float) -> None:
+        self.days = days
+
+    def now(self) -> float:
+        return super().now() + self.days * 86_400
+
+
+def test_earlier_versions_are_kept_by_age(opened: Open) -> None:
+    """With `keep`, all stay that were replaced in the last days; after that the last ten do."""
+    backend: Any = opened()
+    backend.keep_seconds = 30 * 86_400.0
+    version = None
+    with backend.lock(INFO, 0, CLOCK):
+        for serial in range(1, 15):
+            version = backend.save(replace(SMALL, serial=serial), version)
+    assert set(_earlier(backend)) == set(range(1, 14))
+    for days, first in ((29, 1), (31, 16 - KEPT_VERSIONS)):
+        backend = opened()
+        backend.keep_seconds = 30 * 86_400.0
+        with backend.lock(INFO, 0, Later(days)):
+            loaded = backend.load()
+            serial = loaded.state.serial + 1
+            backend.save(replace(SMALL, serial=serial), loaded.version)
+        assert min(_earlier(backend)) == first, days
 
 
 def test_one_serial_saved_twice_keeps_the_later_one(backend: Backend) -> None:

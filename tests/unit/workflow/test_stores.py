@@ -70,6 +70,18 @@ def test_options_of_an_address_are_those_of_the_block(here: Here) -> None:
         assert (backend.lease_seconds, backend.location) == (300.0, "s3://team/prod/state.json")
 
 
+def test_a_block_says_how_old_earlier_versions_become(here: Here) -> None:
+    """`keep` is an argument of every backend, and of an address."""
+    here.write("main.kf.hcl", S3 % '    keep = "30d"\n')
+    assert open_store().backend.keep_seconds == 30 * 86_400  # type: ignore[attr-defined]
+    address = open_store("s3://team/prod?keep=7d").backend
+    assert address.keep_seconds == 7 * 86_400  # type: ignore[attr-defined]
+    here.write("main.kf.hcl", LOCAL.replace('json"\n', 'json"\n    keep = "2d"\n'))
+    assert open_store().backend.keep_seconds == 2 * 86_400  # type: ignore[attr-defined]
+    said = here.fails("state", "list", "--state", "s3://team/prod?keep=soon")
+    assert "keep 'soon' is not a number of days" in said
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90", 90), ("60s", 60), (" 1.5m ", 90), ("2h", 7200)]
 )
@@ -100,6 +112,8 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
             'backend "s3" {\n    bucket = "team"\n    key = "k"\n    secret_key = "hush"\n  }',
             "Credentials come from the environment only",
         ),
+        ('backend "local" {\n    path = "s"\n    keep = "30h"\n  }', 'Write it as "30d"'),
+        ('backend "local" {\n    path = "s"\n    keep = true\n  }', "must be a number of days"),
         ('backend "s3" {\n    bucket = ["team"]\n    key = "k"\n  }', "must be a text"),
     ],
 )
