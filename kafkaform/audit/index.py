@@ -415,7 +415,9 @@ class Indexer(Struct):
 
     def _collect_grounds(self, needed: Container[str]) -> tuple[Record, ...]:
         plans = (record for run, seen in self.plans.items() if run in needed for record in seen)
-        approvals = (record for run, record in self.approvals.items() if run in needed)
+        approvals = (
+            record for run, record in self.approvals.items() if run in needed and run in self.plans
+        )
         intents = (intent for steps in self.owing.values() for intent in steps.values())
         records = {record.seq: record for record in (*plans, *approvals, *intents)}
         return tuple(records[seq].read_whole() for seq in sorted(records))
@@ -506,14 +508,12 @@ class Indexer(Struct):
         intent = self.intents.pop((run, body["step"], body["attempt"]), None)
         if run in self.members:
             self.outcomes[body["step"]] = record
-        else:
-            self._let_go(run)
-        if body["outcome"] not in SUCCEEDED:
-            return
-        identity = get_identity(record)
-        self.origins.note_step(record.seq, record.time, identity, body)
-        self.writes.note_step(record, identity, run, intent.target if intent else Target())
-        self._note_unsaved(record)
+        if body["outcome"] in SUCCEEDED:
+            identity = get_identity(record)
+            self.origins.note_step(record.seq, record.time, identity, body)
+            self.writes.note_step(record, identity, run, intent.target if intent else Target())
+            self._note_unsaved(record)
+        self._let_go(run)
 
     def _read_edit(self, record: Seen) -> None:
         self.origins.note_edit(record.body)

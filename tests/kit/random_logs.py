@@ -60,10 +60,11 @@ class _Writer:
         self.approval = APPROVALS[0]
         self.duties: list[Record] = []
         self.runs: list[str] = []
+        self.intents: list[tuple[str, Subject]] = []
         self._begin(1, 0)
 
     def _begin(self, first: int, third: int) -> None:
-        # A run is resumed by one with another id; only the present one may begin again.
+        # A run is resumed by one with another id; the present one can only begin once more.
         if first or not self.runs:
             self.runs.append(f"run-{len(self.runs)}")
         self.log = self._open(self.runs[-1])
@@ -77,22 +78,22 @@ class _Writer:
         log = self.log
         match what:
             case 0 | 1:
-                self.approval = APPROVALS[second % 2]
+                if first:
+                    self.approval = APPROVALS[second % 2]
                 self._begin(first, third)
             case 2 | 3 | 4:
                 target = TARGETS[first % 3]
                 theirs = (("config", "cleanup.policy"),) if third == 0 else ()
                 body = journal.make_intent_body(subject, "verify", None, target, theirs)
                 log.write(RecordKind.INTENT, body)
+                self.intents.append((log.run, subject))
             case 5 | 6 | 7 | 8:
                 body = journal.make_outcome_body(subject, OUTCOMES[first], ticket=None)
                 log.write(RecordKind.OUTCOME, self._age(body, third))
-            case 9:
-                body = journal.make_outcome_body(subject, OUTCOMES[second])
-                log.write(
-                    RecordKind.RECOVER,
-                    journal.make_recover_body(body, self.runs[first % len(self.runs)]),
-                )
+            case 9 if self.intents:
+                run, intended = self.intents.pop(first % len(self.intents))
+                body = journal.make_outcome_body(intended, OUTCOMES[second])
+                log.write(RecordKind.RECOVER, journal.make_recover_body(body, run))
             case 10:
                 duty = SETTING if first % 2 else TASK
                 body = journal.make_obligation_body(subject, f"t-{second}", duty)
