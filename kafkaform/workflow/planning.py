@@ -63,7 +63,8 @@ from .workspace import (
 
 ROOT = "KAFKAFORM_FLEET_ROOT"
 """Where the fleet's tables are, if this computer knows."""
-NEVER = "the audit log does not show when it was set here"
+NEVER = "never set here"
+UNKNOWN = "the audit log does not show when it was set here"
 OUTSIDE = "changed outside kafkaform"
 
 SETTLE_WINDOW_SECONDS = 60.0
@@ -386,7 +387,10 @@ def add_last_writes(plan: Plan, index: LogIndex) -> Plan:
     since = _ask_fleet(plan, plan.drifted, last)
 
     def describe(change: Change) -> str:
-        texts = [_render_writes(last[change.identity]), since.get(change.identity, "")]
+        texts = [
+            _render_writes(last[change.identity], known=change.identity in index.writes),
+            since.get(change.identity, ""),
+        ]
         return "; ".join(filter(None, texts))
 
     return replace(
@@ -415,7 +419,11 @@ def tell_writers(
         newest = _find_newest(last[identity])
         if newest is not None and newest.time >= plan.created:
             return _render_change(newest)
-        texts = (OUTSIDE, _render_writes(last[identity]), since.get(identity, ""))
+        texts = (
+            OUTSIDE,
+            _render_writes(last[identity], known=identity in index.writes),
+            since.get(identity, ""),
+        )
         return "; ".join(filter(None, texts))
 
     return {identity: describe(identity) for identity in differing}
@@ -477,19 +485,23 @@ def _ask_fleet(
     return find_outside_changes(root, scopes, changed, times)
 
 
-def _render_writes(writes: Mapping[Path, LastWrite | None]) -> str:
-    """When and by whom each path was last set; paths that one step set together are told once."""
+def _render_writes(writes: Mapping[Path, LastWrite | None], *, known: bool) -> str:
+    """When and by whom each path was last set; paths that one step set together are told once.
+
+    known: the log shows what was set of the object.
+    """
     paths: dict[LastWrite | None, list[str]] = {}
     for path, write in writes.items():
         paths.setdefault(write, []).append(render_path(path))
+    if not any(paths):
+        return NEVER if known else UNKNOWN
+    texts = {write: NEVER if write is None else _render_write(write) for write in paths}
     if len(paths) == 1:
-        return _render_write(next(iter(paths)))
-    return "; ".join(f"{', '.join(names)}: {_render_write(w)}" for w, names in paths.items())
+        return next(iter(texts.values()))
+    return "; ".join(f"{', '.join(names)}: {texts[write]}" for write, names in paths.items())
 
 
-def _render_write(write: LastWrite | None) -> str:
-    if write is None:
-        return NEVER
+def _render_write(write: LastWrite) -> str:
     return f"last set here {_render_time(write)} by {write.actor} (run {write.run})"
 
 
