@@ -34,7 +34,7 @@ from kafkaform.plan.model import FORMAT as PLAN_FORMAT
 from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import FORMAT_VERSION
 from kafkaform.state.model import FORMAT as STATE_FORMAT
-from kafkaform.state.model import PROTECTIONS
+from kafkaform.state.model import PROTECTIONS, SEALED_FORMAT
 from kafkaform.workflow.modules.cache import FORMAT as MODULES_FORMAT
 from kafkaform.workflow.modules.cache import Lock
 
@@ -147,7 +147,7 @@ OUTPUT = {
 STATE = {
     "audit_head": optional(closed({"seq": {"type": "integer", "minimum": 1}, "hash": DIGEST})),
     "checksum": DIGEST,
-    "format": {"const": STATE_FORMAT},
+    "format": {"enum": [STATE_FORMAT, SEALED_FORMAT]},
     "kafkaform_version": TEXT,
     "lineage": TEXT,
     "objects": listed(closed(ROW, ROW.keys() - SOMETIMES)),

@@ -30,6 +30,7 @@ MANIFEST, SEGMENTS = "manifest.json", "segments"
 FORMAT = 1
 """The format of manifest and segments; a reader refuses later ones."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(rf"{SEGMENTS}/(\d{{20}})-(\d{{20}})\.jsonl\.gz")
 ADVICE = (
     "Restore this object from a backup, or from an earlier version in the bucket. kafkaform never "
     "changes a segment, and `kafkaform audit verify` shows all that is damaged."
@@ -64,6 +65,22 @@ class Segment(Struct, frozen=True):
         return f"{SEGMENTS}/{self.first:020d}-{self.last:020d}.jsonl.gz"
 
 
+class Limits(Struct, frozen=True):
+    """When a log is sealed, and how."""
+
+    pieces: int = 256
+    """More objects than this that are not sealed, in a store."""
+    live: int = 4 << 20
+    """More bytes than this that are not sealed, in a file."""
+    segment: int = 8 << 20
+    """Bytes of lines in one segment; a single append can have more."""
+    grace: float = 86_400.0
+    """Seconds for which the objects of sealed lines stay in a store, for readers that are slow."""
+
+
+LIMITS = Limits()
+
+
 class Manifest(Struct, frozen=True):
     """The sealed part of a log."""
 
@@ -73,8 +90,6 @@ class Manifest(Struct, frozen=True):
     """The state that the log belongs to."""
     segments: tuple[Segment, ...] = ()
     """From the first record on, without gaps."""
-    version: str | None = None
-    """Not stored: what a `replace` of the manifest has to name, None if there is none yet."""
 
     @property
     def head(self) -> Head:
@@ -89,17 +104,23 @@ class Manifest(Struct, frozen=True):
 
 def read_manifest(objects: Objects) -> Manifest:
     """The manifest of a log, without segments if it has none. Raises StorageError."""
+    return load_manifest(objects)[0]
+
+
+def load_manifest(objects: Objects) -> tuple[Manifest, str | None]:
+    """The manifest of a log, and the version that a write of it has to replace, None if there is
+    none yet. Raises StorageError."""
     stored = objects.read(MANIFEST)
     if stored is None:
-        return Manifest()
+        return Manifest(), None
     source = f"{objects.location}/{MANIFEST}"
     try:
-        return _parse_manifest(stored.data, stored.version, source)
+        return _parse_manifest(stored.data, source), stored.version
     except ValueError as error:
         raise StorageError(f"{source} cannot be used: {error}", ADVICE) from None
 
 
-def _parse_manifest(data: bytes, version: str, source: str) -> Manifest:
+def _parse_manifest(data: bytes, source: str) -> Manifest:
     """Raises ValueError for anything that is no manifest."""
     document = parse_json(data)
     if not isinstance(document, FrozenMap) or type(document.get("format")) is not int:
@@ -110,7 +131,7 @@ def _parse_manifest(data: bytes, version: str, source: str) -> Manifest:
             f"{source} has format {document['format']}; this version reads {FORMAT}",
             "A newer version of kafkaform wrote it. Use that version. Nothing was changed.",
         )
-    manifest = from_data(Manifest, document.with_items({"version": version}))
+    manifest = from_data(Manifest, document)
     head = GENESIS
     for segment in manifest.segments:
         if segment.first != head.seq + 1 or segment.last < segment.first:
@@ -161,7 +182,7 @@ def unpack_segment(objects: Objects, segment: Segment, data: bytes) -> bytes:
     StorageError."""
     if hashlib.sha256(data).hexdigest() != segment.object_sha256:
         raise make_segment_error(objects, segment, "its bytes are not those that were sealed")
-    lines = _unpack(data, segment.length)
+    lines = unpack(data, segment.length)
     if lines is None or hashlib.sha256(lines).hexdigest() != segment.lines_sha256:
         raise make_segment_error(objects, segment, "its lines are not those that were sealed")
     if lines.count(b"\n") != segment.last + 1 - segment.first or not lines.endswith(b"\n"):
@@ -169,7 +190,7 @@ def unpack_segment(objects: Objects, segment: Segment, data: bytes) -> bytes:
     return lines
 
 
-def _unpack(data: bytes, length: int) -> bytes | None:
+def unpack(data: bytes, length: int) -> bytes | None:
     """The unpacked bytes of a gzip file, None unless it has exactly so many."""
     # A few bytes of a forged file can unpack to gigabytes, so never more than expected.
     unpacking = zlib.decompressobj(wbits=31)
@@ -185,3 +206,17 @@ def make_segment_error(objects: Objects, segment: Segment, damage: str) -> Stora
     return StorageError(
         f"the audit log is damaged: {objects.location}/{segment.key}: {damage}", ADVICE
     )
+
+
+def list_segments(objects: Objects) -> Iterator[tuple[int, int]]:
+    """First and last record in the names of the segments that are there, sorted."""
+    for entry in objects.names(SEGMENTS):
+        first, last = parse_range(entry.key)
+        if first:
+            yield first, last
+
+
+def parse_range(key: str) -> tuple[int, int]:
+    """First and last record in the name of a segment; zeros for another name."""
+    match = _NAME.fullmatch(key)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

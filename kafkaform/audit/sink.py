@@ -5,14 +5,15 @@ A sink stores lines and does not know what they say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from ..core.errors import Locked
 from ..core.objects import Objects
 from .event import Line
+from .segments import Limits, Manifest
 
 
 class Torn(Struct, frozen=True):
@@ -75,6 +76,33 @@ class Sink(Protocol):
     def check_writable(self, size: int = 0) -> None:
         """Raises StorageError if `size` bytes could not be appended. Called before anything is
         sent."""
+
+
+@runtime_checkable
+class SealableSink(Sink, Protocol):
+    """A log whose old lines can be sealed in segments; only the run that has the lock asks it."""
+
+    @property
+    def sealed(self) -> Objects:
+        """The segments and checkpoints of the log."""
+
+    def is_long(self, after: int, limits: Limits) -> bool:
+        """Whether more lines follow line `after` than a log should have that is not sealed."""
+
+    def read_unsealed(self, after: int) -> Iterator[tuple[int, bytes]]:
+        """What can be sealed: lines after line `after` in portions that stay together, each with
+        the number of its first line. The last append is left out, because its end may be torn, and
+        the next one has to find it. Raises StorageError."""
+
+    def remove_sealed(
+        self, manifest: Manifest, ensure: Callable[[float], None], older: Callable[[str], bool]
+    ) -> tuple[str, ...]:
+        """Remove lines that are in segments, after they were compared with them.
+
+        ensure: raises Locked unless the lock is still ours; older: whether the grace of a segment
+        that was sealed at this time has passed. Returns the names of objects that another run wrote
+        in place of sealed lines; they stay. Raises StorageError, Locked.
+        """
 
 
 def make_overtaken_error(location: str) -> Locked:

@@ -21,7 +21,7 @@ from ..core.errors import StorageError
 from ..core.head import Head
 from ..core.resource import Identity
 from ..core.value import FrozenMap, SecretRef, Value
-from .model import FORMAT, PROTECTIONS, Row, State
+from .model import FORMAT, PROTECTIONS, SEALED_FORMAT, Row, State
 
 MEMBERS = frozenset(
     {
@@ -66,7 +66,7 @@ def encode(state: State) -> bytes:
         raise StorageError(f"the state contradicts itself: {error}", _UNSAVED) from None
     members = {
         "audit_head": canonical.dumps(anchor),
-        "format": canonical.dumps(FORMAT),
+        "format": canonical.dumps(SEALED_FORMAT if state.sealed else FORMAT),
         "kafkaform_version": canonical.dumps(state.kafkaform_version),
         "lineage": canonical.dumps(state.lineage),
         "objects": f"[\n{rows}\n]" if rows else "[]",
@@ -136,15 +136,18 @@ def _parse_members(data: bytes, file: str) -> FrozenMap:
     document = canonical.loads(data)
     if not isinstance(document, FrozenMap) or "format" not in document:
         raise _Wrong("it is not a kafkaform state")
-    if type(document["format"]) is int and document["format"] > FORMAT:
+    number = document["format"]
+    if type(number) is int and number > SEALED_FORMAT:
         # Before the checksum and the members, which a later format may define differently.
         raise StorageError(
-            f"{file} has state format {document['format']}, written by kafkaform "
-            f"{document.get('kafkaform_version', '(unknown)')}; this version reads up to {FORMAT}",
+            f"{file} has state format {number}, written by kafkaform "
+            f"{document.get('kafkaform_version', '(unknown)')}; this version reads up to "
+            f"{SEALED_FORMAT}",
             "Use that version of kafkaform or a newer one. Nothing was changed.",
         )
-    if document["format"] != FORMAT or type(document["format"]) is not int:
-        raise _Wrong(f"its format is {_clip(document['format'])}; this version reads {FORMAT}")
+    if number not in (FORMAT, SEALED_FORMAT) or type(number) is not int:
+        formats = f"{FORMAT} and {SEALED_FORMAT}"
+        raise _Wrong(f"its format is {_clip(number)}; this version reads {formats}")
     _refuse_other_members(document, MEMBERS, "the state")
     return document
 
@@ -352,6 +355,7 @@ def _build_state(members: FrozenMap, rows: Iterable[Value]) -> State:
         outputs=members["outputs"],
         audit_head=Head(head["seq"], head["hash"]) if head else None,
         kafkaform_version=members["kafkaform_version"],
+        sealed=members["format"] == SEALED_FORMAT,
     )
 
 

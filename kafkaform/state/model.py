@@ -18,7 +18,9 @@ from ..core.head import Head
 from ..core.resource import Identity
 from ..core.value import EMPTY, FrozenMap
 
-FORMAT = 1
+FORMAT, SEALED_FORMAT = 1, 2
+"""The format of a state whose log has no segments, and of one whose log has some. A version that
+knows no segments refuses the second, because it could not read that log."""
 
 PROTECTIONS = ("no", "default", "explicit")
 """How well a row protects its object against deletion, weakest first."""
@@ -88,6 +90,8 @@ class State(Struct, frozen=True):
     """The last audit record whose effects are in here."""
     kafkaform_version: str = ""
     """The version that wrote the state."""
+    sealed: bool = False
+    """The log has segments, so lines that are in them need not be anywhere else."""
 
     def find_owned(self, address: str) -> tuple[Row, ...]:
         """The rows that this address, one of its instances or one of its children owns.
@@ -102,7 +106,7 @@ class State(Struct, frozen=True):
         )
 
 
-__all__ = ["FORMAT", "PROTECTIONS", "Head", "Row", "State"]
+__all__ = ["FORMAT", "PROTECTIONS", "SEALED_FORMAT", "Head", "Row", "State"]
 
 
 def put_row(state: State, row: Row) -> State:
@@ -146,9 +150,10 @@ def set_head(state: State, head: Head) -> State:
 
 
 def count_change(before: State, after: State) -> State:
-    """`after` as it is to be saved: with the next serial if anything but the anchor differs."""
-    # Every run moves the anchor, but the serial counts changes of what is recorded.
-    unchanged = replace(after, audit_head=before.audit_head, serial=before.serial) == before
+    """`after` as it is to be saved: with the next serial if what is recorded differs."""
+    # Every run moves the anchor, and sealing the log changes nothing that is recorded.
+    same = {"audit_head": before.audit_head, "serial": before.serial, "sealed": before.sealed}
+    unchanged = replace(after, **same) == before
     return replace(after, serial=before.serial if unchanged else before.serial + 1)
 
 

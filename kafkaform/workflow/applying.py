@@ -93,6 +93,7 @@ from .plan_choice import (
     refuse_outdated_refresh,
 )
 from .planning import find_unmet, refuse_if_blocked, refuse_new_breaches, tell_writers
+from .sealing import seal_log
 from .workspace import (
     Workspace,
     choose_needed,
@@ -202,6 +203,7 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
         lineage = before.lineage or str(uuid.uuid4())
         state = replace(before, lineage=lineage, kafkaform_version=VERSION)
         journal = open_journal(space.sink, space.clock, run, state, index, lease, space.actor)
+        read = journal.head
         # A crash can leave half a line at the end of the log: a record after it is unreadable.
         journal.mend()
         owed_removals = find_owed(index.grounds, index.obligations)
@@ -220,7 +222,10 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
                 announce(Note(line))
             reached = replace(reached, bindings={})
             scene = Scene(space, ask, announce, stop, reached, ledger, index, before.lineage, lease)
-            return _apply(scene, mark)
+            applied = _apply(scene, mark)
+        if journal.head != read and (applied.report is None or applied.report.stopped is None):
+            seal_log(space.sink, ledger, lease, space.clock, announce, stop)
+        return applied
 
 
 def _announce_waiting(space: Workspace, ask: ApplyRequest, announce: Announcer) -> None:

@@ -29,6 +29,7 @@ from ..audit.event import (
 )
 from ..audit.fork import Fork, find_fork, rejoin_branches
 from ..audit.index import get_run
+from ..audit.segments import read_manifest
 from ..audit.sinks.local import LocalSink
 from ..core.canonical import dumps
 from ..core.clock import Clock
@@ -159,7 +160,12 @@ def mend_log(store: Store, clock: Clock, timeout: float) -> Mended | None:
             return None
         fork = find_fork(store.sink.lines(), store.sink.location, anchor)
         # In a store a record is an object that nobody can overwrite, so no log there has branches.
-        if fork is None or not isinstance(store.sink, LocalSink):
+        # Segments were checked when they were made, so they have none either.
+        if (
+            fork is None
+            or not isinstance(store.sink, LocalSink)
+            or fork.begin <= read_manifest(store.sink.sealed).head.seq
+        ):
             raise StorageError(
                 f"{store.sink.location}: it is damaged, and not because two runs wrote to it",
                 "`kafkaform audit verify` shows the damage.",
@@ -177,9 +183,11 @@ def _mend_fork(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -
     joined = rejoin_branches(
         fork, plans, removed_records, copy, time=time, run=run, actor=find_actor()
     )
+    # Sealed lines are not in the file, and no branch begins among them.
+    sealed = read_manifest(sink.sealed).head.seq
+    staying = (read_line(line) for line in compress(sink.lines(sealed), fork.stays[sealed:]))
     # Whoever took the lock over in the meantime may be appending to the file that is replaced.
     lease.ensure(0.0)
-    staying = (read_line(line) for line in compress(sink.lines(), fork.stays))
     sink.replace_whole(chain(staying, (encode(record) for record in joined)))
     return Mended(removed_records, fork.head.seq + 2 + len(plans), copy.file)
 

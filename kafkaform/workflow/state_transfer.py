@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +24,8 @@ from ..audit.journal import (
     make_recover_body,
     make_state_edit_body,
 )
+from ..audit.segments import read_manifest
+from ..audit.sink import Sink
 from ..core.change import Outcome, OutcomeStatus
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import suggest
@@ -154,7 +155,8 @@ def pull_state(source: Store, target: Store, clock: Clock, timeout: float) -> St
                 "Name a file that does not exist yet.",
             )
         _copy_log(source, target, GENESIS, GENESIS)
-        target.backend.save(state, None)
+        # Copied lines are in no segment, whatever was sealed where they come from.
+        target.backend.save(replace(state, sealed=False), None)
     return state
 
 
@@ -180,7 +182,7 @@ def push_state(source: Store, target: Store, clock: Clock, timeout: float, *, fo
         )
         record = journal.write(RecordKind.STATE, body)
         anchored = set_head(state, Head(record.seq, record.hash))
-        pushed = replace(anchored, serial=later.serial + 1)
+        pushed = replace(anchored, serial=later.serial + 1, sealed=_has_segments(target.sink))
         target.backend.save(pushed, loaded.version)
         return pushed
 
@@ -220,6 +222,10 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
         )
 
 
+def _has_segments(sink: Sink) -> bool:
+    return sink.sealed is not None and bool(read_manifest(sink.sealed).segments)
+
+
 # ── the log ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -255,15 +261,15 @@ def _copy_log(source: Store, target: Store, end: Head, whole: Head) -> None:
             "there now.",
         )
     target.sink.set_aside(whole.seq + 1)
-    for lines in _split_lines(source.sink.lines(), end.seq):
+    for lines in _split_lines(source.sink.lines(end.seq)):
         target.sink.append(lines)
 
 
-def _split_lines(lines: Iterable[Line], last_seq: int) -> Iterator[list[bytes]]:
-    """The lines after the first `known` ones, in portions."""
+def _split_lines(lines: Iterable[Line]) -> Iterator[list[bytes]]:
+    """The lines in portions."""
     portion: list[bytes] = []
     size = 0
-    for line in islice(lines, last_seq, None):
+    for line in lines:
         whole = read_line(line)
         if portion and size + len(whole) > AT_ONCE:
             yield portion

@@ -38,8 +38,15 @@ from ...core.storage import (
     sync_folder,
     write_new,
 )
-from ..event import LONG, Line, LongLine, digest_line, match_last_members
-from ..segments import read_last_sealed, read_manifest, read_sealed
+from ..event import LONG, Line, LongLine, digest_line, match_last_members, read_line
+from ..segments import (
+    SEGMENTS,
+    Limits,
+    Manifest,
+    read_last_sealed,
+    read_manifest,
+    read_sealed,
+)
 from ..sink import Torn, make_overtaken_error
 
 Span = tuple[int, int]
@@ -247,15 +254,16 @@ class LocalSink(Struct):
     def lines(self, after: int = 0) -> Iterator[Line]:
         # The file is opened before the manifest is read: what is cut off its beginning has been in
         # the manifest before that.
-        with self._explain_errors("cannot read the audit log"):
+        with self._explain_errors("cannot read the audit log"), contextlib.ExitStack() as stack:
             file = self._open_for_reading()
+            if file is not None:
+                stack.enter_context(file)
             manifest = read_manifest(self.sealed)
             yield from read_sealed(self.sealed, manifest, after)
             if file is not None:
-                with file:
-                    after = max(after, manifest.head.seq)
-                    file.seek(_find_line_after(file, after, self._find_end(file)) if after else 0)
-                    yield from self._read_lines(file)
+                after = max(after, manifest.head.seq)
+                file.seek(_find_line_after(file, after, self._find_end(file)) if after else 0)
+                yield from self._read_lines(file)
 
     def _read_lines(self, file: BinaryIO) -> Iterator[Line]:
         """The lines from here on that count."""
@@ -420,6 +428,74 @@ class LocalSink(Struct):
             _write_pieces(fresh, (line + b"\n" for line in lines))
             fresh.replace(self.path)
             sync_folder(self.path.parent)
+        self._claimed = None
+
+    # ── sealing ─────────────────────────────────────────────────────────────────────────
+
+    def is_long(self, after: int, limits: Limits) -> bool:
+        with self._explain_errors("cannot read the audit log"):
+            file = self._open_for_reading()
+            if file is None:
+                return False
+            with file:
+                end = self._find_end(file)
+                return end - _find_line_after(file, after, end) > limits.live
+
+    def read_unsealed(self, after: int) -> Iterator[tuple[int, bytes]]:
+        with self._explain_errors("cannot read the audit log"):
+            file = self._open_for_reading()
+            if file is None:
+                return
+            with file:
+                end = self._find_end(file)
+                _, spans = _find_last_append(file, end, partial(_read_line, file))
+                stop = spans[0][0] if spans else 0
+                file.seek(_find_line_after(file, after, end))
+                while file.tell() < stop:
+                    after += 1
+                    yield after, file.readline()
+
+    def remove_sealed(
+        self, manifest: Manifest, ensure: Callable[[float], None], older: Callable[[str], bool]
+    ) -> tuple[str, ...]:
+        # Readers that have the file open keep it, so there is no grace.
+        with self._explain_errors("cannot shorten the audit log"):
+            file = self._open_for_reading()
+            if file is None:
+                return ()
+            with file, self._open_alone() as descriptor:
+                size, end = os.fstat(descriptor).st_size, self._find_end(file)
+                cut = _find_line_after(file, manifest.head.seq, end)
+                same = _get_id(os.fstat(file.fileno())) == _get_id(os.fstat(descriptor))
+                if not 0 < cut < size == end or not same:
+                    return ()
+                if not self._is_sealed(file, cut, manifest):
+                    return (self.path.name,)
+                ensure(0.0)
+                for folder in (SEGMENTS, "", ".."):
+                    sync_folder(self.sealed.path / folder)
+                self._keep_end(file, cut)
+        return ()
+
+    def _is_sealed(self, file: BinaryIO, cut: int, manifest: Manifest) -> bool:
+        """Whether the bytes before this offset are the last sealed lines."""
+        first = _read_seq(file, 0, _find_newline(file, 0))
+        if first is None:
+            return False
+        file.seek(0)
+        for line in read_sealed(self.sealed, manifest, first - 1):
+            whole = read_line(line) + b"\n"
+            if file.read(len(whole)) != whole:
+                return False
+        return file.tell() == cut
+
+    def _keep_end(self, file: BinaryIO, cut: int) -> None:
+        """Replace the file at once by one without the bytes before this offset."""
+        fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.tmp")
+        file.seek(cut)
+        _write_pieces(fresh, iter(lambda: file.read(LONG), b""))
+        fresh.replace(self.path)
+        sync_folder(self.path.parent)
         self._claimed = None
 
     # ── files ───────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
@@ -21,12 +21,21 @@ from msgspec import Struct
 from ...core.errors import KafkaformError, StorageError
 from ...core.objects import ObjectExists, Objects, Subfolder
 from ..event import Line, split_lines
-from ..segments import read_last_sealed, read_manifest, read_sealed
+from ..segments import (
+    Limits,
+    Manifest,
+    read_last_sealed,
+    read_manifest,
+    read_sealed,
+    read_segment,
+)
 from ..sink import Torn, make_overtaken_error
 
 FOLDER = "log"
 AT_ONCE = 8
 """How many objects are fetched ahead."""
+SEALING_AT_ONCE = 32
+"""How many objects are read or removed at once while a log is sealed, which can be very many."""
 HELD = 16 << 20
 """How many bytes of them are kept in memory; one object is, however large."""
 MARK, MARKED = f"{FOLDER}/writable", b"kafkaform may write here\n"
@@ -147,14 +156,16 @@ class ObjectSink(Struct):
         entries = ((_PIECE.fullmatch(entry.key), entry.size) for entry in names)
         return dict(sorted((int(match[1]), size) for match, size in entries if match))
 
-    def _fetch_pieces(self, listed: Mapping[int, int]) -> Iterator[tuple[int, bytes | None]]:
+    def _fetch_pieces(
+        self, listed: Mapping[int, int], at_once: int = AT_ONCE
+    ) -> Iterator[tuple[int, bytes | None]]:
         """These objects in order, None for one that is gone; some are fetched ahead."""
         todo = deque(listed.items())
         ahead: deque[tuple[int, int, Future[bytes | None]]] = deque()
-        pool = ThreadPoolExecutor(AT_ONCE)
+        pool = ThreadPoolExecutor(at_once)
         try:
             while todo or ahead:
-                while todo and _has_room(ahead, todo[0][1]):
+                while todo and _has_room(ahead, todo[0][1], at_once):
                     first, size = todo.popleft()
                     ahead.append((first, size, pool.submit(self._read_piece, first)))
                 first, _, future = ahead.popleft()
@@ -222,11 +233,63 @@ class ObjectSink(Struct):
                 error.advice,
             ) from None
 
+    # ── sealing ─────────────────────────────────────────────────────────────────────────
 
-def _has_room(ahead: Sequence[tuple[int, int, object]], size: int) -> bool:
+    def is_long(self, after: int, limits: Limits) -> bool:
+        return len(self._list_pieces(after)) > limits.pieces
+
+    def read_unsealed(self, after: int) -> Iterator[tuple[int, bytes]]:
+        listed = [*self._list_pieces(after).items()][:-1]
+        number = after + 1
+        for first, data in self._fetch_pieces(dict(listed), SEALING_AT_ONCE):
+            if first != number or data is None:
+                raise self._make_damage_error(number, "it is missing")
+            yield first, data
+            number += data.count(b"\n")
+
+    def remove_sealed(
+        self, manifest: Manifest, ensure: Callable[[float], None], older: Callable[[str], bool]
+    ) -> tuple[str, ...]:
+        listed = [first for first in self._list_pieces(0) if first <= manifest.head.seq]
+        strays: list[str] = []
+        for segment in manifest.segments:
+            firsts = [first for first in listed if segment.first <= first <= segment.last]
+            if firsts and segment.archived is None and older(segment.time):
+                # Read once more: from here on nothing else has these lines.
+                lines = read_segment(self.sealed, segment)
+                strays += self._remove_pieces(segment.first, lines, firsts, ensure)
+        return tuple(strays)
+
+    def _remove_pieces(
+        self, number: int, lines: bytes, firsts: Sequence[int], ensure: Callable[[float], None]
+    ) -> Iterator[str]:
+        """Remove the objects of these first lines; yields the names of those whose bytes are not
+        among the lines. number: of the first of the lines."""
+        ends = [-1, *(match.start() for match in re.finditer(b"\n", lines))]
+        remove = partial(self._remove_piece, number, lines, ends)
+        with ThreadPoolExecutor(SEALING_AT_ONCE) as pool:
+            for start in range(0, len(firsts), SEALING_AT_ONCE):
+                ensure(0.0)
+                yield from filter(None, pool.map(remove, firsts[start : start + SEALING_AT_ONCE]))
+
+    def _remove_piece(
+        self, number: int, lines: bytes, ends: Sequence[int], first: int
+    ) -> str | None:
+        """Remove an object if its bytes are lines of a segment; otherwise returns its name."""
+        stored = self.objects.read(render_key(first))
+        if stored is None:
+            return None
+        start = ends[first - number] + 1
+        if not stored.data.endswith(b"\n") or not lines.startswith(stored.data, start):
+            return render_key(first)
+        self.objects.delete(render_key(first))
+        return None
+
+
+def _has_room(ahead: Sequence[tuple[int, int, object]], size: int, at_once: int) -> bool:
     """True if an object of this size can be fetched while those are kept in memory."""
     queued = sum(size for _, size, _ in ahead)
-    return not ahead or (len(ahead) < AT_ONCE and queued + size <= HELD)
+    return not ahead or (len(ahead) < at_once and queued + size <= HELD)
 
 
 def render_key(first: int) -> str:

@@ -206,7 +206,7 @@ def test_a_row_is_edited_by_hand(where: House, tmp_path: Path) -> None:
 
 def test_a_newer_format(where: House, tmp_path: Path) -> None:
     """A state of a newer kafkaform is left as it is, and no backup is offered for it."""
-    (tmp_path / STATE).write_bytes(b'{"format": 2, "kafkaform_version": "9.1", "new": 1}\n')
+    (tmp_path / STATE).write_bytes(b'{"format": 3, "kafkaform_version": "9.1", "new": 1}\n')
     said = refused(where, tmp_path)
     assert "written by kafkaform 9.1" in said and "Nothing was changed" in said
     assert "cp " not in said

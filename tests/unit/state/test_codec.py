@@ -119,9 +119,9 @@ def test_refusal_names_file_reason_and_way_out() -> None:
 
 def test_newer_format_is_refused_not_rewritten() -> None:
     """A state of a newer kafkaform says which version wrote it, even if all else differs."""
-    message = refused(b'{"format": 2, "kafkaform_version": "9.1", "new": 1}')
+    message = refused(b'{"format": 3, "kafkaform_version": "9.1", "new": 1}')
     assert "9.1" in message
-    assert "format 2" in message
+    assert "format 3" in message
 
 
 @pytest.mark.parametrize(
