@@ -82,13 +82,14 @@ def seal_line(
     return Record(seq, time, run, actor, kind, body, prev.hash, digest), line
 
 
-def verify_log(lines: Iterable[Line], *anchors: Head | None) -> ChainVerdict:
+def verify_log(lines: Iterable[Line], *anchors: Head | None, start: Head = GENESIS) -> ChainVerdict:
     """Judge a whole log in one pass. lines: without newlines, the first one first.
 
     anchors: heads that are known from elsewhere. The log must contain each and may go on after it.
+    start: the record that the first line follows.
     """
     known_anchors = [anchor for anchor in anchors if anchor is not None]
-    head = GENESIS
+    head = start
     for line in lines:
         follower, problem = _follow_line(head, line, match_last_members(line), known_anchors)
         if follower is None:
@@ -152,10 +153,10 @@ def _parse_run(text: bytes) -> str:
     return str(json.loads(text))
 
 
-def check_bodies(lines: Iterable[Line], source: str) -> None:
+def check_bodies(lines: Iterable[Line], source: str, start: Head = GENESIS) -> None:
     """Raises StorageError at the first record whose hash fits, but whose body no such record can
-    have."""
-    for glance in read_glances(lines, source):
+    have. start: the record that the first line follows."""
+    for glance in read_glances(lines, source, start=start):
         glance.check()
 
 

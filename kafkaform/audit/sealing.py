@@ -20,7 +20,7 @@ from ..core.errors import StorageError
 from ..core.head import Head
 from ..core.objects import ObjectChanged, ObjectExists, Objects
 from .chain import ADVICE as CHAIN_ADVICE
-from .event import digest_line, match_last_members, read_line
+from .event import Line, digest_line, match_last_members, read_line
 from .segments import (
     FORMAT,
     MANIFEST,
@@ -35,7 +35,7 @@ from .segments import (
     read_segment,
     unpack,
 )
-from .sink import make_overtaken_error
+from .sink import SealableSink, make_overtaken_error
 
 LEVEL = 6
 """How hard gzip tries: of its levels, a usual one."""
@@ -199,9 +199,32 @@ def is_superseded(objects: Objects, manifest: Manifest, key: str) -> bool:
     """Whether the segments that the manifest names have all lines of this object. Raises
     StorageError."""
     first, last = parse_range(key)
-    stored = objects.read(key)
-    if stored is None or not 0 < first <= last <= manifest.head.seq:
+    if not 0 < first <= last <= manifest.head.seq:
         return False
-    sealed = islice(read_sealed(objects, manifest, first - 1), last - first + 1)
-    lines = b"".join(read_line(line) + b"\n" for line in sealed)
-    return unpack(stored.data, len(lines)) == lines
+    return _has_lines(objects, key, read_sealed(objects, manifest, first - 1))
+
+
+def _has_lines(objects: Objects, key: str, lines: Iterable[Line]) -> bool:
+    """Whether an object has as many of these lines as its name says, from the first one on."""
+    first, last = parse_range(key)
+    stored = objects.read(key)
+    content = b"".join(read_line(line) + b"\n" for line in islice(lines, last - first + 1))
+    return stored is None or unpack(stored.data, len(content)) == content
+
+
+def find_strays(sink: SealableSink, manifest: Manifest, head: Head) -> tuple[str, ...]:
+    """The names of objects beside a log that are not a part of it: no reader looks at them. What an
+    interrupted run left has the same lines as the log, and is none of them. head: the end of the
+    log. Raises StorageError."""
+    named = {segment.key for segment in manifest.segments}
+    strays = list(sink.compare_sealed(manifest))
+    for entry in sink.sealed.names(SEGMENTS):
+        first, _ = parse_range(entry.key)
+        after = max(first - 1, 0)
+        if entry.key not in named and not (
+            first > 0
+            and manifest.archived.seq <= after
+            and _has_lines(sink.sealed, entry.key, sink.lines(after))
+        ):
+            strays.append(entry.key)
+    return tuple(strays)

@@ -24,11 +24,13 @@ from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.objects import Objects
 from ..core.value import FrozenMap
-from .event import Line, split_lines
+from .event import Line, parse_time, split_lines
 
 MANIFEST, SEGMENTS = "manifest.json", "segments"
 FORMAT = 1
 """The format of manifest and segments; a reader refuses later ones."""
+LARGEST = 1 << 40
+"""More bytes of lines than any segment has."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(rf"{SEGMENTS}/(\d{{20}})-(\d{{20}})\.jsonl\.gz")
 ADVICE = (
@@ -98,6 +100,17 @@ class Manifest(Struct, frozen=True):
             return GENESIS
         return Head(self.segments[-1].last, self.segments[-1].head_out)
 
+    @property
+    def archived(self) -> Head:
+        """The last record that is in an archive only."""
+        ends = [Head(s.last, s.head_out) for s in self.segments if s.archived is not None]
+        return ends[-1] if ends else GENESIS
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The last record of each segment."""
+        return tuple(Head(segment.last, segment.head_out) for segment in self.segments)
+
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────
 
@@ -132,17 +145,30 @@ def _parse_manifest(data: bytes, source: str) -> Manifest:
             "A newer version of kafkaform wrote it. Use that version. Nothing was changed.",
         )
     manifest = from_data(Manifest, document)
-    head = GENESIS
+    head = archived = GENESIS
     for segment in manifest.segments:
         if segment.first != head.seq + 1 or segment.last < segment.first:
             raise Misfit(f"has a gap: no segment begins with record {head.seq + 1}")
         if segment.head_in != head.hash:
             raise Misfit(f"has a segment {segment.first} that does not follow the one before it")
+        if segment.archived is not None and head != archived:
+            raise Misfit(f"has a segment {segment.first} in an archive, but not the one before it")
         digests = (segment.head_out, segment.lines_sha256, segment.object_sha256)
-        if not all(map(_DIGEST.fullmatch, digests)) or segment.length < 1:
+        if not all(map(_DIGEST.fullmatch, digests)) or not 0 < segment.length < LARGEST:
             raise Misfit(f"has a segment {segment.first} with an impossible digest or length")
+        if not _is_time(segment.time):
+            raise Misfit(f"has a segment {segment.first} with an impossible time")
         head = Head(segment.last, segment.head_out)
+        archived = head if segment.archived is not None else archived
     return manifest
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time(text)
+    except ValueError:
+        return False
+    return text.endswith("Z")
 
 
 def read_sealed(objects: Objects, manifest: Manifest, after: int = 0) -> Iterator[Line]:
@@ -217,6 +243,7 @@ def list_segments(objects: Objects) -> Iterator[tuple[int, int]]:
 
 
 def parse_range(key: str) -> tuple[int, int]:
-    """First and last record in the name of a segment; zeros for another name."""
+    """First and last record in the name of a segment; zeros for a name that none can have."""
     match = _NAME.fullmatch(key)
-    return (int(match[1]), int(match[2])) if match else (0, 0)
+    first, last = (int(match[1]), int(match[2])) if match else (0, 0)
+    return (first, last) if 0 < first <= last else (0, 0)

@@ -94,14 +94,18 @@ class SealableSink(Sink, Protocol):
         the number of its first line. The last append is left out, because its end may be torn, and
         the next one has to find it. Raises StorageError."""
 
+    def compare_sealed(self, manifest: Manifest) -> tuple[str, ...]:
+        """The names of objects in place of sealed lines whose bytes are not those of the segments;
+        no reader of the log looks at them. Raises StorageError."""
+
     def remove_sealed(
         self, manifest: Manifest, ensure: Callable[[float], None], older: Callable[[str], bool]
     ) -> tuple[str, ...]:
         """Remove lines that are in segments, after they were compared with them.
 
         ensure: raises Locked unless the lock is still ours; older: whether the grace of a segment
-        that was sealed at this time has passed. Returns the names of objects that another run wrote
-        in place of sealed lines; they stay. Raises StorageError, Locked.
+        that was sealed at this time has passed. Returns what `compare_sealed` does of those; they
+        stay. Raises StorageError, Locked.
         """
 
 

@@ -455,6 +455,15 @@ class LocalSink(Struct):
                     after += 1
                     yield after, file.readline()
 
+    def compare_sealed(self, manifest: Manifest) -> tuple[str, ...]:
+        with self._explain_errors("cannot read the audit log"):
+            file = self._open_for_reading()
+            if file is None:
+                return ()
+            with file:
+                cut = _find_line_after(file, manifest.head.seq, self._find_end(file))
+                return () if not cut or self._is_sealed(file, cut, manifest) else (self.path.name,)
+
     def remove_sealed(
         self, manifest: Manifest, ensure: Callable[[float], None], older: Callable[[str], bool]
     ) -> tuple[str, ...]:

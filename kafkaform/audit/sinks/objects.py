@@ -24,6 +24,7 @@ from ..event import Line, split_lines
 from ..segments import (
     Limits,
     Manifest,
+    Segment,
     read_last_sealed,
     read_manifest,
     read_sealed,
@@ -247,42 +248,50 @@ class ObjectSink(Struct):
             yield first, data
             number += data.count(b"\n")
 
+    def compare_sealed(self, manifest: Manifest) -> tuple[str, ...]:
+        return tuple(self._walk_strays(manifest, lambda segment: True, None))
+
     def remove_sealed(
         self, manifest: Manifest, ensure: Callable[[float], None], older: Callable[[str], bool]
     ) -> tuple[str, ...]:
-        listed = [first for first in self._list_pieces(0) if first <= manifest.head.seq]
-        strays: list[str] = []
-        for segment in manifest.segments:
-            firsts = [first for first in listed if segment.first <= first <= segment.last]
-            if firsts and segment.archived is None and older(segment.time):
-                # Read once more: from here on nothing else has these lines.
-                lines = read_segment(self.sealed, segment)
-                strays += self._remove_pieces(segment.first, lines, firsts, ensure)
-        return tuple(strays)
+        return tuple(self._walk_strays(manifest, lambda segment: older(segment.time), ensure))
 
-    def _remove_pieces(
-        self, number: int, lines: bytes, firsts: Sequence[int], ensure: Callable[[float], None]
+    def _walk_strays(
+        self,
+        manifest: Manifest,
+        wanted: Callable[[Segment], bool],
+        ensure: Callable[[float], None] | None,
     ) -> Iterator[str]:
-        """Remove the objects of these first lines; yields the names of those whose bytes are not
-        among the lines. number: of the first of the lines."""
-        ends = [-1, *(match.start() for match in re.finditer(b"\n", lines))]
-        remove = partial(self._remove_piece, number, lines, ends)
+        """The names of objects that are in place of sealed lines and have other bytes. wanted: look
+        only at these segments; ensure: remove all objects with the same bytes, while the lock is
+        still ours; None: remove nothing."""
+        listed = [first for first in self._list_pieces(0) if first <= manifest.head.seq]
         with ThreadPoolExecutor(SEALING_AT_ONCE) as pool:
-            for start in range(0, len(firsts), SEALING_AT_ONCE):
-                ensure(0.0)
-                yield from filter(None, pool.map(remove, firsts[start : start + SEALING_AT_ONCE]))
+            for segment in manifest.segments:
+                firsts = [first for first in listed if segment.first <= first <= segment.last]
+                if not firsts or segment.archived is not None or not wanted(segment):
+                    continue
+                # Read once more: where these objects are removed, nothing else has their lines.
+                lines = read_segment(self.sealed, segment)
+                ends = [-1, *(match.start() for match in re.finditer(b"\n", lines))]
+                starts = [ends[first - segment.first] + 1 for first in firsts]
+                for begin in range(0, len(firsts), SEALING_AT_ONCE):
+                    if ensure is not None:
+                        ensure(0.0)
+                    chosen = slice(begin, begin + SEALING_AT_ONCE)
+                    check = partial(self._check_piece, lines, removes=ensure is not None)
+                    yield from filter(None, pool.map(check, starts[chosen], firsts[chosen]))
 
-    def _remove_piece(
-        self, number: int, lines: bytes, ends: Sequence[int], first: int
-    ) -> str | None:
-        """Remove an object if its bytes are lines of a segment; otherwise returns its name."""
+    def _check_piece(self, lines: bytes, start: int, first: int, *, removes: bool) -> str | None:
+        """The name of an object whose bytes are not those of the lines from this offset on; None if
+        they are, or if it is gone."""
         stored = self.objects.read(render_key(first))
         if stored is None:
             return None
-        start = ends[first - number] + 1
         if not stored.data.endswith(b"\n") or not lines.startswith(stored.data, start):
             return render_key(first)
-        self.objects.delete(render_key(first))
+        if removes:
+            self.objects.delete(render_key(first))
         return None
 
 

@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from ...audit.chain import check_bodies, read_records
+from ...audit.chain import read_records
 from ...audit.chain import verify_log as verify_chain
 from ...audit.event import Record, encode, summarize_record
 from ...core.clock import SystemClock
-from ...core.errors import StorageError, UsageError
+from ...core.errors import UsageError
 from ...core.head import Head, parse_head
 from ...core.text.display import escape_log_commands
 from ...render.text import inline, render_count, render_json
-from ...workflow.stores import find_anchor, open_store, parse_duration
+from ...workflow.stores import open_store, parse_duration
 from ..options.connection import Way, connects
 from ..options.flags import LockTimeout, StateFile
 from ..terminal.console import Console, outlive_output
@@ -68,22 +68,21 @@ def verify(
 
     The log must also contain the record that the state is anchored at.
     """
-    store = open_store(state)
-    recorded = store.backend.load().state
-    stored_anchor = find_anchor(store.sink, recorded)
+    from ...workflow.verification import verify_store  # noqa: PLC0415  # the other commands of the group do without
+
     typed_anchor = _parse_anchor(anchor) if anchor is not None else None
-    result = verify_chain(store.sink.lines(), stored_anchor, typed_anchor)
-    if not result.ok:
-        raise StorageError(
-            f"{store.sink.location}: record {result.seq}: {result.problem}",
-            f"Sound before it: {render_count(result.records, 'record')}. {result.advice}",
+    verified = verify_store(open_store(state), typed_anchor)
+    console = Console.make_standard()
+    for stray in verified.strays:
+        console.note(
+            f"{inline(stray)} is not a part of the audit log, and kafkaform does not read it: a "
+            "run that had lost its lock wrote it, or somebody else did. Look at it, then delete it."
         )
-    # The chain proves that nothing was altered; this, that what was written can be read today.
-    check_bodies(store.sink.lines(), store.sink.location)
-    against = " and the state's anchor" if recorded and recorded.audit_head else ""
-    Console.make_standard().write(
-        f"The audit log is sound: {render_count(result.records, 'record')}{against}, head "
-        f"{result.head}."
+    sealed = f" ({verified.sealed:,} in {render_count(verified.segments, 'segment')})"
+    against = " and the state's anchor" if verified.anchored else ""
+    console.write(
+        f"The audit log is sound: {render_count(verified.records, 'record')}"
+        f"{sealed if verified.segments else ''}{against}, head {verified.head}."
     )
 
 

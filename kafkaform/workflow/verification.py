@@ -1,0 +1,84 @@
+"""Check all of an audit log: chain, anchors, bodies, segments and manifest, and what is beside them
+and belongs to no log."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ..audit.chain import check_bodies, verify_log
+from ..audit.event import decode
+from ..audit.sealing import find_strays
+from ..audit.segments import ADVICE, MANIFEST, Manifest, read_manifest
+from ..audit.sink import SealableSink, Sink
+from ..core.errors import StorageError
+from ..core.head import GENESIS, Head
+from ..render.text import render_count
+from .stores import Store, find_anchor
+
+
+class Verified(Struct, frozen=True):
+    """A log that is sound."""
+
+    records: int
+    """How many records were checked."""
+    head: Head
+    """The last one."""
+    anchored: bool
+    """The record that the state follows from was found."""
+    sealed: int = 0
+    """How many of the records are in segments."""
+    segments: int = 0
+    """How many segments there are."""
+    strays: tuple[str, ...] = ()
+    """The names of objects beside the log that are not a part of it."""
+
+
+def verify_store(store: Store, anchor: Head | None = None) -> Verified:
+    """Check the log of a store. anchor: a head that was kept elsewhere. Raises StorageError at the
+    first thing that is not what was written."""
+    state = store.backend.load().state
+    stored_anchor = find_anchor(store.sink, state)
+    manifest = read_manifest(store.sink.sealed) if store.sink.sealed is not None else Manifest()
+    if state is not None and state.sealed and not manifest.segments:
+        raise StorageError(
+            f"{store.sink.location}: {MANIFEST} is missing, but the state says that the log has "
+            "segments",
+            ADVICE,
+        )
+    _refuse_other_lineage(store.sink, manifest)
+    anchors = (stored_anchor, anchor, *manifest.heads)
+    result = verify_log(store.sink.lines(), *anchors)
+    if not result.ok:
+        raise StorageError(
+            f"{store.sink.location}: record {result.seq}: {result.problem}",
+            f"Sound before it: {render_count(result.records, 'record')}. {result.advice}",
+        )
+    # The chain proves that nothing was altered; this, that what was written can be read today.
+    check_bodies(store.sink.lines(), store.sink.location)
+    sink, head = store.sink, result.head
+    strays = find_strays(sink, manifest, head) if isinstance(sink, SealableSink) else ()
+    return Verified(
+        result.records,
+        result.head,
+        state is not None and state.audit_head is not None,
+        manifest.head.seq,
+        len(manifest.segments),
+        strays,
+    )
+
+
+def _refuse_other_lineage(sink: Sink, manifest: Manifest) -> None:
+    """Raises StorageError for a manifest that names another state than the log does."""
+    last = sink.last()
+    if last is None or manifest.head == GENESIS:
+        return
+    try:
+        lineage = decode(last).body.get("lineage")
+    except ValueError:  # the check of the records says what is wrong with it
+        return
+    if lineage != manifest.lineage:
+        raise StorageError(
+            f"{sink.location}: {MANIFEST} is of another log: its lineage is {manifest.lineage}, "
+            f"that of the log is {lineage}",
+            ADVICE,
+        )
