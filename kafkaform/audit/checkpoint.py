@@ -15,6 +15,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -32,7 +33,7 @@ from ..core.resource import Identity
 from ..core.value import FrozenMap
 from .bodies import check_body, check_members
 from .chain import parse_record, read_glances
-from .event import KINDS, Glance, Line, LongLine, Record, RecordKind, Unseen
+from .event import KINDS, Line, LongLine, Record, RecordKind, Unseen
 from .index import Growth, Indexer, LoggedRun, LogIndex, Mended, OpenRun, Origin, index_log
 from .journal import Checkpointer, make_checkpoint_body
 from .sink import Sink
@@ -204,10 +205,10 @@ def _open_checkpoint(sink: Sink, key: str) -> tuple[LogIndex, Iterator[Line]] | 
         record = parse_record(first, sink.location)
         if record.seq != seq + 1 or record.kind != RecordKind.CHECKPOINT:
             return None
-        index = read_checkpoint(sink.sealed, key, record)
+        stored = sink.sealed.read(key) if sink.sealed is not None else None
+        return stored and (read_checkpoint(stored.data, record), chain([first], lines))
     except (StorageError, ValueError):
         return None
-    return index, chain([first], lines)
 
 
 def _index_lines(
@@ -249,16 +250,13 @@ _TIME = len('"time":"2026-01-01T00:00:00.000000Z"}')
 # ── reading a checkpoint ────────────────────────────────────────────────────────────────
 
 
-def read_checkpoint(objects: Objects | None, key: str, record: Record) -> LogIndex:
-    """The index in a checkpoint. record: the one that names it, of a chain that is trusted. Raises
-    StorageError, and ValueError for a checkpoint that the record does not prove."""
-    stored = None if objects is None else objects.read(key)
-    if stored is None:
-        raise Misfit("is missing")
+def read_checkpoint(data: bytes, record: Record) -> LogIndex:
+    """The index in the bytes of a checkpoint. record: the one that names it, of a chain that is
+    trusted. Raises ValueError for a checkpoint that the record does not prove."""
     covers, length = record.body["covers"], record.body["length"]
     if length > LARGEST:
         raise Misfit("is too large")
-    content = _unpack(stored.data, length)
+    content = _unpack(data, length)
     if content is None or hashlib.sha256(content).hexdigest() != record.body["sha256"]:
         raise Misfit(f"is not what record {record.seq} names")
     if Head(covers["seq"], covers["hash"]) != Head(record.seq - 1, record.prev):
@@ -358,7 +356,8 @@ def make_checkpointer(sink: Sink, index: LogIndex, lineage: str) -> Checkpointer
     index: that of the log as it is, read by a run with the lock.
     """
     objects, growth = sink.sealed, index.growth
-    if objects is None:
+    # A run that finds a state behind its log has to save it first; the next one stores more.
+    if objects is None or index.unsaved:
         return None
     # Each append to a store is an object that every reader asks for.
     grown = growth.size > SIZE if isinstance(objects, Folder) else growth.appends > APPENDS
@@ -458,43 +457,42 @@ def _render_path(path: tuple[str, ...]) -> str:
 class Checked(Struct, frozen=True):
     """The result of a check of the stored checkpoints."""
 
-    index: LogIndex
-    """The index of the whole log."""
     problems: tuple[str, ...] = ()
-    """What is wrong with a checkpoint that a record of the log names."""
+    """What is wrong with each checkpoint that a record of the log names."""
     missing: str | None = None
     """The newest checkpoint that a record names, if it is not stored."""
 
 
 def check_checkpoints(sink: Sink, anchor: Head | None = None) -> Checked:
-    """Read the whole log, and compare the newest checkpoints with it. Raises StorageError for a
-    record that is not what was written."""
-    stored = list_checkpoints(sink)[-TRIED:]
-    indexer, problems, newest = Indexer.make(anchor), list[str](), ""
+    """Read the whole log, check the body of each record, and compare the stored checkpoints with
+    what the records before them say. Raises StorageError for a record that is not what was written.
+    """
+    stored, objects = list_checkpoints(sink), sink.sealed
+    # What a state may lack is in no checkpoint.
+    indexer, problems, newest = Indexer(saved=sys.maxsize), list[str](), ""
     for glance in read_glances(sink.lines(), sink.location, anchor):
+        glance.check()
         if glance.kind == RecordKind.CHECKPOINT:
             newest = f"{FOLDER}/{glance.seq - 1:020d}.json.gz"
-            if newest in stored:
-                problems += _find_problems(sink.sealed, newest, glance, indexer.make_index())
+            if objects is not None and newest in stored:
+                problem = _find_problem(objects, newest, glance.read_whole(), indexer)
+                problems += [f"{objects.location}/{newest} {problem}"] if problem else []
         indexer.read(glance)
-    location = sink.sealed.location if sink.sealed is not None else ""
-    missing = f"{location}/{newest}" if newest and newest not in stored else None
-    return Checked(indexer.make_index(), tuple(problems), missing)
+        glance.forget()
+    is_missing = objects is not None and newest and newest not in stored
+    return Checked(tuple(problems), f"{objects.location}/{newest}" if is_missing else None)
 
 
-def _find_problems(
-    objects: Objects | None, key: str, glance: Glance, index: LogIndex
-) -> Iterator[str]:
-    assert objects is not None  # it has the checkpoint
+def _find_problem(objects: Objects, key: str, record: Record, indexer: Indexer) -> str:
+    """Why a checkpoint is not what its record names, or does not say what the records before it
+    say; an empty text if it does. indexer: of these records."""
+    stored = objects.read(key)
+    if stored is None:
+        return ""  # a later run has removed it by now
     try:
-        covered = read_checkpoint(objects, key, glance.read_whole())
+        covered = read_checkpoint(stored.data, record)
     except ValueError as error:
-        yield f"{objects.location}/{key}: {error}"
-        return
-    index = replace(index, unsaved=())
+        return str(error)
+    index = indexer.make_index()
     names = [n for n in LogIndex.__struct_fields__ if getattr(covered, n) != getattr(index, n)]
-    if names:
-        yield (
-            f"{objects.location}/{key}: it does not say what the records up to {index.head.seq} "
-            f"say ({', '.join(names)})"
-        )
+    return f"does not say what the records before it say: {', '.join(names)}" if names else ""

@@ -204,7 +204,6 @@ class Glance:
     def check(self) -> None:
         """Raises StorageError for a body that no such record can have."""
         self._parse_line()
-        self.forget()
 
     def forget(self) -> None:
         """Keep only the line, which is much smaller than what was parsed from it."""

@@ -7,12 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from kafkaform.audit.checkpoint import read_index
+from kafkaform.audit.event import Record, decode, read_line
+from kafkaform.audit.index import LogIndex
 from kafkaform.audit.sink import Sink
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink
+from kafkaform.core.head import Head
 from kafkaform.core.objects import Entry, Folder, Objects, StoredObject
+from kafkaform.core.resource import Desired
+from kafkaform.plan.model import Options
 
-from .engine import House, house
+from .engine import House, apply, house
 
 
 class CountedObjects:
@@ -70,3 +76,42 @@ def make_house(sink: Sink) -> House:
     where = house()
     where.sink = cast(Any, sink)
     return where
+
+
+class Place:
+    """A house with a log that each process opens anew. Everything is below one folder."""
+
+    def __init__(self, folder: Path, opened: Callable[[Path], Sink]) -> None:
+        self.folder, self.opened = folder, opened
+        self.house = make_house(opened(folder))
+
+    def run(self, said: Desired) -> None:
+        self.reopen()
+        assert apply(self.house, said, Options(max_deletes=9)).report is not None
+
+    def reopen(self) -> House:
+        self.house.sink = cast(Any, self.opened(self.folder))
+        return self.house
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
+        sealed = self.sink.sealed
+        assert sealed is not None
+        return self.folder / sealed.location / "checkpoints"
+
+    @property
+    def sink(self) -> Sink:
+        return cast(Sink, self.reopen().sink)
+
+    @property
+    def anchor(self) -> Head:
+        anchor = self.house.state.audit_head
+        assert anchor is not None
+        return anchor
+
+    def read(self) -> LogIndex:
+        return read_index(self.sink, self.anchor)
+
+    def records(self) -> list[Record]:
+        return [decode(read_line(line)) for line in self.sink.lines()]

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from kafkaform.audit import checkpoint
 from kafkaform.audit.checkpoint import list_checkpoints, read_index
-from kafkaform.audit.event import Record, RecordKind, decode, read_line
-from kafkaform.audit.index import Growth, LogIndex
-from kafkaform.audit.sink import Sink
+from kafkaform.audit.event import RecordKind
+from kafkaform.audit.index import Growth
 from kafkaform.core.change import Action
-from kafkaform.core.head import Head
-from kafkaform.core.resource import Desired
-from kafkaform.plan.model import Options
 
-from ...kit.simulated.engine import House, apply, desired, plan, removed, topic
-from ...kit.simulated.stored_logs import OPENED, make_house
+from ...kit.simulated.engine import apply, desired, plan, removed, topic
+from ...kit.simulated.stored_logs import OPENED, Place
 
 ONE = desired(topic("a", 1, {"retention.ms": "1000"}), topic("b"))
 TWO = desired(topic("a", 2, {"retention.ms": "1000"}), topic("b"))
@@ -28,38 +23,6 @@ WITHOUT = desired(
     topic("a", 2, {"retention.ms": "1000"}), removed=(removed("kafka_topic.b", destroy=True),)
 )
 THREE = desired(topic("a", 3, {"retention.ms": "1000"}), topic("b"))
-
-
-class Place:
-    """A house with a log that each process opens anew."""
-
-    def __init__(self, folder: Path, opened: Callable[[Path], Sink]) -> None:
-        self.folder, self.opened = folder, opened
-        self.house = make_house(opened(folder))
-
-    def run(self, said: Desired) -> None:
-        self.reopen()
-        assert apply(self.house, said, Options(max_deletes=9)).report is not None
-
-    def reopen(self) -> House:
-        self.house.sink = cast(Any, self.opened(self.folder))
-        return self.house
-
-    @property
-    def sink(self) -> Sink:
-        return cast(Sink, self.reopen().sink)
-
-    @property
-    def anchor(self) -> Head:
-        anchor = self.house.state.audit_head
-        assert anchor is not None
-        return anchor
-
-    def read(self) -> LogIndex:
-        return read_index(self.sink, self.anchor)
-
-    def records(self) -> list[Record]:
-        return [decode(read_line(line)) for line in self.sink.lines()]
 
 
 @pytest.fixture(params=sorted(OPENED))
