@@ -206,7 +206,9 @@ def _open_checkpoint(sink: Sink, key: str) -> tuple[LogIndex, Iterator[Line]] | 
         if record.seq != seq + 1 or record.kind != RecordKind.CHECKPOINT:
             return None
         stored = sink.sealed.read(key) if sink.sealed is not None else None
-        return stored and (read_checkpoint(stored.data, record), chain([first], lines))
+        if stored is None:
+            return None
+        return read_checkpoint(stored.data, record), chain([first], lines)
     except (StorageError, ValueError):
         return None
 
@@ -479,8 +481,10 @@ def check_checkpoints(sink: Sink, anchor: Head | None = None) -> Checked:
                 problems += [f"{objects.location}/{newest} {problem}"] if problem else []
         indexer.read(glance)
         glance.forget()
-    is_missing = objects is not None and newest and newest not in stored
-    return Checked(tuple(problems), f"{objects.location}/{newest}" if is_missing else None)
+    missing = None
+    if objects is not None and newest and newest not in stored:
+        missing = f"{objects.location}/{newest}"
+    return Checked(tuple(problems), missing)
 
 
 def _find_problem(objects: Objects, key: str, record: Record, indexer: Indexer) -> str:
