@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from kafkaform.audit import bodies
 from kafkaform.audit.bodies import MemberRule, Rules
+from kafkaform.audit.checkpoint import Checkpoint
 from kafkaform.audit.event import RecordKind
 from kafkaform.core.canonical import NOTHING, list_defaults
 from kafkaform.core.change import Action
@@ -176,6 +177,7 @@ WANTED: Mapping[str, Schema] = {
     "an object": MAP,
     "an object or null": optional(MAP),
     "an object of texts": {"type": "object", "additionalProperties": TEXT},
+    "a SHA-256 of 64 hexadecimal digits": DIGEST,
 }
 """What a rule wants, in its own words -> the same as a schema."""
 
@@ -186,6 +188,7 @@ NESTED: Mapping[str, tuple[Callable[[Schema], Schema], Rules]] = {
     "a list of objects with file, length and sha256": (listed, bodies._FILE),
     "an object with file, length and sha256": (dict, bodies._FILE),
     "an object with seq, time and hash of a record": (dict, bodies._FORKED),
+    "an object with seq and hash of a record": (dict, bodies._HEAD),
     "a list of objects with instance, kind, key and a row or null": (listed, bodies._EDITED),
     "a list of validated steps": (listed, bodies._VALIDATED),
     "a list of objects with address and node": (listed, bodies._LATE),
@@ -236,6 +239,13 @@ def record_schema() -> Schema:
         for kind in found
     ]
     return titled("A record of kafkaform's audit log", {**frame, "allOf": cases}, found)
+
+
+def checkpoint_schema() -> Schema:
+    """The unpacked content of a checkpoint."""
+    known: Schema = {}
+    body = from_hint(Checkpoint, known)
+    return titled("A checkpoint of kafkaform's audit log", body, known)
 
 
 # ── findings ────────────────────────────────────────────────────────────────────────────
@@ -484,6 +494,7 @@ MAKERS = {
     "plan": plan_schema,
     "state": state_schema,
     "audit-record": record_schema,
+    "audit-checkpoint": checkpoint_schema,
     "event": event_schema,
     "show": show_schema,
     "landing-row": row_schema,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from msgspec import Struct
 
 from ..audit.index import LogIndex, Origin
+from ..audit.writes import ObjectWrites
 from ..core.change import Action, Change, Ownership, Path
 from ..core.clock import Clock
 from ..core.errors import OtherSystem, PlanRefused
@@ -40,7 +41,6 @@ from .verify import canonicalize_reading
 
 REPLAN_ADVICE = "Plan again and have the new plan reviewed."
 
-Written = Callable[[Collection[Identity]], Mapping[Identity, Collection[Path]]]
 """Identities -> for each the paths that the audit log shows as written or taken over by us."""
 SHOWN = 5
 """How many objects, and how many values of one object, an error names."""
@@ -150,7 +150,6 @@ def refuse_unproven_removals(
     index: LogIndex,
     sessions: Mapping[str, Session],
     types: Mapping[str, ResourceType],
-    written: Written,
 ) -> None:
     """Raises PlanRefused for a change that takes away what is not proven to be ours.
 
@@ -170,9 +169,8 @@ def refuse_unproven_removals(
                 "again, and then remove it.",
             )
     shared = [c for c in removing if c.takes_away and types[c.identity.kind].left is not None]
-    written_paths = written({change.identity for change in shared}) if shared else {}
     for change in shared:
-        own_paths = written_paths.get(change.identity, ())
+        own_paths = index.writes.get(change.identity, ObjectWrites()).own_paths
         foreign = sorted(render_path(path) for path in change.removed if path not in own_paths)
         if foreign:
             raise PlanRefused(

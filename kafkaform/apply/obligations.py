@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..audit.event import Glance, Record, RecordKind
-from ..audit.index import Seen, get_identity
+from ..audit.event import Glance, Record, RecordKind, Seen
+from ..audit.index import get_identity
 from ..core.change import Outcome, OutcomeStatus
 from ..core.errors import StorageError
 from ..core.resource import SETTING, Fault, FaultClass, Pending
@@ -192,7 +192,8 @@ class _Grounds(Struct):
 
 
 def find_owed(records: Iterable[Seen], obligations: Sequence[Record]) -> Owed:
-    """Sort the open obligations of a log. records: all of it, trusted, in order."""
+    """Sort the open obligations of a log. records: all of it, or at least the plans, approvals and
+    later intents of their runs (`LogIndex.grounds`), trusted, in order."""
     # A task needs no grounds: asking about it sends nothing that changes anything.
     settings = find_settings(obligations)
     if not settings:

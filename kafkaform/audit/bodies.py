@@ -11,6 +11,7 @@ decide: they name the fault, or accept the record. A test compares both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
@@ -28,6 +29,7 @@ class BadRecord(ValueError):
     """A member of a record breaks a rule; the message says which and how."""
 
 
+_HEXADECIMAL = re.compile("[0-9a-f]{64}")
 _FRAME = ("actor", "body", "hash", "kind", "prev", "run", "seq", "time")
 
 
@@ -148,6 +150,10 @@ _NUMBER = MemberRule(lambda value: _is_count(value) and value > 0, "a whole numb
 _COUNT = MemberRule(_is_count, "a whole number, 0 or more")
 _WHETHER = MemberRule(_is_bool, "true or false")
 _OPTIONAL_TEXT = MemberRule(_make_optional(_is_text), "text or null")
+_DIGEST = MemberRule(
+    lambda value: isinstance(value, str) and _HEXADECIMAL.fullmatch(value) is not None,
+    "a SHA-256 of 64 hexadecimal digits",
+)
 _TEXTS = MemberRule(_make_list_check(_is_text), "a list of texts")
 _MAP = MemberRule(lambda value: isinstance(value, dict), "an object")
 _TEXT_MAP = MemberRule(
@@ -235,6 +241,7 @@ _LATE: Rules = {
         _make_object_check(_GONE), "an object with instance, kind, key and incarnation"
     ),
 }
+_HEAD: Rules = {"seq": _NUMBER, "hash": _DIGEST}
 _REPORTED: Rules = {"address": _TEXT, "path": _NAME}
 
 _RULES: Mapping[str, Rules] = {
@@ -294,6 +301,12 @@ _RULES: Mapping[str, Rules] = {
         "error?": _ERROR_RULE,
     },
     "run_end": {**_EVERY, "complete": _WHETHER, "counts?": _MAP},
+    "checkpoint": {
+        **_EVERY,
+        "covers": MemberRule(_make_object_check(_HEAD), "an object with seq and hash of a record"),
+        "sha256": _DIGEST,
+        "length": _NUMBER,
+    },
 }
 """Kind of a record -> the rules of its body."""
 

@@ -158,6 +158,7 @@ def check_bodies(lines: Iterable[Line], source: str, start: Head = GENESIS) -> N
     have. start: the record that the first line follows."""
     for glance in read_glances(lines, source, start=start):
         glance.check()
+        glance.forget()
 
 
 def parse_record(line: Line, source: str) -> Record:

@@ -130,6 +130,7 @@ class RecordKind(StrEnum):
     DISCHARGED = "discharged"
     RECOVER = "recover"
     RUN_END = "run_end"
+    CHECKPOINT = "checkpoint"
 
 
 KINDS = tuple(kind.value for kind in RecordKind)
@@ -186,6 +187,11 @@ class Glance:
         """When it was written. Raises StorageError."""
         return str(self._parse_line()["time"])
 
+    @property
+    def actor(self) -> str:
+        """Who ran its run. Raises StorageError."""
+        return str(self._parse_line()["actor"])
+
     def read_whole(self) -> Record:
         """The record itself. Raises StorageError for a body that no such record can have."""
         try:
@@ -198,7 +204,6 @@ class Glance:
     def check(self) -> None:
         """Raises StorageError for a body that no such record can have."""
         self._parse_line()
-        self.forget()
 
     def forget(self) -> None:
         """Keep only the line, which is much smaller than what was parsed from it."""
@@ -213,6 +218,9 @@ class Glance:
             except (ValueError, RecursionError) as error:
                 raise _make_unusable_error(self, error) from None
         return self._data
+
+
+Seen = Record | Glance
 
 
 def _parse_sound(line: bytes, kind: str) -> Mapping[str, Any] | None:
@@ -338,5 +346,6 @@ _TOLD: Mapping[str, Callable[[FrozenMap], str]] = {
         f"{body.get('reason')}: {render_count(len(body.get('objects', ())), 'object')}"
     ),
     "run_end": lambda body: "complete" if body["complete"] else "not complete",
+    "checkpoint": lambda body: f"covers record {body['covers']['seq']}",
 }
 """Kind of a record -> the summary of its body; all other kinds are about a step."""

@@ -1,4 +1,7 @@
-"""Index the log: what is open, what can be resumed, what can be deleted.
+"""Index the log: what is open, what can be resumed, what can be deleted, and who set what.
+
+One pass over the records makes the index. It can go on from the index of the records before, such
+as one that a checkpoint keeps, and then says the same as a pass over all of them.
 
 A run is open until its run_end says complete, or until a run under another approval begins. Runs
 that follow each other under one approval are one run: each resumes the one before it.
@@ -11,22 +14,23 @@ origin in a row proves nothing: the object that has the name today belongs to so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Mapping
 from sys import intern
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..core.change import Action, OutcomeStatus
+from ..core.change import OutcomeStatus
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
-from ..core.resource import Identity, Pending
+from ..core.resource import SETTING, Identity, Pending
 from ..core.value import EMPTY, FrozenMap
-from .event import Glance, Record, RecordKind, Unseen, parse_time, read_unseen
+from .event import Glance, Record, RecordKind, Seen, Unseen, parse_time, read_unseen
+from .writes import ENDING, MAKING, SUCCEEDED, ObjectWrites, Target, Writes, read_target
 
-MAKING = frozenset({Action.CREATE.value, Action.ADOPT.value, Action.IMPORT.value})
-ENDING = frozenset({Action.DELETE.value, Action.FORGET.value})
+KEPT_RUNS = 1000
+"""How many of the last runs are kept; of earlier ones, only those that left something open."""
 MOVED, PUSHED = "state mv", "state push"
 """Commands that edit a state, as a record names them."""
 
@@ -100,18 +104,24 @@ class Origins(Struct):
             seq, origin = half_origins.pop(identity)
             origins[identity] = seq, replace(origin, scope_id=scope)
 
+    def restore(self, origins: Mapping[int, Origin]) -> None:
+        """Take over what was proven before."""
+        for seq, origin in origins.items():
+            self._held.setdefault(origin.scope_id, {})[origin.identity] = seq, origin
+
     def collect_origins(self) -> dict[int, Origin]:
         """Number of a record -> what it proves."""
         return {seq: origin for origins in self._held.values() for seq, origin in origins.values()}
 
 
-APPLIED = OutcomeStatus.APPLIED.value
-STARTED = OutcomeStatus.STARTED.value
-SUCCEEDED = (APPLIED, STARTED)
 TERMINAL = frozenset(status.value for status in OutcomeStatus if status != OutcomeStatus.UNKNOWN)
-Seen = Record | Glance
 _Key = tuple[str, str, int]
 """Run, step, attempt."""
+
+
+class Mended(Exception):
+    """The index of the records before is not enough: `audit mend` put records of another branch
+    behind them."""
 
 
 class LoggedRun(Struct, frozen=True):
@@ -125,6 +135,8 @@ class LoggedRun(Struct, frozen=True):
     """When it ended, or when it began if it has no end."""
     complete: bool = False
     """Every step was applied or started."""
+    planned: Head | None = None
+    """The record with its plan."""
     plan: FrozenMap | None = None
     """The plan as recorded, only while something of the run is open."""
 
@@ -141,6 +153,21 @@ class OpenRun(Struct, frozen=True):
     outcomes: Mapping[str, Record]
     """Step id -> its last terminal record, `outcome` or `recover`, of this run and of those that
     resumed it."""
+    members: frozenset[str] = frozenset()
+    """The ids of all runs under this approval since the first of them."""
+
+
+class Growth(Struct, frozen=True):
+    """What a log has that its last checkpoint does not cover."""
+
+    size: int = 0
+    """Bytes of the records."""
+    appends: int = 0
+    """How often something was appended."""
+    stored: tuple[str, ...] = ()
+    """The names of the checkpoints that are stored, the oldest first."""
+    used: str | None = None
+    """The one that the index began with, None if all records were read."""
 
 
 class LogIndex(Struct, frozen=True):
@@ -155,7 +182,10 @@ class LogIndex(Struct, frozen=True):
     open_run: OpenRun | None = None
     """The run that can be resumed."""
     runs: Mapping[str, LoggedRun] = field(default_factory=dict)
-    """Run id -> run."""
+    """Run id -> run, in the order of their begin: the last ones, and those with something open."""
+    grounds: tuple[Record, ...] = ()
+    """Plans and approvals of the runs with something open, and the intents that follow an open
+    obligation to remove a setting, in log order."""
     origins: Mapping[int, Origin] = field(default_factory=dict)
     """Number of each record that proves that an object is ours today -> the proof."""
     scopes: Mapping[str, str] = field(default_factory=dict)
@@ -168,6 +198,10 @@ class LogIndex(Struct, frozen=True):
     those of earlier versions."""
     unseen: tuple[Unseen, ...] = ()
     """What the last verification did not see as it was applied."""
+    writes: Mapping[Identity, ObjectWrites] = field(default_factory=dict)
+    """Object -> what was written to it from here."""
+    growth: Growth = Growth()
+    """How much was read to make it."""
 
     def find_last_run(self, approval: str) -> LoggedRun | None:
         """The last run under this approval, complete or not; None if there was none."""
@@ -175,20 +209,18 @@ class LogIndex(Struct, frozen=True):
         return runs[-1] if runs else None
 
 
-Reader = Callable[[Head | None], Iterable[Seen]]
-"""Reads all of a log, trusted, in order. Raises StorageError if it lacks the head that is given."""
+def index_log(
+    records: Iterable[Seen], saved: Head | None = None, start: LogIndex | None = None
+) -> LogIndex:
+    """The index of a log. records: all of it, trusted, in order; those after `start` if the index
+    of the records before is given. saved: the state's audit head.
 
-
-def index_log(read: Reader, saved: Head | None = None) -> LogIndex:
-    """The index of a log, which is read once, and twice if something of it is open. saved: the
-    state's audit head.
-
-    Raises StorageError for a record of another version that lacks a member.
+    Raises StorageError for a record of another version that lacks a member, and Mended.
     """
-    scan = _Pass(saved.seq if saved else 0)
-    for record in read(saved):
-        scan.read(record)
-    return LogIndex() if scan.head == GENESIS else scan.make_index(read)
+    indexer = Indexer.make(saved, start)
+    for record in records:
+        indexer.read(record)
+    return indexer.make_index()
 
 
 def list_pending(index: LogIndex) -> tuple[Pending, ...]:
@@ -243,42 +275,102 @@ def get_run(record: Seen) -> str:
     return str(record.body.get("of_run", record.run))
 
 
-class _Pass(Struct):
-    """The mutable half of `index_log`: a handler for each kind that matters, others are skipped."""
+class _OpenIntent(Struct, frozen=True):
+    """An intent without a terminal outcome."""
+
+    record: Seen
+    """The intent."""
+    target: Target
+    """What its change leads to."""
+
+
+class Indexer(Struct):
+    """The mutable half of `index_log`: a handler for each kind that matters, others are skipped.
+
+    A record that may be needed as a whole is kept as its line until it is certain that it is not.
+    """
 
     saved: int
     """The number of the record that the state is anchored at."""
+    resumed: bool = False
+    """The records before were not read."""
     head: Head = GENESIS
     """The last record that was read."""
-    intents: dict[_Key, int] = field(default_factory=dict)
-    """Numbers of the intents without a terminal outcome."""
-    obligations: dict[int, None] = field(default_factory=dict)
-    """Numbers of the obligations that are not discharged."""
+    intents: dict[_Key, _OpenIntent] = field(default_factory=dict)
+    """The intents without a terminal outcome."""
+    obligations: dict[int, Seen] = field(default_factory=dict)
+    """The obligations that are not discharged, by number."""
     origins: Origins = field(default_factory=Origins)
     """What proves that objects are ours."""
     runs: dict[str, LoggedRun] = field(default_factory=dict)
     """Run id -> run, in the order of their (last) begin."""
-    plans: dict[str, int] = field(default_factory=dict)
-    """Run id -> number of the record with its plan."""
-    unsaved: dict[int, str] = field(default_factory=dict)
-    """Numbers of the records whose effect the state may lack -> the run that each is about."""
+    plans: dict[str, list[Seen]] = field(default_factory=dict)
+    """Run id -> the first record with its plan, and the last one if there are several."""
+    approvals: dict[str, Seen] = field(default_factory=dict)
+    """Run id -> the first record of its approval."""
+    settings: dict[int, str] = field(default_factory=dict)
+    """Number of each open obligation to remove a setting -> its run."""
+    owing: dict[str, dict[str, Seen]] = field(default_factory=dict)
+    """Run with an open obligation to remove a setting -> step -> its last intent since then."""
+    unsaved: dict[int, Seen] = field(default_factory=dict)
+    """The records whose effect the state may lack, by number."""
+    unsaved_runs: set[str] = field(default_factory=set)
+    """The runs that these are about."""
     vague: int = 0
     """Edits that cannot be repeated."""
     first: str | None = None
     """The first of the runs under the approval that is open, None if none is open."""
     members: set[str] = field(default_factory=set)
     """All runs under that approval."""
-    began: int = 0
-    """The number of the record with which the first of them began."""
+    outcomes: dict[str, Seen] = field(default_factory=dict)
+    """The ends of their steps, by step."""
     unseen: tuple[Unseen, ...] = ()
     """What the last verification did not see."""
+    writes: Writes = field(default_factory=Writes)
+    """What was written to objects."""
+
+    @classmethod
+    def make(cls, saved: Head | None, start: LogIndex | None = None) -> Indexer:
+        """The indexer before its first record. start: the index of the records that are not read
+        again."""
+        indexer = cls(saved.seq if saved else 0)
+        if start is not None:
+            indexer._restore(start)
+        return indexer
+
+    def _restore(self, start: LogIndex) -> None:
+        self.resumed, self.head = True, start.head
+        for intent in start.open_intents:
+            self._add_intent(intent)
+        self.origins.restore(start.origins)
+        self.origins.scopes |= start.scopes
+        self.runs = {name: replace(run, plan=None) for name, run in start.runs.items()}
+        for duty in start.obligations:
+            self._read_obligation(duty)
+        for record in start.grounds:
+            if record.kind == RecordKind.PLAN:
+                self._add_plan(record)
+            elif record.kind == RecordKind.APPROVAL:
+                self._read_approval(record)
+            elif record.run in self.owing:
+                self.owing[record.run][record.body["step"]] = record
+        for record in start.unsaved:
+            self._note_unsaved(record)
+        self.vague, self.unseen = start.vague, start.unseen
+        if start.open_run is not None:
+            self.first, self.members = start.open_run.run, set(start.open_run.members)
+            self.outcomes = dict(start.open_run.outcomes)
+        self.writes.restore(start.writes)
 
     def read(self, record: Seen) -> None:
+        """Take in the next record. Raises StorageError, Mended."""
         self.head = Head(record.seq, record.hash)
         handler = _HANDLERS.get(record.kind)
         if handler is None:
             return
         try:
+            if self.resumed and ("forked" in record.body or "fork" in record.body):
+                raise Mended
             handler(self, record)
         except (KeyError, TypeError) as error:
             raise StorageError(
@@ -288,71 +380,101 @@ class _Pass(Struct):
         if isinstance(record, Glance):
             record.forget()
 
-    def make_index(self, read: Reader) -> LogIndex:
-        # Most runs end, and until then everything about them is as large as the log. So the first
-        # pass keeps numbers only.
-        started = {*self.members, *(run for run, _, _ in self.intents), *self.unsaved.values()}
-        planned = {run: number for run, number in self.plans.items() if run in started}
-        numbers = {*self.intents.values(), *self.obligations, *self.unsaved, *planned.values()}
-        repeated = read(self.head) if numbers or self.first is not None else ()
-        complete, outcomes = self._read_whole(repeated, numbers)
-        plans = {run: complete[number].body["plan"] for run, number in planned.items()}
+    def make_index(self) -> LogIndex:
+        """The index of all records so far."""
+        if self.head == GENESIS:
+            return LogIndex()
+        needed = self._list_needed()
+        plans = {run: seen[-1].read_whole() for run, seen in self.plans.items() if run in needed}
+        recent = [*self.runs][-KEPT_RUNS:]
+        kept_runs = needed | set(recent)
+        runs = {
+            name: replace(run, plan=plans[name].body["plan"] if name in plans else None)
+            for name, run in self.runs.items()
+            if name in kept_runs
+        }
         return LogIndex(
             self.head,
-            tuple(complete[number] for number in self.intents.values()),
-            tuple(complete[number] for number in self.obligations),
-            self._find_open_run(plans, outcomes),
-            {name: replace(run, plan=plans.get(name)) for name, run in self.runs.items()},
+            tuple(intent.record.read_whole() for intent in self.intents.values()),
+            tuple(duty.read_whole() for duty in self.obligations.values()),
+            self._find_open_run(runs),
+            runs,
+            self._collect_grounds(needed),
             self.origins.collect_origins(),
-            self.origins.scopes,
-            tuple(complete[number] for number in self.unsaved),
+            dict(self.origins.scopes),
+            tuple(record.read_whole() for record in self.unsaved.values()),
             self.vague,
             self.unseen,
+            self.writes.collect(kept_runs),
         )
 
-    def _read_whole(
-        self, records: Iterable[Seen], numbers: Set[int]
-    ) -> tuple[Mapping[int, Record], Mapping[str, Record]]:
-        """The records with the needed numbers, and the outcomes of the open run by step."""
-        complete: dict[int, Record] = {}
-        outcomes: dict[str, Record] = {}
-        for record in records:
-            if record.seq in numbers:
-                complete[record.seq] = record.read_whole()
-            if self._is_open_outcome(record):
-                outcomes[record.body["step"]] = record.read_whole()
-        return complete, outcomes
+    def _list_needed(self) -> set[str]:
+        """The runs with something open."""
+        started = {run for run, _, _ in self.intents}
+        return {*self.members, *started, *self.unsaved_runs, *self.owing}
 
-    def _is_open_outcome(self, record: Seen) -> bool:
-        """True for the end of a step of the open run."""
-        return (
-            self.first is not None
-            and self.began < record.seq <= self.head.seq
-            and record.kind in _ENDS
-            and record.body.get("outcome") in TERMINAL
-            and get_run(record) in self.members
+    def _collect_grounds(self, needed: Container[str]) -> tuple[Record, ...]:
+        plans = (record for run, seen in self.plans.items() if run in needed for record in seen)
+        approvals = (
+            record for run, record in self.approvals.items() if run in needed and run in self.plans
         )
+        intents = (intent for steps in self.owing.values() for intent in steps.values())
+        records = {record.seq: record for record in (*plans, *approvals, *intents)}
+        return tuple(records[seq].read_whole() for seq in sorted(records))
 
-    def _find_open_run(
-        self, plans: Mapping[str, FrozenMap], outcomes: Mapping[str, Record]
-    ) -> OpenRun | None:
+    def _find_open_run(self, runs: Mapping[str, LoggedRun]) -> OpenRun | None:
         if self.first is None:
             return None
-        open_plans = (plans[run] for run in self.runs if run in self.members & plans.keys())
-        return OpenRun(self.first, self.runs[self.first].approval, next(open_plans, None), outcomes)
+        plans = (runs[run].plan for run in runs if run in self.members)
+        plan = next((plan for plan in plans if plan is not None), None)
+        outcomes = {step: record.read_whole() for step, record in self.outcomes.items()}
+        approval = self.runs[self.first].approval
+        return OpenRun(self.first, approval, plan, outcomes, frozenset(self.members))
+
+    def _let_go(self, *runs: str) -> None:
+        """Forget the plans of runs that have nothing open any more."""
+        for run in runs:
+            if not self._is_needed(run):
+                self.plans.pop(run, None)
+
+    def _is_needed(self, run: str) -> bool:
+        """Whether the run has something open."""
+        if run in self.members or run in self.unsaved_runs or run in self.owing:
+            return True
+        return any(run == started for started, _, _ in self.intents)
+
+    def _forget_runs(self) -> None:
+        """Forget the earliest runs, if there are many."""
+        if len(self.runs) > 2 * KEPT_RUNS:
+            for run in [*self.runs][:-KEPT_RUNS]:
+                if not self._is_needed(run):
+                    del self.runs[run]
+                    self.approvals.pop(run, None)
 
     def _read_begin(self, record: Seen) -> None:
         approval = record.body["approval"]
         if self.first is None or self.runs[self.first].approval != approval:
-            self.first, self.members, self.began = record.run, set(), record.seq
+            ended, self.first, self.members, self.outcomes = self.members, record.run, set(), {}
+            self._let_go(*ended)
         self.members.add(record.run)
         # A run that is resumed under its own id becomes the last one: a dict keeps the old place of
         # a key that is only set again.
-        self.runs.pop(record.run, None)
-        self.runs[record.run] = LoggedRun(record.run, approval, record.time)
+        before = self.runs.pop(record.run, None)
+        planned = before.planned if before is not None else None
+        self.runs[record.run] = LoggedRun(record.run, approval, record.time, planned=planned)
+        self._forget_runs()
 
     def _read_plan(self, record: Seen) -> None:
-        self.plans[record.run] = record.seq
+        self._add_plan(record)
+        run = self.runs.get(record.run)
+        if run is not None and run.planned is None:
+            self.runs[record.run] = replace(run, planned=self.head)
+
+    def _add_plan(self, record: Seen) -> None:
+        self.plans[record.run] = [*self.plans.get(record.run, [])[:1], record]
+
+    def _read_approval(self, record: Seen) -> None:
+        self.approvals.setdefault(record.run, record)
 
     def _read_end(self, record: Seen) -> None:
         if record.run not in self.runs:
@@ -361,50 +483,76 @@ class _Pass(Struct):
         run = replace(self.runs[record.run], time=record.time, complete=complete)
         self.runs[record.run] = run
         if complete and record.run in self.members:
-            self.first, self.members = None, set()
+            ended, self.first, self.members, self.outcomes = self.members, None, set(), {}
+            self._let_go(*ended)
+        if not self._is_needed(record.run):
+            # A run without an end may go on in records that `audit mend` puts behind others.
+            self.approvals.pop(record.run, None)
 
     def _read_intent(self, record: Seen) -> None:
+        self._add_intent(record)
+        if record.run in self.owing:
+            self.owing[record.run][record.body["step"]] = record
+
+    def _add_intent(self, record: Seen) -> None:
         body = record.body
-        self.intents[record.run, body["step"], body["attempt"]] = record.seq
+        key = (record.run, body["step"], body["attempt"])
+        self.intents.pop(key, None)
+        self.intents[key] = _OpenIntent(record, read_target(body))
 
     def _read_outcome(self, record: Seen) -> None:
         body = record.body
         if body.get("outcome") not in TERMINAL:
             return  # also a `recover` record that seals a torn append, and so closes nothing
-        self.intents.pop((get_run(record), body["step"], body["attempt"]), None)
-        if body["outcome"] not in SUCCEEDED:
-            return
-        self.origins.note_step(record.seq, record.time, get_identity(record), body)
-        if record.seq > self.saved:
-            self.unsaved[record.seq] = get_run(record)
+        run = get_run(record)
+        intent = self.intents.pop((run, body["step"], body["attempt"]), None)
+        if run in self.members:
+            self.outcomes[body["step"]] = record
+        if body["outcome"] in SUCCEEDED:
+            identity = get_identity(record)
+            self.origins.note_step(record.seq, record.time, identity, body)
+            self.writes.note_step(record, identity, run, intent.target if intent else Target())
+            self._note_unsaved(record)
+        self._let_go(run)
 
     def _read_edit(self, record: Seen) -> None:
         self.origins.note_edit(record.body)
         self.vague += is_vague(record)
+        self._note_unsaved(record)
+
+    def _note_unsaved(self, record: Seen) -> None:
         if record.seq > self.saved:
-            self.unsaved[record.seq] = get_run(record)
+            self.unsaved[record.seq] = record
+            self.unsaved_runs.add(get_run(record))
 
     def _read_verification(self, record: Seen) -> None:
         self.unseen = tuple(map(read_unseen, record.body["invisible"]))
 
     def _read_obligation(self, record: Seen) -> None:
-        self.obligations[record.seq] = None
+        self.obligations[record.seq] = record
+        if record.body["what"] == SETTING:
+            self.settings[record.seq] = record.run
+            self.owing.setdefault(record.run, {})
 
     def _read_discharge(self, record: Seen) -> None:
-        self.obligations.pop(record.body["discharges"], None)
+        number = record.body["discharges"]
+        self.obligations.pop(number, None)
+        run = self.settings.pop(number, None)
+        if run is not None and run not in self.settings.values():
+            del self.owing[run]
+            self._let_go(run)
 
 
-_ENDS = (RecordKind.OUTCOME, RecordKind.RECOVER)
-"""Kinds of records that say how a step has ended."""
-_HANDLERS: Mapping[str, Callable[[_Pass, Seen], None]] = {
-    RecordKind.RUN_BEGIN: _Pass._read_begin,
-    RecordKind.PLAN: _Pass._read_plan,
-    RecordKind.INTENT: _Pass._read_intent,
-    RecordKind.OUTCOME: _Pass._read_outcome,
-    RecordKind.RECOVER: _Pass._read_outcome,
-    RecordKind.VERIFY: _Pass._read_verification,
-    RecordKind.OBLIGATION: _Pass._read_obligation,
-    RecordKind.DISCHARGED: _Pass._read_discharge,
-    RecordKind.RUN_END: _Pass._read_end,
-    RecordKind.STATE: _Pass._read_edit,
+_HANDLERS: Mapping[str, Callable[[Indexer, Seen], None]] = {
+    RecordKind.RUN_BEGIN: Indexer._read_begin,
+    RecordKind.PLAN: Indexer._read_plan,
+    RecordKind.APPROVAL: Indexer._read_approval,
+    RecordKind.INTENT: Indexer._read_intent,
+    RecordKind.OUTCOME: Indexer._read_outcome,
+    RecordKind.RECOVER: Indexer._read_outcome,
+    RecordKind.VERIFY: Indexer._read_verification,
+    RecordKind.OBLIGATION: Indexer._read_obligation,
+    RecordKind.DISCHARGED: Indexer._read_discharge,
+    RecordKind.RUN_END: Indexer._read_end,
+    RecordKind.STATE: Indexer._read_edit,
 }

@@ -23,6 +23,10 @@ from .chain import parse_line_head, seal_line
 from .event import UNUSABLE, Record, RecordKind, Unseen, decode, render_time
 from .sink import Sink, Torn
 
+Checkpointer = Callable[[], FrozenMap | None]
+"""Stores what the records of a log say so far, and returns the body of the record that names it;
+None if there is nothing to store."""
+
 
 class Subject(Struct, frozen=True):
     """One attempt of one step, with what it belongs to."""
@@ -163,6 +167,12 @@ def make_state_edit_body(
 def make_run_end_body(approval: str, *, complete: bool, counts: Mapping[str, int]) -> FrozenMap:
     """A run ends. complete: every step was applied or started; counts: outcome -> steps."""
     return _make_body(approval=approval, complete=complete, counts=counts)
+
+
+def make_checkpoint_body(covers: Head, sha256: str, length: int) -> FrozenMap:
+    """What the records up to a head say together is stored (`checkpoint`). sha256, length: of its
+    content."""
+    return _make_body(covers={"seq": covers.seq, "hash": covers.hash}, sha256=sha256, length=length)
 
 
 # ── steps ───────────────────────────────────────────────────────────────────────────────
@@ -332,15 +342,18 @@ class Journal:
         actor: str,
         lineage: str,
         ensure: Callable[[float], None] = lambda seconds: None,
+        checkpoint: Checkpointer | None = None,
     ) -> None:
         """Read the end of the log; nothing is written yet.
 
         run: the id of this run; actor: who runs it; ensure: raises Locked unless the lock is
-        certain to be ours for so many seconds, and is asked before each write. Raises StorageError
-        if the log ends with a changed record or belongs to another state.
+        certain to be ours for so many seconds, and is asked before each write; checkpoint: stores
+        what the log says so far, and is called before the first append. Raises StorageError if the
+        log ends with a changed record or belongs to another state.
         """
         self.sink, self._clock, self._ensure = sink, clock, ensure
         self.run, self.actor, self.lineage = run, actor, lineage
+        self._checkpoint = checkpoint
         self._head = self._claim_end()
         self._checked = False
 
@@ -356,7 +369,13 @@ class Journal:
     def write_all(self, entries: Iterable[tuple[str, FrozenMap]]) -> tuple[Record, ...]:
         """Append records that become durable together. Raises StorageError."""
         self.mend()
-        return self._append(entries)
+        opening, self._checkpoint = self._checkpoint, None
+        if opening is None:
+            return self._append(entries)
+        self._ensure(0.0)
+        body = opening()
+        first = [] if body is None else [(RecordKind.CHECKPOINT, body)]
+        return self._append([*first, *entries])[len(first) :]
 
     def _append(self, entries: Iterable[tuple[str, FrozenMap]]) -> tuple[Record, ...]:
         head, records, lines = self._head, [], []
@@ -385,6 +404,9 @@ class Journal:
         self._ensure(0.0)
         torn = self.sink.set_aside(self._head.seq + 1)
         if torn:
+            # Alone: if this append is cut short as well, the next run finds what was moved by the
+            # number of the record that was to mention it.
+            self._checkpoint = None
             self._append([(RecordKind.RECOVER, make_torn_body(torn))])
         self._checked = True
 

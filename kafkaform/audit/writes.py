@@ -1,93 +1,26 @@
 """Find what a log says about writes to objects: the paths that were written from here, and when, by
-whom and in which run an object was last set."""
+whom and in which run each of them was last set."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from sys import intern
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from ..core.change import Action, Path
+from ..core.change import Action, OutcomeStatus, Path
 from ..core.resource import Identity
-from .event import Glance, RecordKind
-from .index import ENDING, MAKING, SUCCEEDED, Seen, get_identity, get_run
+from .event import Seen
 
-_PATH_KINDS = frozenset({RecordKind.INTENT, RecordKind.OUTCOME, RecordKind.RECOVER})
-
-
-def written_paths(
-    records: Iterable[Seen], identities: Collection[Identity]
-) -> Mapping[Identity, frozenset[Path]]:
-    """Wanted identity -> the paths of it that are ours after all these records.
-
-    records: trusted, in order. An intent says what its change leads to (`target`) and what of that
-    is kept for others (`theirs`, which older logs do not have). It counts once an outcome says that
-    the step succeeded.
-    """
-    intents: dict[tuple[str, str, int], Mapping[str, Any]] = {}
-    written: dict[Identity, frozenset[Path]] = {}
-    for record in records:
-        if record.kind not in _PATH_KINDS:
-            continue
-        body = record.body
-        if isinstance(record, Glance):
-            record.forget()
-        if "step" not in body or _get_identity(body) not in identities:
-            continue
-        key = (body.get("of_run", record.run), body["step"], body["attempt"])
-        if record.kind == RecordKind.INTENT:
-            intents[key] = body
-        elif body["outcome"] in SUCCEEDED:
-            identity = _get_identity(body)
-            before = written.get(identity, frozenset())
-            written[identity] = _compute_after(before, body, intents.get(key, {}))
-    return written
-
-
-def _compute_after(
-    before: frozenset[Path], outcome: Mapping[str, Any], intent: Mapping[str, Any]
-) -> frozenset[Path]:
-    """What is ours after a step that succeeded."""
-    if outcome["action"] in ENDING:
-        return frozenset()
-    if outcome["action"] == Action.REFRESH.value:
-        return before  # the state took in what is live: nothing was written
-    created = outcome["action"] in MAKING or outcome["adopts"]
-    listed = [(_parse_path(item["path"]), item) for item in outcome["paths"]]
-    removed = {p for p, item in listed if item["after"] is None and not item["sensitive"]}
-    put = {p for p, _ in listed} - removed
-    foreign_paths = {_parse_path(text) for text in intent.get("theirs", ())}
-    target_paths = set(_walk_leaves(intent.get("target") or {}))
-    return frozenset(
-        ((set() if created else before) | target_paths | put) - removed - foreign_paths
-    )
-
-
-def _get_identity(body: Mapping[str, Any]) -> Identity:
-    return Identity(body["instance"], body["kind"], body["key"])
-
-
-def _parse_path(text: str) -> Path:
-    # The first dot ends the name of the attribute; the key of a map may contain more.
-    name, dot, key = text.partition(".")
-    return (name, key) if dot else (name,)
-
-
-def _walk_leaves(attributes: Mapping[str, Any]) -> Iterator[Path]:
-    for name, value in attributes.items():
-        if isinstance(value, Mapping):
-            yield from ((name, key) for key, item in value.items() if item is not None)
-        elif value is not None:
-            yield (name,)
-
-
-_WRITE_KINDS = frozenset({RecordKind.OUTCOME, RecordKind.RECOVER})
+MAKING = frozenset({Action.CREATE.value, Action.ADOPT.value, Action.IMPORT.value})
+ENDING = frozenset({Action.DELETE.value, Action.FORGET.value})
+SUCCEEDED = (OutcomeStatus.APPLIED.value, OutcomeStatus.STARTED.value)
 _SETS_NOTHING = frozenset({Action.REFRESH.value, Action.FORGET.value, Action.NOOP.value})
 
 
 class LastWrite(Struct, frozen=True):
-    """The last successful step of an object."""
+    """A successful step."""
 
     time: str
     """When its outcome was recorded, RFC 3339, UTC."""
@@ -97,26 +30,110 @@ class LastWrite(Struct, frozen=True):
     """The id of the run that sent it."""
 
 
-def find_last_writes(
-    records: Iterable[Seen], identities: Collection[Identity]
-) -> Mapping[Identity, LastWrite]:
-    """Wanted identity -> its last write. records: trusted, in order.
+class ObjectWrites(Struct, frozen=True):
+    """What was written to one object from here."""
 
-    An adoption and an import count: from then on the value was known here. A refresh does not,
-    because it sets nothing.
-    """
-    last_writes: dict[Identity, LastWrite] = {}
-    for record in records:
-        if record.kind not in _WRITE_KINDS:
-            continue
+    own_paths: frozenset[Path] = frozenset()
+    """The paths that are ours."""
+    paths: Mapping[Path, LastWrite] = field(default_factory=dict)
+    """Path -> the step that set it last, or removed it. An adoption and an import count: from then
+    on the value was known here. A refresh does not, because it sets nothing."""
+    last: LastWrite | None = None
+    """The last step that set anything, or deleted the object."""
+
+
+class Target(Struct, frozen=True):
+    """What the change of an intent leads to."""
+
+    paths: frozenset[Path] = frozenset()
+    """All that is set after it."""
+    foreign_paths: frozenset[Path] = frozenset()
+    """Those of them that are kept for others; older logs do not have them."""
+
+
+def read_target(intent: Mapping[str, Any]) -> Target:
+    """What the change of an intent leads to. intent: its body."""
+    foreign_paths = frozenset(parse_path(text) for text in intent.get("theirs", ()))
+    return Target(frozenset(_walk_leaves(intent.get("target") or {})), foreign_paths)
+
+
+class Writes(Struct):
+    """What was written to objects so far, while a log is read."""
+
+    _own: dict[Identity, frozenset[Path]] = field(default_factory=dict)
+    _paths: dict[Identity, dict[Path, LastWrite]] = field(default_factory=dict)
+    _last: dict[Identity, LastWrite] = field(default_factory=dict)
+
+    def restore(self, writes: Mapping[Identity, ObjectWrites]) -> None:
+        """Take over what was written before."""
+        for identity, item in writes.items():
+            self._own[identity] = item.own_paths
+            self._paths[identity] = dict(item.paths)
+            if item.last is not None:
+                self._last[identity] = item.last
+
+    def note_step(self, record: Seen, identity: Identity, run: str, target: Target) -> None:
+        """A step has succeeded. run: the one that sent it."""
         body = record.body
-        if body.get("outcome") in SUCCEEDED and body["action"] not in _SETS_NOTHING:
-            identity = get_identity(record)
-            if identity in identities:
-                full_record = record.read_whole()
-                last_writes[identity] = LastWrite(
-                    full_record.time, full_record.actor, get_run(record)
-                )
-        if isinstance(record, Glance):
-            record.forget()
-    return last_writes
+        action, listed = body["action"], _read_paths(body)
+        if action in ENDING:
+            self._own.pop(identity, None)
+            self._paths.pop(identity, None)
+        elif action != Action.REFRESH.value:
+            made = action in MAKING or body["adopts"]
+            self._note_own(identity, listed, target, made=made)
+        if action in _SETS_NOTHING:
+            return
+        write = LastWrite(record.time, intern(record.actor), intern(run))
+        self._last[identity] = write
+        if action not in ENDING:
+            made = action in MAKING or body["adopts"]
+            paths = self._paths.setdefault(identity, {})
+            paths |= dict.fromkeys((*listed, *(target.paths if made else ())), write)
+
+    def _note_own(
+        self, identity: Identity, listed: Mapping[Path, bool], target: Target, *, made: bool
+    ) -> None:
+        removed = {path for path, gone in listed.items() if gone}
+        before = frozenset[Path]() if made else self._own.get(identity, frozenset())
+        after = before | target.paths | (listed.keys() - removed)
+        self._own[identity] = frozenset(after - removed - target.foreign_paths)
+
+    def collect(self, runs: Container[str]) -> Mapping[Identity, ObjectWrites]:
+        """Object -> what was written to it. runs: objects that are gone are left out, unless one of
+        these ended them."""
+        return {
+            identity: ObjectWrites(
+                self._own.get(identity, frozenset()), dict(self._paths.get(identity, {})), last
+            )
+            for identity in {**self._last, **self._own}
+            if (last := self._last.get(identity)) is None
+            or last.run in runs
+            or self._own.get(identity)
+            or self._paths.get(identity)
+        }
+
+
+def _read_paths(body: Mapping[str, Any]) -> Mapping[Path, bool]:
+    """Path -> whether the step removed it."""
+    return {
+        parse_path(item["path"]): item["after"] is None and not item["sensitive"]
+        for item in body["paths"]
+    }
+
+
+def parse_path(text: str) -> Path:
+    """The path that a record names."""
+    # The first dot ends the name of the attribute; the key of a map may contain more.
+    name, dot, key = text.partition(".")
+    return (intern(name), intern(key)) if dot else (intern(name),)
+
+
+def _walk_leaves(attributes: Mapping[str, Any]) -> Iterator[Path]:
+    for name, value in attributes.items():
+        if isinstance(value, Mapping):
+            yield from (
+                (intern(name), intern(key)) for key, item in value.items() if item is not None
+            )
+        elif value is not None:
+            yield (intern(name),)

@@ -21,7 +21,7 @@ from ..apply.confirm import confirm_report
 from ..apply.execution import ApplyRun, execute_plan
 from ..apply.freshness import Recheck, refuse_if_stale, refuse_unproven_removals
 from ..apply.ledger import Ledger
-from ..apply.obligations import Owed, end_never_sent
+from ..apply.obligations import Owed, end_never_sent, find_owed
 from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.rate_limits import Paces, expect_limits
 from ..apply.recovery import RecoveryScope, recover, replay_log
@@ -30,6 +30,7 @@ from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_pla
 from ..apply.settle import compute_patience
 from ..apply.stop import Stop
 from ..apply.verify import is_untellable
+from ..audit.checkpoint import continue_index
 from ..audit.event import RecordKind, render_time
 from ..audit.index import LogIndex, get_run
 from ..audit.journal import (
@@ -97,8 +98,6 @@ from .workspace import (
     Workspace,
     choose_needed,
     find_commit,
-    find_owed_in,
-    find_written,
     make_first_state,
     make_lock_info,
     make_run_id,
@@ -207,7 +206,7 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
         read = journal.head
         # A crash can leave half a line at the end of the log: a record after it is unreadable.
         journal.mend()
-        owed_removals = find_owed_in(space.sink, index)
+        owed_removals = find_owed(index.grounds, index.obligations)
         ledger = Ledger(space.backend, journal, state, loaded.version, owed_removals.open)
         recorded = replay_log(index, state).state if index.unsaved else state
         needed = list_named(ask) or choose_needed(space, recorded, ask.options, ask.plan)
@@ -347,7 +346,6 @@ def _look_again(scene: Scene, plan: Plan, outcomes: Mapping[str, Outcome]) -> Pa
             scene.found,
             sessions,
             scene.space.types,
-            partial(find_written, scene.space.sink),
         )
     refuse_if_stale(
         todo,
@@ -362,7 +360,7 @@ def _look_again(scene: Scene, plan: Plan, outcomes: Mapping[str, Outcome]) -> Pa
             written,
             whole=True,
             remake=find_remaker(scene, plan),
-            tell=partial(tell_writers, scene.space.sink, plan),
+            tell=partial(tell_writers, scene.found, plan),
         ),
     )
     facts = {instance: session.facts for instance, session in sessions.items()}
@@ -546,7 +544,7 @@ def close_earlier_runs(
             )
         )
     # Recovery has appended to the log, and what is left open is known only from all of it.
-    index = read_log(space.sink, ledger.state if ledger.state.audit_head else None)
+    index = continue_index(space.sink, index, ledger.state.audit_head)
     refuse_moved_on(ledger.journal, index)
     return index
 

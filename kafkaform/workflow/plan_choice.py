@@ -14,11 +14,11 @@ from ..apply.obligations import drop_removals
 from ..apply.recovery import index_steps, read_outcome
 from ..apply.report import GOOD
 from ..apply.verify import canonicalize_reading, is_visible
-from ..audit.chain import read_records
-from ..audit.event import RecordKind
-from ..audit.index import LogIndex, list_pending
+from ..audit.chain import parse_record
+from ..audit.index import LoggedRun, LogIndex, list_pending
 from ..core.change import Action, Change, Outcome, Path, Step
 from ..core.errors import ConnectError, PlanRefused
+from ..core.head import Head
 from ..core.resource import Identity, InstanceWorld, Observed, Reading
 from ..plan.approval import RULE, digest_change
 from ..plan.build import remake_changes
@@ -87,7 +87,7 @@ def choose_plan(scene: Scene) -> Chosen:
     # A pipeline that is started twice must find its plan applied, and not refused as stale.
     past = index.find_last_run(approval) if approval else None
     if past is not None and past.complete:
-        plan = saved or _read_recorded_plan(scene, past.run)
+        plan = saved or _read_logged_plan(scene, past)
         settled = not plan.removals or not _has_owed(scene, plan)
         if settled and ask.expect in (None, plan.token) and _is_all_there(scene, plan):
             scene.announce(PlanChosen(plan, past.run))
@@ -214,7 +214,7 @@ def _list_differences(scene: Scene, plan: Plan) -> Iterator[str]:
     }
     identities = [identity for identity, address in addresses.items() if inline(address) in titles]
     since = str(reviewed.get("timestamp", ""))
-    for identity, text in tell_writers_since(scene.space.sink, plan, identities, since).items():
+    for identity, text in tell_writers_since(scene.found, plan, identities, since).items():
         yield f"  {inline(addresses[identity])}: {text}"
 
 
@@ -224,10 +224,15 @@ def _has_owed(scene: Scene, plan: Plan) -> bool:
     return bool(listed & scene.ledger.owed)
 
 
-def _read_recorded_plan(scene: Scene, run: str) -> Plan:
-    records = read_records(scene.space.sink.lines(), scene.space.sink.location)
-    plans = (r.body["plan"] for r in records if r.run == run and r.kind == RecordKind.PLAN)
-    return read_recorded_plan(next(plans, None), run)
+def _read_logged_plan(scene: Scene, run: LoggedRun) -> Plan:
+    sink = scene.space.sink
+    line = next(sink.lines(run.planned.seq - 1), None) if run.planned is not None else None
+    if line is None:
+        return read_recorded_plan(None, run.run)
+    record = parse_record(line, sink.location)
+    # The index is proven, and it says which record has the plan.
+    proven = run.planned == Head(record.seq, record.hash)
+    return read_recorded_plan(record.body["plan"] if proven else None, run.run)
 
 
 def _find_still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:
@@ -352,7 +357,7 @@ def _render_outdated(scene: Scene, plan: Plan, stale: Sequence[Change], new: Pla
         change.identity: _compare_recorded(change, changes.get(change.identity), types)
         for change in stale
     }
-    writers = tell_writers(scene.space.sink, plan, {i: [*texts] for i, texts in paths.items()})
+    writers = tell_writers(scene.found, plan, {i: [*texts] for i, texts in paths.items()})
     return "; ".join(
         f"{change.address}: {', '.join([*paths[change.identity].values()][:NAMED])} "
         f"({writers[change.identity]})"

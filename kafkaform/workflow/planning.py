@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from msgspec.structs import replace
 
 from ..apply.bindings import complete_records, describe_bindings
-from ..apply.obligations import add_owed_removals, ask_progress, find_settings
+from ..apply.obligations import add_owed_removals, ask_progress, find_owed, find_settings
 from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.recovery import replay_log
 from ..apply.secrets import (
@@ -24,11 +24,9 @@ from ..apply.secrets import (
     refuse_exposed,
     resolve_plan_secrets,
 )
-from ..audit.chain import read_glances
 from ..audit.event import parse_time, render_time
 from ..audit.index import LogIndex, list_pending
-from ..audit.sink import Sink
-from ..audit.writes import LastWrite, find_last_writes
+from ..audit.writes import LastWrite, ObjectWrites
 from ..core.address import matches
 from ..core.change import Change, Path, PathChange, Verdict
 from ..core.diagnostics import has_errors, suggest
@@ -38,6 +36,7 @@ from ..core.resource import Desired, Identity, World
 from ..core.secret import keep_secrets
 from ..fleet import answers
 from ..plan.build import PlanHeader, make_plan
+from ..plan.diff import render_path
 from ..plan.drift import refuse_idle_options
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
 from ..plan.model import Mode, Options, Plan
@@ -54,8 +53,8 @@ from .model import Announcer, DryRun, Listener, Note, PlanChosen
 from .workspace import (
     Reached,
     Workspace,
-    find_owed_in,
     find_providers,
+    has_grown,
     list_display_settings,
     make_first_state,
     open_selected,
@@ -66,7 +65,8 @@ from .workspace import (
 
 ROOT = "KAFKAFORM_FLEET_ROOT"
 """Where the fleet's tables are, if this computer knows."""
-NEVER = "the audit log does not show when it was set here"
+NEVER = "never set here"
+UNKNOWN = "the audit log does not show when it was set here"
 OUTSIDE = "changed outside kafkaform"
 
 SETTLE_WINDOW_SECONDS = 60.0
@@ -114,7 +114,7 @@ def plan_changes(
                 # No lock is held: an apply that runs at the same time creates objects that look
                 # foreign to the state and the log that were read before. Then read all again.
                 blocked = any(change.blocked for change in plan.changes)
-                if rounds_left and blocked and read_log(workspace.sink, stored).head != index.head:
+                if rounds_left and blocked and has_grown(workspace.sink, index):
                     continue
                 verdicts = (
                     run_first_pass(plan, (), reached.sessions, workspace.clock, announce)
@@ -196,7 +196,7 @@ def plan_workspace(
         tuple(lifted),
     )
     if plan.drifted:
-        plan = add_last_writes(plan, space.sink)
+        plan = add_last_writes(plan, index)
     # A refresh-only plan changes nothing on a system: no policy judges it, and what is to be
     # removed there stays.
     if options.mode is Mode.REFRESH:
@@ -251,10 +251,9 @@ def add_removals(
     plan: Plan, space: Workspace, sessions: Mapping[str, Session], index: LogIndex
 ) -> Plan:
     """Add what earlier runs have left to remove to the plan."""
-    # Finding out who owes what reads the whole log again, so it is done only if something is open.
     if not index.obligations:
         return plan
-    owed_removals = find_owed_in(space.sink, index)
+    owed_removals = find_owed(index.grounds, index.obligations)
     return add_owed_removals(
         plan, owed_removals, ask_progress(find_settings(owed_removals.open), sessions)
     )
@@ -384,16 +383,17 @@ def list_option_words(options: Options) -> list[str]:
     return [*words, *(f"--accept={name}" for name in options.accept)]
 
 
-def add_last_writes(plan: Plan, sink: Sink) -> Plan:
-    """The plan with `Change.last_set` of its drifted objects. Reads the whole log once more, so it
-    is for plans with drift. Raises StorageError for a log that cannot be read."""
-    last = _read_last_writes(sink, {change.identity for change in plan.drifted})
+def add_last_writes(plan: Plan, index: LogIndex) -> Plan:
+    """The plan with `Change.last_set` of its drifted objects."""
+    last = {c.identity: _find_writes(index, c.identity, _list_drifted(c)) for c in plan.drifted}
     since = _ask_fleet(plan, plan.drifted, last)
 
     def describe(change: Change) -> str:
-        write = last.get(change.identity)
-        sentences = [_render_write(write) if write else NEVER, since.get(change.identity, "")]
-        return "; ".join(filter(None, sentences))
+        texts = [
+            _render_writes(last[change.identity], known=change.identity in index.writes),
+            since.get(change.identity, ""),
+        ]
+        return "; ".join(filter(None, texts))
 
     return replace(
         plan,
@@ -405,39 +405,41 @@ def add_last_writes(plan: Plan, sink: Sink) -> Plan:
 
 
 def tell_writers(
-    sink: Sink, plan: Plan, differing: Mapping[Identity, Collection[Path]]
+    index: LogIndex, plan: Plan, differing: Mapping[Identity, Collection[Path]]
 ) -> Mapping[Identity, str]:
     """Who changed these objects since the plan was made, as text. differing: object -> the paths
-    that are not as the plan saw them. Raises StorageError for a log that cannot be read."""
+    that are not as the plan saw them."""
     changed = [
         replace(change, drift=tuple(PathChange(p, None, None) for p in differing[change.identity]))
         for change in plan.changes
         if change.identity in differing
     ]
-    last = _read_last_writes(sink, differing)
+    last = {identity: _find_writes(index, identity, paths) for identity, paths in differing.items()}
     since = _ask_fleet(plan, changed, last)
 
     def describe(identity: Identity) -> str:
-        write = last.get(identity)
-        if write is not None and write.time >= plan.created:
-            return _render_change(write)
-        before = _render_write(write) if write else NEVER
-        return "; ".join(filter(None, (OUTSIDE, before, since.get(identity, ""))))
+        newest = _find_newest(last[identity])
+        if newest is not None and newest.time >= plan.created:
+            return _render_change(newest)
+        texts = (
+            OUTSIDE,
+            _render_writes(last[identity], known=identity in index.writes),
+            since.get(identity, ""),
+        )
+        return "; ".join(filter(None, texts))
 
     return {identity: describe(identity) for identity in differing}
 
 
 def tell_writers_since(
-    sink: Sink, plan: Plan, identities: Collection[Identity], since: str
+    index: LogIndex, plan: Plan, identities: Collection[Identity], since: str
 ) -> Mapping[Identity, str]:
     """Who changed these objects of a new plan since an earlier one was made, as text, without those
-    of which nobody knows. since: when that was, RFC 3339. Raises StorageError for a log that cannot
-    be read."""
+    of which nobody knows. since: when that was, RFC 3339."""
     drifted = {change.identity: change.last_set for change in plan.drifted}
-    last = _read_last_writes(sink, identities)
     writers = {}
     for identity in identities:
-        write = last.get(identity)
+        write = index.writes[identity].last if identity in index.writes else None
         if write is not None and write.time >= since:
             writers[identity] = _render_change(write)
         elif identity in drifted:
@@ -445,8 +447,24 @@ def tell_writers_since(
     return writers
 
 
-def _read_last_writes(sink: Sink, identities: Collection[Identity]) -> Mapping[Identity, LastWrite]:
-    return find_last_writes(read_glances(sink.lines(), sink.location), identities)
+def _list_drifted(change: Change) -> Sequence[Path]:
+    return [item.path for item in change.drift]
+
+
+def _find_writes(
+    index: LogIndex, identity: Identity, paths: Collection[Path]
+) -> Mapping[Path, LastWrite | None]:
+    """Path -> the step that set it last, None if the log does not show it."""
+    writes = index.writes.get(identity, ObjectWrites())
+    # The empty path is the object as a whole; of an object that is gone nothing else is known.
+    return {
+        path: writes.paths.get(path) if path and writes.paths else writes.last for path in paths
+    }
+
+
+def _find_newest(writes: Mapping[Path, LastWrite | None]) -> LastWrite | None:
+    steps = [write for write in writes.values() if write is not None]
+    return max(steps, key=lambda write: write.time, default=None)
 
 
 _TABLE_PACKAGES = ("deltalake", "pyarrow")
@@ -454,15 +472,37 @@ _TABLE_PACKAGES = ("deltalake", "pyarrow")
 
 
 def _ask_fleet(
-    plan: Plan, changed: Sequence[Change], last: Mapping[Identity, LastWrite]
+    plan: Plan,
+    changed: Sequence[Change],
+    last: Mapping[Identity, Mapping[Path, LastWrite | None]],
 ) -> Mapping[Identity, str]:
     """What the fleet's tables know about who changed these objects, whose drift names the paths."""
     root = os.environ.get(ROOT)
     if not root or any(find_spec(package) is None for package in _TABLE_PACKAGES):
         return {}
     scopes = {instance: item.facts.scope_id for instance, item in plan.instances.items()}
-    times = {identity: write.time for identity, write in last.items()}
+    times = {
+        identity: write.time
+        for identity, writes in last.items()
+        if (write := _find_newest(writes)) is not None
+    }
     return answers.history.find_outside_changes(root, scopes, changed, times)
+
+
+def _render_writes(writes: Mapping[Path, LastWrite | None], *, known: bool) -> str:
+    """When and by whom each path was last set; paths that one step set together are told once.
+
+    known: the log shows what was set of the object.
+    """
+    paths: dict[LastWrite | None, list[str]] = {}
+    for path, write in writes.items():
+        paths.setdefault(write, []).append(render_path(path))
+    if not any(paths):
+        return NEVER if known else UNKNOWN
+    texts = {write: NEVER if write is None else _render_write(write) for write in paths}
+    if len(paths) == 1:
+        return next(iter(texts.values()))
+    return "; ".join(f"{', '.join(names)}: {texts[write]}" for write, names in paths.items())
 
 
 def _render_write(write: LastWrite) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ..audit.chain import check_bodies, verify_log
+from ..audit.chain import verify_log
+from ..audit.checkpoint import Checked, check_checkpoints
 from ..audit.event import decode
 from ..audit.sealing import find_strays
 from ..audit.segments import ADVICE, MANIFEST, Manifest, read_manifest
@@ -31,6 +32,8 @@ class Verified(Struct, frozen=True):
     """How many segments there are."""
     strays: tuple[str, ...] = ()
     """The names of objects beside the log that are not a part of it."""
+    missing: str | None = None
+    """The newest checkpoint that a record names, if it is not stored."""
 
 
 def verify_store(store: Store, anchor: Head | None = None) -> Verified:
@@ -53,8 +56,10 @@ def verify_store(store: Store, anchor: Head | None = None) -> Verified:
             f"{store.sink.location}: record {result.seq}: {result.problem}",
             f"Sound before it: {render_count(result.records, 'record')}. {result.advice}",
         )
-    # The chain proves that nothing was altered; this, that what was written can be read today.
-    check_bodies(store.sink.lines(), store.sink.location)
+    # The chain proves that nothing was altered; this, that what was written can be read today, and
+    # that the checkpoints say the same.
+    checked = check_checkpoints(store.sink)
+    refuse_bad_checkpoints(checked)
     sink, head = store.sink, result.head
     strays = find_strays(sink, manifest, head) if isinstance(sink, SealableSink) else ()
     return Verified(
@@ -64,7 +69,18 @@ def verify_store(store: Store, anchor: Head | None = None) -> Verified:
         manifest.head.seq,
         len(manifest.segments),
         strays,
+        checked.missing,
     )
+
+
+def refuse_bad_checkpoints(checked: Checked) -> None:
+    """Raises StorageError for a checkpoint that is not what a record names."""
+    if checked.problems:
+        raise StorageError(
+            f"the audit log has a checkpoint that was changed: {'; '.join(checked.problems)}",
+            "The records themselves are sound, and plan and apply pass over such a checkpoint. "
+            "Find out who could write there, then delete it.",
+        )
 
 
 def _refuse_other_lineage(sink: Sink, manifest: Manifest) -> None:

@@ -18,19 +18,18 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from ..apply.bindings import Binding, complete_index, find_bindings
-from ..apply.obligations import Owed, find_owed
 from ..apply.recovery import read_rows
 from ..apply.secrets import resolve_instance_secrets
 from ..audit.chain import read_glances
+from ..audit.checkpoint import make_checkpointer, read_index
 from ..audit.event import RecordKind
-from ..audit.index import LogIndex, index_log, list_instances
+from ..audit.index import LogIndex, list_instances
 from ..audit.journal import Journal
 from ..audit.sink import Sink, make_overtaken_error
-from ..audit.writes import written_paths
-from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, ConnectError, OtherSystem, StorageError, UsageError
+from ..core.head import Head
 from ..core.resource import Desired, Fault, FaultClass, Identity, World
 from ..core.secret import KnownSecrets, PartialRepr, keep_secrets, watched
 from ..core.storage import read_named_file
@@ -343,11 +342,22 @@ def list_display_settings(space: Workspace) -> FrozenMap:
 
 
 def read_log(sink: Sink, state: State | None) -> LogIndex:
-    """Check every record of the log and return its index. Raises StorageError if a record was
-    altered, or if the log lacks the record that the state is anchored at."""
+    """The index of the log, which is read and checked from its last checkpoint on. Raises
+    StorageError if a record was altered, or if the log lacks the record that the state is anchored
+    at."""
     sink.pass_over_torn()
     head = find_anchor(sink, state)
-    # A log that is missing must not pass for an empty one: open intents would be forgotten.
+    try:
+        return read_index(sink, head)
+    except StorageError:
+        _refuse_missing(sink, head)
+        raise
+
+
+def _refuse_missing(sink: Sink, head: Head | None) -> None:
+    """Raises StorageError for a log that is missing, although the state follows from a record of
+    it."""
+    # It must not pass for an empty one: open intents would be forgotten.
     if head is not None and sink.last() is None:
         raise StorageError(
             f"{sink.location} is gone, but the state follows from record {head.seq} of it",
@@ -355,7 +365,6 @@ def read_log(sink: Sink, state: State | None) -> LogIndex:
             "it is lost, move the state away as well, and adopt the objects with `kafkaform apply "
             "--adopt '*'`, which does not change them.",
         )
-    return index_log(lambda anchor: read_glances(sink.lines(), sink.location, anchor), head)
 
 
 def open_journal(
@@ -369,30 +378,26 @@ def open_journal(
 ) -> Journal:
     """Open the log to append to it. Raises Locked if it has grown since it was read, StorageError.
 
-    found: the index that was read of it; actor: who runs this, found out if not given.
+    index: what was read of it, which becomes a checkpoint if much was read; actor: who runs this,
+    found out if not given.
     """
     actor = find_actor() if actor is None else actor
-    journal = Journal(sink, clock, run, actor, state.lineage, lease.ensure)
+    checkpointer = make_checkpointer(sink, index, state.lineage)
+    journal = Journal(sink, clock, run, actor, state.lineage, lease.ensure, checkpointer)
     refuse_moved_on(journal, index)
     return journal
+
+
+def has_grown(sink: Sink, index: LogIndex) -> bool:
+    """Whether the log has records that were not there when it was read."""
+    sink.pass_over_torn()
+    return next(sink.lines(index.head.seq), None) is not None
 
 
 def refuse_moved_on(journal: Journal, index: LogIndex) -> None:
     """Raises Locked if the log has grown since it was read, which only another run can do."""
     if journal.head != index.head:
         raise make_overtaken_error(journal.sink.location)
-
-
-def find_written(
-    sink: Sink, identities: Collection[Identity]
-) -> Mapping[Identity, frozenset[AttributePath]]:
-    """The paths of these objects that the log proves to be ours."""
-    return written_paths(read_glances(sink.lines(), sink.location), identities)
-
-
-def find_owed_in(sink: Sink, index: LogIndex) -> Owed:
-    """The open obligations of the log, sorted by whether the log proves them."""
-    return find_owed(read_glances(sink.lines(), sink.location), index.obligations)
 
 
 def refuse_lost_state(state: State | None, index: LogIndex, space: Workspace) -> None:

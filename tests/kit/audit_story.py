@@ -17,6 +17,7 @@ from kafkaform.audit.journal import (
     Journal,
     Subject,
     make_approval_body,
+    make_checkpoint_body,
     make_discharge_body,
     make_intent_body,
     make_obligation_body,
@@ -237,6 +238,8 @@ def tell(sink: Sink) -> None:
     )
     torn = [Torn("torn-22", 17, "07" * 32)]
     third.write(RecordKind.RECOVER, make_torn_body(torn))
+    covers = third.head
+    third.write(RecordKind.CHECKPOINT, make_checkpoint_body(covers, "08" * 32, 1_200))
 
 
 def records_of(sink: Sink) -> list[Record]:

@@ -85,7 +85,7 @@ def _state_never_saved() -> list[Patch]:
 
 def _unanchored(sink: Any, state: Any) -> LogIndex:
     head = state.audit_head if state else None
-    return index_log(lambda _: read_glances(sink.lines(), sink.location), head)
+    return index_log(read_glances(sink.lines(), sink.location), head)
 
 
 def _never(*arguments: Any) -> None:

@@ -79,6 +79,11 @@ def verify(
             f"{inline(stray)} is not a part of the audit log, and kafkaform does not read it: a "
             "run that had lost its lock wrote it, or somebody else did. Look at it, then delete it."
         )
+    if verified.missing is not None:
+        console.note(
+            f"{inline(verified.missing)} is missing: plan and apply read the whole log until the "
+            "next apply that changes something stores another checkpoint. A copy of a log has none."
+        )
     sealed = f" ({verified.sealed:,} in {render_count(verified.segments, 'segment')})"
     against = " and the state's anchor" if verified.anchored else ""
     console.write(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from msgspec.structs import replace
 
 from kafkaform.audit import event, journal
-from kafkaform.audit.chain import read_glances, verify_log
-from kafkaform.audit.event import Glance, Record, RecordKind
+from kafkaform.audit.chain import verify_log
+from kafkaform.audit.event import RecordKind
 from kafkaform.audit.index import LogIndex, Origin, index_log, list_instances, list_pending
 from kafkaform.audit.journal import Journal
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.errors import StorageError
-from kafkaform.core.head import Head
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.state.codec import encode_row
 
@@ -36,7 +33,7 @@ def log(sink: MemorySink) -> Journal:
 
 
 def read(sink: MemorySink, **options: object) -> LogIndex:
-    return index_log(lambda _: story.records_of(sink), **options)  # type: ignore[arg-type]
+    return index_log(story.records_of(sink), **options)  # type: ignore[arg-type]
 
 
 def open_steps(sink: MemorySink) -> list[str]:
@@ -127,49 +124,14 @@ def test_a_dead_run_is_open(sink: MemorySink, log: Journal) -> None:
     }
 
 
-def test_a_log_is_read_again_only_for_what_is_open(sink: MemorySink, log: Journal) -> None:
-    """Of a run that has ended, nothing is needed as a whole."""
-    asked: list[Head | None] = []
-
-    def read_sink(anchor: Head | None) -> list[Record]:
-        asked.append(anchor)
-        return story.records_of(sink)
-
-    story.conclude(log, ORDERS)
-    index_log(read_sink, log.head)
-    assert asked == [log.head, log.head]
-    story.end(log)
-    asked.clear()
-    index_log(read_sink, log.head)
-    assert asked == [log.head]
-
-
-def test_what_comes_while_a_log_is_read_is_not_in_its_index(sink: MemorySink, log: Journal) -> None:
-    """The outcomes of an open run are those of the records that the rest of the index is from."""
-    story.conclude(log, ORDERS)
-    before = log.head
-
-    def read_sink(anchor: Head | None) -> list[Record]:
-        if anchor is not None:
-            story.conclude(log, USER)
-        return story.records_of(sink)
-
-    found = index_log(read_sink)
-    assert found.head == before
+def test_a_log_is_read_once(sink: MemorySink, log: Journal) -> None:
+    """Also what is open is known as a whole after one pass over the records."""
+    lost = story.intend(log, USER)
+    ended = story.conclude(log, ORDERS)
+    found = index_log(iter(story.records_of(sink)))
+    assert found.open_intents == (lost,)
     assert found.open_run is not None
-    assert list(found.open_run.outcomes) == [ORDERS.step]
-
-
-def test_a_log_that_changes_while_it_is_read_is_refused(sink: MemorySink, log: Journal) -> None:
-    """The second reading has to contain what the first one has found."""
-    story.conclude(log, ORDERS)
-
-    def read_sink(anchor: Head | None) -> Iterator[Glance]:
-        lines = list(sink.lines())
-        return read_glances(lines if anchor is None else lines[:-1], "the log", anchor)
-
-    with pytest.raises(StorageError, match=f"record {log.head.seq} is known to exist"):
-        index_log(read_sink)
+    assert (found.open_run.plan, found.open_run.outcomes) == (PLAN, {ORDERS.step: ended})
 
 
 def test_a_saved_open_run_keeps_its_plan(sink: MemorySink, log: Journal) -> None:

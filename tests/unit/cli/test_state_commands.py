@@ -131,7 +131,7 @@ def test_a_forgotten_provider_leaves_nothing_open(
     assert run_command_line(["state", "rm", "--provider", "kafka"]) == 0
     assert "1 step of earlier runs ended without a known result" in capsys.readouterr().out
     assert not folder.state().objects and not folder.state().providers
-    found = index_log(lambda anchor: read_glances(folder.sink.lines(), "log", anchor), None)
+    found = index_log(read_glances(folder.sink.lines(), "log"))
     assert not found.open_intents and not found.scopes and not found.origins
     assert run_command_line(["audit", "verify"]) == 0
     assert older.state is not None

@@ -1,0 +1,82 @@
+"""A checkpoint and the records after it say the same as all records."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from kafkaform.audit import index
+from kafkaform.audit.chain import seal_record
+from kafkaform.audit.checkpoint import parse_checkpoint, render_checkpoint
+from kafkaform.audit.event import Record, RecordKind
+from kafkaform.audit.index import LogIndex, Mended, index_log
+from kafkaform.audit.journal import make_checkpoint_body
+from kafkaform.core.head import Head
+
+from ...kit import audit_story as story
+from ...kit.audit_story import LINEAGE, MemorySink
+from ...kit.random_logs import DRAWS, Draw, write_log
+
+
+def name(covered: LogIndex, content: bytes) -> Record:
+    """The record that names this checkpoint."""
+    body = make_checkpoint_body(covered.head, "0" * 64, len(content))
+    return seal_record(
+        covered.head,
+        time="2026-01-01T00:00:00.000000Z",
+        run="run",
+        actor="me",
+        kind=str(RecordKind.CHECKPOINT),
+        body=body.with_items({"lineage": LINEAGE}),
+    )
+
+
+def store(covered: LogIndex) -> LogIndex:
+    """The index as a later process reads it."""
+    content = render_checkpoint(covered, LINEAGE)
+    return parse_checkpoint(content, name(covered, content))
+
+
+def compare_every_cut(records: list[Record]) -> int:
+    """Compare the index of all records with that from each cut on. Returns how often."""
+    compared = 0
+    for cut in range(1, len(records)):
+        covered = index_log(records[:cut], Head(cut, ""))
+        start = store(covered)
+        assert start == covered
+        for saved in (Head(cut, ""), Head((cut + len(records)) // 2, "")):
+            whole = index_log(records, saved)
+            try:
+                resumed = index_log(records[cut:], saved, start)
+            except Mended:
+                continue  # then all is read
+            assert resumed == whole
+            assert list(resumed.runs) == list(whole.runs)
+            compared += 1
+    return compared
+
+
+@given(DRAWS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_every_cut_of_random_logs(monkeypatch: pytest.MonkeyPatch, draws: list[Draw]) -> None:
+    """Open intents, open runs, obligations, edits, scopes, proofs and writes are the same whether
+    the log was read as a whole or from any record on, also if only a few runs are kept."""
+    for kept in (2, 1000):
+        monkeypatch.setattr(index, "KEPT_RUNS", kept)
+        compare_every_cut(write_log(draws))
+
+
+def test_every_cut_of_the_story() -> None:
+    """The same for the log of two real runs."""
+    sink = MemorySink()
+    story.tell(sink)
+    records = story.records_of(sink)
+    assert compare_every_cut(records) == 2 * (len(records) - 1)
+
+
+def test_records_that_were_put_behind_others_need_the_whole_log() -> None:
+    """What `audit mend` appended may follow from a deletion that a checkpoint has no room for."""
+    records = write_log([(5, 0, 0, 0), (15, 0, 0, 0)])
+    covered = index_log(records[:4])
+    with pytest.raises(Mended):
+        index_log(records[4:], None, store(covered))

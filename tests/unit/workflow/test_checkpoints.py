@@ -1,0 +1,105 @@
+"""A log is read from its last checkpoint on, and says the same as when it is read whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kafkaform.audit import checkpoint
+from kafkaform.audit.checkpoint import list_checkpoints, read_index
+from kafkaform.audit.event import RecordKind
+from kafkaform.audit.index import Growth
+from kafkaform.core.change import Action
+
+from ...kit.simulated.engine import apply, desired, plan, removed, topic
+from ...kit.simulated.stored_logs import OPENED, Place
+
+ONE = desired(topic("a", 1, {"retention.ms": "1000"}), topic("b"))
+TWO = desired(topic("a", 2, {"retention.ms": "1000"}), topic("b"))
+WITHOUT = desired(
+    topic("a", 2, {"retention.ms": "1000"}), removed=(removed("kafka_topic.b", destroy=True),)
+)
+THREE = desired(topic("a", 3, {"retention.ms": "1000"}), topic("b"))
+
+
+@pytest.fixture(params=sorted(OPENED))
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Two runs, the second of which has written a checkpoint."""
+    monkeypatch.setattr(checkpoint, "SIZE", 1000)
+    # The simulated clock stands still, so that all appends of a run look like one.
+    monkeypatch.setattr(checkpoint, "APPENDS", 0)
+    made = Place(tmp_path, OPENED[request.param])
+    made.run(ONE)
+    made.run(TWO)
+    return made
+
+
+def require_equal_to_whole(place: Place) -> None:
+    whole = read_index(place.sink, place.anchor, whole=True)
+    assert replace(place.read(), growth=Growth()) == replace(whole, growth=Growth())
+
+
+def test_an_apply_writes_a_checkpoint_and_the_next_one_begins_there(place: Place) -> None:
+    """The first record of the run names what is stored, and the next reader uses it."""
+    kinds = [record.kind for record in place.records()]
+    (position,) = [n for n, kind in enumerate(kinds) if kind == RecordKind.CHECKPOINT]
+    assert kinds[position + 1] == RecordKind.RUN_BEGIN
+    assert list_checkpoints(place.sink) == (f"checkpoints/{position:020d}.json.gz",)
+    index = place.read()
+    assert index.growth.used == f"checkpoints/{position:020d}.json.gz"
+    assert index.growth.size < read_index(place.sink, place.anchor, whole=True).growth.size
+    require_equal_to_whole(place)
+
+
+def test_what_is_before_a_checkpoint_is_not_read(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan, and an apply that deletes what the log proves to be ours, read only the end."""
+    asked: list[int] = []
+    kind = type(place.sink)
+    lines = kind.lines
+
+    def watch(self: Any, after: int = 0) -> Any:
+        asked.append(after)
+        return lines(self, after)
+
+    monkeypatch.setattr(kind, "lines", watch)
+    covered = place.records()[-1].seq
+    asked.clear()
+    made = plan(place.reopen(), WITHOUT)
+    assert [change.action for change in made.changes] == [Action.DELETE]
+    place.run(WITHOUT)
+    assert len(asked) == 2 and all(0 < after < covered for after in asked)
+    require_equal_to_whole(place)
+
+
+def test_two_checkpoints_stay(place: Place) -> None:
+    """Each run removes those before the one that it has read."""
+    for said in (THREE, desired(topic("a", 4, {"retention.ms": "1000"}), topic("b"))):
+        place.run(said)
+        require_equal_to_whole(place)
+    kinds = [record.kind for record in place.records()]
+    assert kinds.count(RecordKind.CHECKPOINT) == 3
+    assert len(list_checkpoints(place.sink)) == 2
+
+
+def test_a_run_that_writes_nothing_stores_nothing(place: Place) -> None:
+    """Neither a plan nor an apply without a change writes a checkpoint."""
+    before = list_checkpoints(place.sink), len(place.records())
+    plan(place.reopen(), THREE)
+    place.reopen()
+    apply(place.house, TWO)
+    assert (list_checkpoints(place.sink), len(place.records())) == before
+
+
+def test_a_log_that_has_hardly_grown_gets_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what makes the next reader faster is stored."""
+    place = Place(tmp_path, OPENED["local"])
+    place.run(ONE)
+    place.run(TWO)
+    assert list_checkpoints(place.sink) == ()
