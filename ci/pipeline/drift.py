@@ -19,8 +19,8 @@ def drift_job(job: Job, forge: Forge) -> int:
     """
     # The comment of a refresh-only plan is about drift alone. Without any, the report is about what
     # was merged and never applied; like the plan of a branch, this job has no secrets for that.
-    planned = make_plan(job, forge, "--refresh-only")
-    if not planned.drifted:
+    planned = make_plan(job, forge, "--refresh-only", "--verify-log")
+    if planned.code in PLANNED and not planned.drifted:
         planned = make_plan(job, forge, *(["--untrusted"] if job.untrusted else []))
     code = DRIFT if planned.drifted else planned.code
     mark = job.mark("drift")

@@ -487,6 +487,16 @@ def check_checkpoints(sink: Sink, anchor: Head | None = None) -> Checked:
     return Checked(tuple(problems), missing)
 
 
+def refuse_bad_checkpoints(checked: Checked) -> None:
+    """Raises StorageError for a checkpoint that is not what a record names."""
+    if checked.problems:
+        raise StorageError(
+            f"the audit log has a checkpoint that was changed: {'; '.join(checked.problems)}",
+            "The records themselves are sound, and plan and apply pass over such a checkpoint. "
+            "Find out who could write there, then delete it.",
+        )
+
+
 def _find_problem(objects: Objects, key: str, record: Record, indexer: Indexer) -> str:
     """Why a checkpoint is not what its record names, or does not say what the records before it
     say; an empty text if it does. indexer: of these records."""

@@ -197,7 +197,7 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
         space.sink.check_writable()
         loaded = space.backend.load()
         before = loaded.state or make_first_state(space.sink)
-        index = read_log(space.sink, loaded.state)
+        index = read_log(space.sink, loaded.state, whole=ask.verify_log)
         refuse_lost_state(loaded.state, index, space)
         # A first state gets its lineage here; plans are still made without it (`Scene.planned`).
         lineage = before.lineage or str(uuid.uuid4())

@@ -119,6 +119,8 @@ class ApplyRequest(Struct, frozen=True):
     """Makes the plan of such a command."""
     rerun: Rerun = PLAIN_APPLY
     """How errors name the way to continue."""
+    verify_log: bool = False
+    """Check the whole log, and not only what came since its last checkpoint."""
 
 
 def list_named(ask: ApplyRequest) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ def apply_changes(
     fail_on: Sequence[str] = (),
     wait: bool = True,
     lock_timeout: float = 0.0,
+    verify_log: bool = False,
     progress: Listener = ignore_event,
     stop: Stop | None = None,
     rerun: Rerun | None = None,
@@ -56,6 +57,7 @@ def apply_changes(
     refusal can say what differs. fail_on: refuse a plan with `deletes`, `blocked` changes,
     `drift`, a level, a harm, or findings of a rule or of a policy (`policy/NAME`). wait: wait until
     every live node shows the changes. lock_timeout: seconds to wait for the lock of the state.
+    verify_log: check the whole audit log, and not only what came since its last checkpoint.
     progress: called with events (`RunEvent`). stop: lets another thread end the run in an orderly
     way.
     rerun: how errors name the way to continue.
@@ -85,6 +87,7 @@ def apply_changes(
         lock_timeout,
         "apply",
         rerun=rerun or Rerun("apply", REPEATED, reviewed=plan is not None or expect is not None),
+        verify_log=verify_log,
     )
     return run_apply(workspace, ask, progress=progress, stop=stop)
 

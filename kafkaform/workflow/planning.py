@@ -82,11 +82,13 @@ def plan_changes(
     options: Options = Options(),
     *,
     validate: bool = False,
+    verify_log: bool = False,
     progress: Listener = ignore_event,
 ) -> Plan:
     """Find out what an apply would change. It only reads, and takes no lock.
 
-    validate: also do the dry run that an apply does first. progress: called with events; the last
+    validate: also do the dry run that an apply does first. verify_log: check the whole audit log,
+    and not only what came since its last checkpoint. progress: called with events; the last
     ones are a `PlanChosen` and, after a dry run, a `DryRun`.
 
     Raises DryRunRefused with every step that the dry run refuses, ConfigurationError for faults,
@@ -103,7 +105,7 @@ def plan_changes(
         for rounds_left in reversed(range(_ROUNDS)):
             stored = workspace.backend.load().state
             state = stored or make_first_state(workspace.sink)
-            index = read_log(workspace.sink, stored)
+            index = read_log(workspace.sink, stored, whole=verify_log)
             refuse_lost_state(stored, index, workspace)
             # The log is ahead of the state after a crash: its outcomes count, and an intent
             # without an outcome is only pending, because its request may have been lost.

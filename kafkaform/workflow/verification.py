@@ -6,7 +6,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ..audit.chain import verify_log
-from ..audit.checkpoint import Checked, check_checkpoints
+from ..audit.checkpoint import check_checkpoints, refuse_bad_checkpoints
 from ..audit.event import decode
 from ..audit.sealing import find_strays
 from ..audit.segments import ADVICE, MANIFEST, Manifest, read_manifest
@@ -71,16 +71,6 @@ def verify_store(store: Store, anchor: Head | None = None) -> Verified:
         strays,
         checked.missing,
     )
-
-
-def refuse_bad_checkpoints(checked: Checked) -> None:
-    """Raises StorageError for a checkpoint that is not what a record names."""
-    if checked.problems:
-        raise StorageError(
-            f"the audit log has a checkpoint that was changed: {'; '.join(checked.problems)}",
-            "The records themselves are sound, and plan and apply pass over such a checkpoint. "
-            "Find out who could write there, then delete it.",
-        )
 
 
 def _refuse_other_lineage(sink: Sink, manifest: Manifest) -> None:

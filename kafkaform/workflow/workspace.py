@@ -21,7 +21,12 @@ from ..apply.bindings import Binding, complete_index, find_bindings
 from ..apply.recovery import read_rows
 from ..apply.secrets import resolve_instance_secrets
 from ..audit.chain import read_glances
-from ..audit.checkpoint import make_checkpointer, read_index
+from ..audit.checkpoint import (
+    check_checkpoints,
+    make_checkpointer,
+    read_index,
+    refuse_bad_checkpoints,
+)
 from ..audit.event import RecordKind
 from ..audit.index import LogIndex, list_instances
 from ..audit.journal import Journal
@@ -341,14 +346,19 @@ def list_display_settings(space: Workspace) -> FrozenMap:
     )
 
 
-def read_log(sink: Sink, state: State | None) -> LogIndex:
-    """The index of the log, which is read and checked from its last checkpoint on. Raises
-    StorageError if a record was altered, or if the log lacks the record that the state is anchored
-    at."""
+def read_log(sink: Sink, state: State | None, *, whole: bool = False) -> LogIndex:
+    """The index of the log, which is read and checked from its last checkpoint on.
+
+    whole: check every record, and that the checkpoints say the same. Raises StorageError if a
+    record or such a checkpoint was altered, or if the log lacks the record that the state is
+    anchored at.
+    """
     sink.pass_over_torn()
     head = find_anchor(sink, state)
     try:
-        return read_index(sink, head)
+        if whole:
+            refuse_bad_checkpoints(check_checkpoints(sink, head))
+        return read_index(sink, head, whole=whole)
     except StorageError:
         _refuse_missing(sink, head)
         raise

@@ -42,6 +42,7 @@ from ..options.flags import (
     Target,
     Var,
     VarFile,
+    VerifyLog,
     list_accepted,
 )
 from ..options.plan_flags import chooses_detail, chooses_objects
@@ -86,6 +87,7 @@ def apply_command(
     reviewed: Reviewed = None,
     auto_approve: AutoApprove = False,
     no_wait: NoWait = False,
+    verify_log: VerifyLog = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
@@ -131,6 +133,7 @@ def apply_command(
             fail_on=conditions,
             wait=not no_wait,
             lock_timeout=parse_duration(lock_timeout, "--lock-timeout"),
+            verify_log=verify_log,
             rerun=advise("apply", plan_file, expect, options),
         )
         show_run(screen, run)

@@ -33,6 +33,7 @@ from ..options.flags import (
     Untrusted,
     Var,
     VarFile,
+    VerifyLog,
 )
 from ..options.plan_flags import (
     NO_FILES,
@@ -67,6 +68,7 @@ def plan(
     destroy: Destroy = False,
     detailed_exitcode: DetailedExitcode = False,
     validate: Validate = False,
+    verify_log: VerifyLog = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
@@ -100,7 +102,13 @@ def plan(
             untrusted=untrusted,
             policies=policy,
         )
-        new_plan = plan_changes(workspace, options, validate=validate, progress=screen.progress)
+        new_plan = plan_changes(
+            workspace,
+            options,
+            validate=validate,
+            verify_log=verify_log,
+            progress=screen.progress,
+        )
         # Errors come last: a blocked plan is shown, saved and commented on all the same.
         if files != NO_FILES:
             _save_plan(screen, new_plan, files)

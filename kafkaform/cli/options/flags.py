@@ -33,6 +33,13 @@ StateFile = Annotated[
         "prefix. Default: KAFKAFORM_STATE, the backend block, or kafkaform.state.json here.",
     ),
 ]
+VerifyLog = Annotated[
+    bool,
+    typer.Option(
+        "--verify-log",
+        help="Check the whole audit log. Default: only what came since its last checkpoint.",
+    ),
+]
 Policy = Annotated[
     list[Path],
     typer.Option(

@@ -87,6 +87,7 @@ class Place:
 
     def run(self, said: Desired) -> None:
         self.reopen()
+        self.house.clock.sleep(60)
         assert apply(self.house, said, Options(max_deletes=9)).report is not None
 
     def reopen(self) -> House:

@@ -9,12 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.audit import checkpoint
-from kafkaform.audit.checkpoint import list_checkpoints, read_index
+from kafkaform.audit.checkpoint import check_checkpoints, list_checkpoints, read_index
 from kafkaform.audit.event import RecordKind
 from kafkaform.audit.index import Growth
+from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import Action
+from kafkaform.core.errors import StorageError
+from kafkaform.workflow.operations import apply_changes
+from kafkaform.workflow.planning import plan_changes
 
-from ...kit.simulated.engine import apply, desired, plan, removed, topic
+from ...kit.simulated.engine import apply, desired, plan, removed, space, topic
 from ...kit.simulated.stored_logs import OPENED, Place
 
 ONE = desired(topic("a", 1, {"retention.ms": "1000"}), topic("b"))
@@ -103,3 +107,58 @@ def test_a_log_that_has_hardly_grown_gets_no_checkpoint(
     place.run(ONE)
     place.run(TWO)
     assert list_checkpoints(place.sink) == ()
+
+
+# ── all of the log on request ───────────────────────────────────────────────────────────
+
+
+def edit_first_record(place: Place) -> None:
+    """Somebody changes a record that is long covered."""
+    if isinstance(place.sink, LocalSink):
+        path = place.sink.path
+    else:
+        path = place.folder / "store" / "log" / f"{1:020d}.jsonl"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'"host":"', b'"host":"x', 1))
+
+
+def test_an_edited_old_record_is_found_by_whoever_reads_all(place: Place) -> None:
+    """A plan decides by what is proven and does not see it; with --verify-log, plan and apply do,
+    and so does `audit verify`."""
+    edit_first_record(place)
+    assert plan(place.reopen(), THREE).effective
+    with pytest.raises(StorageError, match="record 1: its content was changed"):
+        plan_changes(space(place.reopen(), THREE), verify_log=True)
+    with pytest.raises(StorageError, match="record 1: its content was changed"):
+        apply_changes(space(place.reopen(), THREE), approve=lambda _: True, verify_log=True)
+    with pytest.raises(StorageError, match="record 1: its content was changed"):
+        check_checkpoints(place.sink)
+
+
+def test_a_changed_checkpoint_is_found_by_whoever_reads_all(place: Place) -> None:
+    """It stops no plan, and every plan with --verify-log."""
+    (path,) = place.checkpoints.iterdir()
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data[:-1])
+    assert plan(place.reopen(), THREE).effective
+    with pytest.raises(StorageError, match="is not what record .* names"):
+        plan_changes(space(place.reopen(), THREE), verify_log=True)
+
+
+# ── who set a value ─────────────────────────────────────────────────────────────────────
+
+
+def test_drift_names_the_run_that_set_the_value(place: Place) -> None:
+    """A later run that changed something else of the object has not set it."""
+    first, second = dict.fromkeys(r.run for r in place.records())
+    with place.house.cluster.others() as others:
+        others.alter("a", {"retention.ms": "5"})
+    (drifted,) = plan(place.reopen(), TWO).drifted
+    assert drifted.last_set.endswith(f"(run {first})")
+    with place.house.cluster.others() as others:
+        others.alter("a", {"segment.ms": "60000"})
+        others.grow("a", 7)
+    (drifted,) = plan(place.reopen(), TWO).drifted
+    assert "config.retention.ms: last set here" in drifted.last_set
+    assert drifted.last_set.index(first) < drifted.last_set.index(second)
