@@ -21,8 +21,7 @@ from .connection.settings import read_settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
 from .kinds.quota import resource_type as quota
-from .resource_kinds import KINDS
-from .words import WORDS
+from .resource_kinds import KINDS, WORDS
 
 COMMANDS = {
     name: f"kafkaform_kafka.commands.{name}:GROUP"

@@ -256,7 +256,7 @@ def make_reader(provider: Provider) -> ClusterReader:
     """Return how the clusters of this provider are read."""
     if provider.name != PROVIDER:
         return ClusterReader(provider.types)
-    from kafkaform_kafka.inspect import listing_trust  # noqa: PLC0415  # the clients are slow to load
+    from kafkaform_kafka.inspect import usage  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.inspect.usage import read_usage  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.kinds.topic import resource_type as topics  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.session import KafkaSession  # noqa: PLC0415  # the clients are slow to load
@@ -268,7 +268,7 @@ def make_reader(provider: Provider) -> ClusterReader:
             else ()
         )
 
-    return ClusterReader(provider.types, UNLISTED_KINDS, listing_trust.sharpen_sweeps, more)
+    return ClusterReader(provider.types, UNLISTED_KINDS, usage.sharpen_sweeps, more)
 
 
 def _find_named_keys(

@@ -29,7 +29,7 @@ from ..protocol.faults import fault_of
 from ..wire.cluster import LogSize, describe_cluster, read_log_sizes
 from ..wire.topics import TopicRow, list_topics
 from .problem import Partition, Problem, Replicas
-from .solution import solve
+from .search import solve
 
 T = TypeVar("T")
 _IN_FLIGHT = 4

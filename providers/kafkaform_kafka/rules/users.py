@@ -11,7 +11,7 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import EMPTY
 
-from ..kinds.steps import SILENT
+from ..kinds.kind import SILENT
 from ..kinds.token import resource_type as tokens
 from ..kinds.user.resource_type import KIND, find_iteration_faults, sends_password
 

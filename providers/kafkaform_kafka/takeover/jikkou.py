@@ -22,6 +22,7 @@ from kafkaform.provider.takeover import ForeignFiles
 
 from .declarations import (
     FACTOR,
+    YAML,
     add_acl,
     add_connector,
     add_group_config,
@@ -31,6 +32,7 @@ from .declarations import (
     add_topic,
     add_user,
     make_acl,
+    read_files,
     read_named_file,
 )
 from .documents import YamlNode, find_template
@@ -43,7 +45,6 @@ from .fields import (
     read_pattern,
     read_text,
 )
-from .files import YAML, read_files
 
 GROUP, CORE, SCHEMAS = "kafka.jikkou.io/", "core.jikkou.io/", "schemaregistry.jikkou.io/"
 CLUSTER = "kafka.jikkou.io/connect-cluster"

@@ -15,10 +15,9 @@ from msgspec import Struct
 from kafkaform.core.errors import UsageError
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import FACTOR, add_acl, add_acls, add_topic, make_acl
+from .declarations import FACTOR, add_acl, add_acls, add_topic, make_acl, read_file
 from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_text
-from .files import read_file
 
 _SECTIONS = ("topics", "services", "users")
 """The sections that can have files of their own."""

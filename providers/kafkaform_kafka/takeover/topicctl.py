@@ -14,10 +14,9 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles
 
 from ..kinds.topic.resource_type import KIND as TOPIC
-from .declarations import FACTOR, add_acl, add_topic, make_acl
+from .declarations import FACTOR, YAML, add_acl, add_topic, make_acl, read_files
 from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_number
-from .files import YAML, read_files
 
 RETENTION = "retention.ms"
 _MINUTE = 60_000

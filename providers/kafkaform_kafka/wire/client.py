@@ -1,5 +1,5 @@
-"""Open the connection to a cluster, and send one raw request to one broker. If it fails, say whether
-the request can have left; if no broker lets us in, say why.
+"""Open the connection to a cluster, and send one raw request to one broker. If it fails, say
+whether the request can have left; if no broker lets us in, say why.
 
 This uses the connections of kafka-python instead of its admin client. That one routes to a
 "controller" that KRaft does not have, repeats writes on its own, and hides error codes.

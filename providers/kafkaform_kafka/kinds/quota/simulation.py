@@ -11,21 +11,24 @@ from kafkaform.core.resource import Coverage, CoverageKind, Depth, Hidden, Ident
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import faults
-from ...simulation.controller import (
+from ...simulation.world import (
+    CLUSTER,
     AdminAnswer,
     AdminCall,
+    Changes,
     Charge,
     Item,
     ItemVerdict,
+    Key,
     ReadScene,
     Refusal,
     RequestResult,
     SimulatedKind,
     SimulatedReads,
+    SimulatedWorld,
     require,
     run_batch,
 )
-from ...simulation.world import CLUSTER, Changes, Key, SimulatedWorld
 from . import limits
 from . import resource_type as quotas
 from .limits import LevelLimit, Quotas, find_applying

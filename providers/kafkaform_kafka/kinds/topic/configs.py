@@ -29,7 +29,7 @@ from ...protocol.config_keys import (
 )
 from ...protocol.config_values import Lookup, config_map, config_value, parse_integer, parse_items
 from ...protocol.releases import is_before
-from ..steps import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS, SILENT, all_paths, make_step, paths_below
+from ..kind import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS, SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_topic_config"
 

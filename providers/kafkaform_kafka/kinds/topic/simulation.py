@@ -31,21 +31,23 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ...protocol import broker_rules, faults
 from ...protocol.broker_rules import INTERNAL_TOPICS, MAX_RECORDS
 from ...protocol.config_values import config_map
-from ...simulation.controller import (
+from ...simulation.world import (
+    CLUSTER,
     AdminAnswer,
     AdminCall,
     Item,
     ItemVerdict,
+    Key,
     ReadScene,
     Refusal,
     RequestResult,
     SimulatedKind,
     SimulatedReads,
+    User,
     refuse_all,
     require,
     run_batch,
 )
-from ...simulation.world import CLUSTER, Key, User
 from . import configs
 from . import resource_type as topics
 from .placement import MoveTicket, make_move_ticket, parse_ticket
