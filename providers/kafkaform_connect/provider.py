@@ -51,7 +51,7 @@ class ConnectProvider(OptionalParts, Struct, frozen=True):
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
-        from .connection import open_session  # noqa: PLC0415  # `validate` opens no session
+        from .session import open_session  # noqa: PLC0415  # `validate` opens no session
 
         return open_session(instance, config, secrets)
 

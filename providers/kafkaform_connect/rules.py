@@ -18,9 +18,19 @@ from kafkaform.core.value import EMPTY, FrozenMap
 
 from . import config_rules
 from .config_rules import PROOFS, TYPES, WRITING
-from .connector import KIND, PAUSED, RUNNING, STARTING, STOPPED
+from .connector import (
+    KIND,
+    PAUSED,
+    RUNNING,
+    STARTING,
+    STOPPED,
+    TARGETS,
+    is_sink,
+    list_topics,
+    name_group,
+    reads_pattern,
+)
 from .definitions import finds_plugin, is_same_plugin, name_listing
-from .topics import TARGETS, is_sink, list_topics, name_group, reads_pattern
 
 MAX_REASONS = 3
 """Failures of a connector that a plan repeats."""

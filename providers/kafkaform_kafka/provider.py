@@ -30,7 +30,7 @@ COMMANDS = {
 
 _TAKEOVER = "kafkaform_kafka.takeover"
 READERS = {
-    "tfstate": f"{_TAKEOVER}.tfstate:read_declarations",
+    "tfstate": f"{_TAKEOVER}.terraform:read_declarations",
     "topicctl": f"{_TAKEOVER}.topicctl:read_declarations",
     "julieops": f"{_TAKEOVER}.julieops:read_declarations",
     "kafka-gitops": f"{_TAKEOVER}.kafka_gitops:read_declarations",

@@ -17,7 +17,7 @@ from kafkaform.provider.contract import OptionalParts, ResourceType, Secrets, Se
 from . import provider_block
 from .data_sources import DATA
 from .kinds import global_config, schema, subject_config
-from .words import WORDS
+from .provider_block import WORDS
 
 TYPES: Mapping[str, ResourceType] = {
     type_.name: type_ for type_ in (schema.TYPE, subject_config.TYPE, global_config.TYPE)
@@ -30,7 +30,7 @@ ConfigurationError."""
 
 
 def _connect(instance: str, config: FrozenMap, secrets: Secrets) -> Session:
-    from .connection import open_session  # noqa: PLC0415  # `validate` must not load clients
+    from .session import open_session  # noqa: PLC0415  # `validate` must not load clients
 
     return open_session(instance, config, secrets)
 

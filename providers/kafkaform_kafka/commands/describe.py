@@ -1,4 +1,4 @@
-"""The commands of `kafkaform describe`: show what a cluster has, with a configuration or without."""
+"""The commands of `kafkaform describe`: show what a cluster has, also without a configuration."""
 
 from __future__ import annotations
 

@@ -286,11 +286,14 @@ def _judge_override_values(change: Change, _: Facts) -> Iterator[Finding]:
 
 
 RULES = (ABSENT, INVALID, MISSPELT, OF_BROKERS, OF_OLD_RELEASES, UNKNOWN)
+VALUE_JUDGES = (
+    Judge(RULES, _TYPES, Needs.BLOCK, _judge_configs),
+    Judge((EMPTY_BLOCK, INTERNAL), (OVERRIDES,), Needs.BLOCK, _judge_override_values),
+)
 JUDGES = (
     Judge(configs.IN_SYNC_RULES, (rows.TOPIC,), Needs.BLOCK, _judge_topic_replicas),
     Judge(configs.RULES, (rows.TOPIC,), Needs.OBJECT, _judge_topic),
     Judge(configs.RULES, (rows.OVERRIDES,), Needs.OBJECT, _judge_overrides),
-    Judge(RULES, _TYPES, Needs.BLOCK, _judge_configs),
-    Judge((EMPTY_BLOCK, INTERNAL), (OVERRIDES,), Needs.BLOCK, _judge_override_values),
+    *VALUE_JUDGES,
 )
 SURVEYS = (Survey(configs.IN_SYNC_RULES, _survey_overrides),)

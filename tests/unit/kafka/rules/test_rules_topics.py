@@ -306,7 +306,7 @@ def test_each_rule_fires(rule: str, edit: Change, cluster: Facts, text: str) -> 
 
 def test_every_rule_has_a_case() -> None:
     """A rule that nobody saw firing is no rule."""
-    parts = (*life.JUDGES, *moves.JUDGES, *topic_config_values.JUDGES)
+    parts = (*life.JUDGES, *moves.JUDGES, *topic_config_values.VALUE_JUDGES)
     assert {case[0] for case in CASES} == {rule.id for part in parts for rule in part.rules}
 
 
