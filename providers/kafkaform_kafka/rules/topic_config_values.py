@@ -20,6 +20,7 @@ from ..protocol import broker_rules
 from ..protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey
 from ..protocol.config_values import render_config
 from ..protocol.releases import fit_old_range, fit_range, get_release, presence_faults
+from .config_harms import block_configs
 from .topics import config_rows as rows
 from .topics import configs
 from .topics.config_rows import OVERRIDES, TOPIC
@@ -109,63 +110,50 @@ def _survey_overrides(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]
 _TYPES = (TOPIC, OVERRIDES)
 
 
-def _make_block(
-    id: str, title: str, needs: Needs, why: str, example: str, fix: str, proof: str = ""
-) -> Rule:
-    place = f"tests/cluster/claims/test_topics.py::{proof}" if proof else ""
-    return Rule(
-        id,
-        title,
-        Level.BLOCK,
-        Harm.NONE,
-        _TYPES,
-        needs,
-        why,
-        example,
-        fix,
-        Block.IMPOSSIBLE,
-        proof=place,
-    )
+_CLAIMS = "tests/cluster/claims/test_topics.py"
 
-
-MISSPELT = _make_block(
+MISSPELT = block_configs(
     "topic-config-misspelt",
     "No topic has a config of this name",
+    _TYPES,
     Needs.BLOCK,
     "Brokers refuse configs that they do not know with INVALID_CONFIG (40), and this name is like "
     "one that they know.",
     'config = { "retension.ms" = 86400000 }',
     "Correct the name.",
-    "test_configs_that_no_topic_has_are_refused",
+    f"{_CLAIMS}::test_configs_that_no_topic_has_are_refused",
 )
-OF_BROKERS = _make_block(
+OF_BROKERS = block_configs(
     "topic-config-of-brokers",
     "The config belongs to brokers",
+    _TYPES,
     Needs.BLOCK,
     "Brokers have defaults for topics under names of their own, which topics do not have "
     "(ServerTopicConfigSynonyms): INVALID_CONFIG (40).",
     'config = { "log.retention.hours" = 24 }',
     "Use the config of topics.",
-    "test_configs_that_no_topic_has_are_refused",
+    f"{_CLAIMS}::test_configs_that_no_topic_has_are_refused",
 )
-ABSENT = _make_block(
+ABSENT = block_configs(
     "topic-config-absent",
     "The brokers do not have the config",
+    _TYPES,
     Needs.FACTS,
     "Releases add and remove configs (LogConfig of each release); a broker refuses one that it "
     "does not have with INVALID_CONFIG (40).",
     'config = { "message.format.version" = "3.0" }   # Kafka 4.0',
     "Remove the config.",
-    "test_configs_that_no_topic_has_are_refused",
+    f"{_CLAIMS}::test_configs_that_no_topic_has_are_refused",
 )
-INVALID = _make_block(
+INVALID = block_configs(
     "topic-config-value-invalid",
     "No broker takes the value",
+    _TYPES,
     Needs.BLOCK,
     "Brokers check type, range and words of a value (LogConfig): INVALID_CONFIG (40).",
     'config = { "cleanup.policy" = "none" }',
     "Correct the value.",
-    "test_values_that_no_broker_takes_are_refused",
+    f"{_CLAIMS}::test_values_that_no_broker_takes_are_refused",
 )
 EMPTY_BLOCK = Rule(
     "topic-config-empty",
