@@ -46,7 +46,6 @@ from .rest import (
     Connector,
     Definition,
     RequestFailed,
-    TaskStatus,
     UnreadableAnswer,
     WorkersClient,
     read_connector,
@@ -101,12 +100,8 @@ def describe_progress(connector: Connector) -> str:
     status, tasks = connector.status, connector.tasks
     if status is None or status.state != "RUNNING":
         return "no worker runs it yet"
-    running = sum(_runs(task) for task in tasks)
+    running = sum(task.state == "RUNNING" for task in tasks)
     return f"{running} of {len(tasks)} tasks run" if tasks else "it has no tasks yet"
-
-
-def _runs(task: TaskStatus) -> bool:
-    return task.state == "RUNNING"
 
 
 _PLUGIN = re.compile(r"(?:key|value|header)\.converter|(?:transforms|predicates)\.[^.]+\.type")

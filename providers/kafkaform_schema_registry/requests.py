@@ -255,7 +255,9 @@ def is_not_set(answer: HttpAnswer) -> bool:
 
 def lacks_endpoint(answer: HttpAnswer) -> bool:
     """True if the server does not know the path, in whatever words."""
-    return answer.status == 405 or (answer.status == 404 and not 40400 <= _code(answer) < 40500)
+    return answer.status == 405 or (
+        answer.status == 404 and not 40400 <= (read_error_code(answer) or 0) < 40500
+    )
 
 
 def judge_refusal(answer: HttpAnswer, call: Call) -> Fault:
@@ -285,10 +287,6 @@ def make_bad_answer(error: BadAnswer, call: Call) -> Fault:
         str(call),
         "check url, and what answers there",
     )
-
-
-def _code(answer: HttpAnswer) -> int:
-    return read_error_code(answer) or 0
 
 
 OWN = {"defaultToGlobal": "false"}

@@ -271,7 +271,9 @@ def _make_config_drafter(scope: ConfigScope) -> Callable[[ConfigEdit, str | None
         real = DEFAULTS if scope is BROKER and name is None else scope
         key = _check_broker_id(name) if real is BROKER else name or "default"
         put, secrets = (
-            _split_secrets(config_edit.add) if real.secrets else (_map_pairs(config_edit.add), {})
+            _split_secrets(config_edit.add)
+            if real.secrets
+            else ({pair.key: pair.value for pair in config_edit.add}, {})
         )
         edit = _make_scoped_edit(real, key, put, secrets, config_edit)
         yield Draft(real.kind, key, edit, _make_note(config_edit), secret=bool(secrets))
@@ -287,10 +289,6 @@ def _check_broker_id(name: str | None) -> str:
             "Give a number, or --entity-default for the configs that all brokers share.",
         )
     return str(number)  # 007 is broker 7, and keys have one spelling
-
-
-def _map_pairs(added: tuple[Pair, ...]) -> Mapping[str, Value]:
-    return {pair.key: pair.value for pair in added}
 
 
 def _split_secrets(added: tuple[Pair, ...]) -> tuple[Mapping[str, Value], Mapping[str, Value]]:

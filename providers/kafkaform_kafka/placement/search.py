@@ -380,7 +380,10 @@ def even_out_leaders(
     work.count_all()
     work.shift(lambda led, band: led > band.high, lambda led, band: led < band.high)
     work.shift(lambda led, band: led > band.low, lambda led, band: led < band.low)
-    return tuple(_put_first(row, first) for row, first in zip(rows, work.firsts, strict=True))
+    return tuple(
+        (first, *(broker for broker in row if broker != first))
+        for row, first in zip(rows, work.firsts, strict=True)
+    )
 
 
 def _choose_first(row: Replicas, usable: frozenset[int], movable: bool) -> int:
@@ -388,10 +391,6 @@ def _choose_first(row: Replicas, usable: frozenset[int], movable: bool) -> int:
     if not movable or row[0] in usable:
         return row[0]
     return next((broker for broker in row if broker in usable), row[0])
-
-
-def _put_first(row: Replicas, first: int) -> Replicas:
-    return (first, *(broker for broker in row if broker != first))
 
 
 Judge = Callable[[int, Band], bool]

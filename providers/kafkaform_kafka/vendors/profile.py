@@ -234,7 +234,7 @@ def _list_keys(change: Change, attribute: str) -> Iterator[str]:
 
 
 def _find_values(condition: WritesValue, change: Change) -> Iterator[str]:
-    if change.action not in SETS or not _is_written(change, condition.path):
+    if change.action not in SETS or condition.path not in _list_written(change):
         return
     value = _get_value(change.after, condition.path)
     if value is not None and not _is_allowed(condition, str(value)):
@@ -279,10 +279,6 @@ _FINDERS: Mapping[type, Callable[[Any, Change], Iterator[str]]] = {
 def _list_written(change: Change) -> Iterator[Path]:
     """The paths that the change sets or removes on the cluster."""
     return (item.path for item in change.paths if item.path and item.path[0] not in BOOKKEEPING)
-
-
-def _is_written(change: Change, path: Path) -> bool:
-    return path in _list_written(change)
 
 
 def _get_value(attributes: FrozenMap | None, path: Path) -> Value:

@@ -126,7 +126,10 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
     defaults = _list_defaults(
         releases.get_release(facts), facts.values.get("topic_defaults") or EMPTY
     )
-    before, after = (_list_overrides(side) for side in (change.before, change.after))
+    before, after = (
+        {key: str(value) for key, value in get_config(side).items() if value is not None}
+        for side in (change.before, change.after)
+    )
     fallbacks = {
         item.path[1]: str(item.effective)
         for item in change.paths
@@ -141,10 +144,6 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
         defaults.keys() - before.keys(),
         defaults.keys() - after.keys(),
     )
-
-
-def _list_overrides(attributes: FrozenMap | None) -> Mapping[str, str]:
-    return {key: str(value) for key, value in get_config(attributes).items() if value is not None}
 
 
 def list_kafka_defaults(facts: Facts) -> Mapping[str, str]:
