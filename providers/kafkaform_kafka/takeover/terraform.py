@@ -144,7 +144,12 @@ def _read_state(path: Path, findings: Findings) -> None:
             foreign_types[type] += len(_list_maps(resource, "instances", path))
             continue
         for instance in _list_maps(resource, "instances", path):
-            address = _render_address(resource, instance)
+            module = f"{resource['module']}." if resource.get("module") else ""
+            key = instance.get("index_key")
+            index = (
+                "" if key is None else f"[{key}]" if isinstance(key, int) else render_key(str(key))
+            )
+            address = f"{module}{resource.get('type')}.{resource.get('name')}{index}"
             # Only Kafka's own objects are chosen by it: the others have a system of another kind.
             own = type.startswith(("kafka_", "confluent_kafka_"))
             findings.system = _find_system(resource, instance) if own else ""
@@ -187,13 +192,6 @@ def _list_maps(holder: Mapping[str, Any], name: str, path: Path) -> list[dict[st
     if not isinstance(maps, list) or not all(isinstance(item, dict) for item in maps):
         raise UsageError(f"{path} cannot be used: `{name}` is no list of objects")
     return maps
-
-
-def _render_address(resource: Mapping[str, Any], instance: Mapping[str, Any]) -> str:
-    module = f"{resource['module']}." if resource.get("module") else ""
-    key = instance.get("index_key")
-    index = "" if key is None else f"[{key}]" if isinstance(key, int) else render_key(str(key))
-    return f"{module}{resource.get('type')}.{resource.get('name')}{index}"
 
 
 def _find_system(resource: Mapping[str, Any], instance: Mapping[str, Any]) -> str:

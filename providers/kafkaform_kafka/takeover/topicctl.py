@@ -139,27 +139,24 @@ def _read_row(row: YamlNode, title: str) -> list[int]:
 def _read_acls(spec: Fields, findings: Findings) -> None:
     for node in spec.items("acls"):
         with findings.contain():
-            _read_acl(Fields(node, findings, f"{spec.title}: an ACL"), findings)
-
-
-def _read_acl(rule: Fields, findings: Findings) -> None:
-    resource = rule.table("resource")
-    if resource is None:
-        raise Unfit(rule.position, f"{rule.title}: resource is missing")
-    name, principal = resource.require_text("name"), resource.require_text("principal")
-    for text in (name, principal):
-        _refuse_variable(rule.position, rule.title, text)
-    for operation in rule.texts("operations"):
-        acl = make_acl(
-            rule.position,
-            principal,
-            operation,
-            resource.require_text("type"),
-            name,
-            pattern=resource.require_text("patternType"),
-            host=resource.text("host") or "*",
-            permission=resource.text("permission") or "Allow",
-        )
-        add_acl(findings, rule.position, acl)
-    resource.close()
-    rule.close()
+            rule = Fields(node, findings, f"{spec.title}: an ACL")
+            resource = rule.table("resource")
+            if resource is None:
+                raise Unfit(rule.position, f"{rule.title}: resource is missing")
+            name, principal = resource.require_text("name"), resource.require_text("principal")
+            for text in (name, principal):
+                _refuse_variable(rule.position, rule.title, text)
+            for operation in rule.texts("operations"):
+                acl = make_acl(
+                    rule.position,
+                    principal,
+                    operation,
+                    resource.require_text("type"),
+                    name,
+                    pattern=resource.require_text("patternType"),
+                    host=resource.text("host") or "*",
+                    permission=resource.text("permission") or "Allow",
+                )
+                add_acl(findings, rule.position, acl)
+            resource.close()
+            rule.close()

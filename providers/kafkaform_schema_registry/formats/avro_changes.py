@@ -47,25 +47,19 @@ def _compare(
         if after.name not in met:
             yield from _compare_named(before.resolve(), after.resolve(), path, met | {after.name})
     elif kind == "union":
-        yield from _compare_unions(before, after, path, met)
+        old = {branch.name: branch for branch in before.list_branches()}
+        new = {branch.name: branch for branch in after.list_branches()}
+        if old.keys() != new.keys():
+            yield _make_type_edit(before.describe(), after.describe(), path)
+        elif [*old] != [*new]:
+            text = f"{_name_place(path)}: the branches of the union change order"
+            yield SchemaEdit(EditKind.REMARK, path, text, before.describe(), after.describe())
+        for name in (name for name in old if name in new):
+            yield from _compare(old[name], new[name], path, met)
     elif kind in ("array", "map"):
         yield from _compare(before.get_content(), after.get_content(), path, met)
     elif str(before) != str(after):
         yield _make_type_edit(_cut(str(before)), _cut(str(after)), path)
-
-
-def _compare_unions(
-    before: AvroType, after: AvroType, path: str, met: frozenset[str]
-) -> Iterator[SchemaEdit]:
-    old = {branch.name: branch for branch in before.list_branches()}
-    new = {branch.name: branch for branch in after.list_branches()}
-    if old.keys() != new.keys():
-        yield _make_type_edit(before.describe(), after.describe(), path)
-    elif [*old] != [*new]:
-        text = f"{_name_place(path)}: the branches of the union change order"
-        yield SchemaEdit(EditKind.REMARK, path, text, before.describe(), after.describe())
-    for name in (name for name in old if name in new):
-        yield from _compare(old[name], new[name], path, met)
 
 
 def _compare_named(
@@ -233,22 +227,16 @@ def _check_named(
         if reader_type.node.get("size") != writer_type.node.get("size"):
             yield Unreadable(path, "has another size")
     else:
-        yield from _check_fields(reader_type, writer_type, path, visited)
-
-
-def _check_fields(
-    reader: AvroType, writer: AvroType, path: str, visited: frozenset[Pair]
-) -> Iterator[Unreadable]:
-    written = {field["name"]: field for field in writer.list_fields()}
-    for field in reader.list_fields():
-        names = (field["name"], *field.get("aliases", ()))
-        source = next((written[name] for name in names if name in written), None)
-        field_path = f"{path}.{field['name']}" if path else field["name"]
-        if source is not None:
-            inner = reader.go_into(field["type"]), writer.go_into(source["type"])
-            yield from _check(*inner, field_path, visited)
-        elif "default" not in field:
-            yield Unreadable(field_path, "is not written, and the reader has no default for it")
+        written = {field["name"]: field for field in writer_type.list_fields()}
+        for field in reader_type.list_fields():
+            names = (field["name"], *field.get("aliases", ()))
+            source = next((written[name] for name in names if name in written), None)
+            field_path = f"{path}.{field['name']}" if path else field["name"]
+            if source is not None:
+                inner = reader_type.go_into(field["type"]), writer_type.go_into(source["type"])
+                yield from _check(*inner, field_path, visited)
+            elif "default" not in field:
+                yield Unreadable(field_path, "is not written, and the reader has no default for it")
 
 
 def _has_name(reader: AvroType, writer: AvroType) -> bool:

@@ -164,33 +164,37 @@ def find_protobuf_faults(text: str, *, elsewhere: bool) -> Iterator[SchemaFault]
 
 def _find_faults(file: ProtobufFile, *, elsewhere: bool) -> Iterator[Fault]:
     for path, message in file.messages.items():
-        yield from _check_message(path, message)
+        names: dict[str, int] = {}
+        numbers: dict[int, str] = {}
+        for field in message.fields:
+            field_path = f"{path}.{field.name}"
+            if field.name in names:
+                yield f"the field {field_path} is there twice", field.offset, ""
+            if field.number in numbers:
+                namesake = numbers[field.number]
+                text = f"the fields {namesake} and {field.name} of {path} both have the number"
+                yield f"{text} {field.number}", field.offset, "Give one of them another number."
+            if not 1 <= field.number <= MAX_NUMBER or _contains(FORBIDDEN, field.number):
+                text = f"{field_path} has the number {field.number:,}"
+                yield (
+                    f"{text}: possible are 1 to {MAX_NUMBER:,} without {FORBIDDEN[0]:,} to {FORBIDDEN[1]:,}",
+                    field.offset,
+                    "",
+                )
+            if any(_contains(limits, field.number) for limits in message.reserved):
+                yield (
+                    f"{field_path} has the number {field.number}, which is reserved",
+                    field.offset,
+                    "",
+                )
+            if field.name in message.reserved_names:
+                yield f"{field_path} has a name that is reserved", field.offset, ""
+            names[field.name] = field.number
+            numbers.setdefault(field.number, field.name)
         if not elsewhere:
             yield from _check_types(message, path, file)
     for path, enum in file.enums.items():
         yield from _check_enum(path, enum, file.syntax)
-
-
-def _check_message(path: str, message: ProtobufMessage) -> Iterator[Fault]:
-    names: dict[str, int] = {}
-    numbers: dict[int, str] = {}
-    for field in message.fields:
-        field_path = f"{path}.{field.name}"
-        if field.name in names:
-            yield f"the field {field_path} is there twice", field.offset, ""
-        if field.number in numbers:
-            namesake = numbers[field.number]
-            text = f"the fields {namesake} and {field.name} of {path} both have the number"
-            yield f"{text} {field.number}", field.offset, "Give one of them another number."
-        if not 1 <= field.number <= MAX_NUMBER or _contains(FORBIDDEN, field.number):
-            text = f"{field_path} has the number {field.number:,}: possible are 1 to {MAX_NUMBER:,}"
-            yield f"{text} without {FORBIDDEN[0]:,} to {FORBIDDEN[1]:,}", field.offset, ""
-        if any(_contains(limits, field.number) for limits in message.reserved):
-            yield f"{field_path} has the number {field.number}, which is reserved", field.offset, ""
-        if field.name in message.reserved_names:
-            yield f"{field_path} has a name that is reserved", field.offset, ""
-        names[field.name] = field.number
-        numbers.setdefault(field.number, field.name)
 
 
 def _contains(limits: tuple[int, int], number: int) -> bool:

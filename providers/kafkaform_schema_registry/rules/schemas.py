@@ -233,7 +233,9 @@ def _survey_users(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         users = [subject for subject in answer["subjects"] if subject not in deleted]
         unnamed = answer["unnamed"]
         if users:
-            names = _join_names(users)
+            more = len(users) - MAX_NAMES
+            listing = ", ".join(users[:MAX_NAMES])
+            names = f"{listing} and {more} more" if more > 0 else listing
             text = f"{names} {'refers' if len(users) == 1 else 'refer'} to {change.identity.key}"
             yield change.identity, REFERRED.find(text, figures=FrozenMap(subjects=tuple(users)))
         elif unnamed:
@@ -251,12 +253,6 @@ def _survey_users(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
 def _is_deleted(change: Change) -> bool:
     kind, action = change.identity.kind, change.action
     return kind == KIND and action is Action.DELETE and change.effective
-
-
-def _join_names(names: Sequence[str]) -> str:
-    more = len(names) - MAX_NAMES
-    listing = ", ".join(names[:MAX_NAMES])
-    return f"{listing} and {more} more" if more > 0 else listing
 
 
 # ── references ──────────────────────────────────────────────────────────────────────────

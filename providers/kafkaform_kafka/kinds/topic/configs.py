@@ -318,23 +318,19 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
     if change.action is Action.DELETE:
-        return _removal_steps(change, facts)
+        gone = tuple(
+            key
+            for key in sorted(get_config(change.before))
+            if not is_foreign_config("topic", key, facts)
+        )
+        if not gone:
+            return ()
+        return (make_alter_step(change, 1, REMOVE_CONFIGS, EMPTY, gone, all_paths(change)),)
     if change.action is Action.CREATE:
         put = get_config(change.after)
         return (make_alter_step(change, 1, ALTER_TOPIC_CONFIGS, put, (), all_paths(change)),)
     step = make_update_step(change, 1)
     return () if step is None else (step,)
-
-
-def _removal_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
-    gone = tuple(
-        key
-        for key in sorted(get_config(change.before))
-        if not is_foreign_config("topic", key, facts)
-    )
-    if not gone:
-        return ()
-    return (make_alter_step(change, 1, REMOVE_CONFIGS, EMPTY, gone, all_paths(change)),)
 
 
 TYPE = ResourceType(

@@ -424,19 +424,16 @@ def _reassign_topic(call: AdminCall, item: Item) -> ItemVerdict:
             require(current[number] != destination[number], 85)
             destination[number] = current[number]
             continue
-        _check_replicas(call, replicas, current[number])
+        had = current[number]
+        brokers_known = set(replicas) <= {*call.brokers, *had}
+        if not replicas or len(set(replicas)) != len(replicas) or not brokers_known:
+            raise Refusal(39, f"the replicas {list(replicas)} are not possible.")
         destination[number] = tuple(replicas)
         if set(replicas) <= set(current[number]):
             current[number] = tuple(replicas)
     target = tuple(destination) if destination != current else None
     moved = topic.with_assignment(tuple(current), target)
     return AdminAnswer(made=moved), moved, len(item["replicas"])
-
-
-def _check_replicas(call: AdminCall, replicas: Sequence[int], had: Sequence[int]) -> None:
-    brokers_known = set(replicas) <= {*call.brokers, *had}
-    if not replicas or len(set(replicas)) != len(replicas) or not brokers_known:
-        raise Refusal(39, f"the replicas {list(replicas)} are not possible.")
 
 
 def _check_step(scene: ReadScene, step: Step) -> Fault | None:
