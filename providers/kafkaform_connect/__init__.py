@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kafkaform.core.lazy import load_on_use
 
 if TYPE_CHECKING:
-    from . import connection, rules
+    from . import rules, session
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["connection", "rules"]
+__all__ = ["rules", "session"]

@@ -12,7 +12,7 @@ from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.text.quantity import parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from .connector import KIND
+from .connector import KIND, MIRROR
 from .definitions import (
     FREE,
     GIVEN,
@@ -22,7 +22,6 @@ from .definitions import (
     is_reference,
     name_listing,
 )
-from .topics import MIRROR
 
 TYPES = (KIND,)
 WRITING = (Action.CREATE, Action.UPDATE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NoReturn
 
 from msgspec import Struct
 
@@ -85,19 +84,15 @@ def _answer_connector(answers: Answers, arguments: FrozenMap) -> FrozenMap:
         raise KafkaformError(f"data {KIND}: {error}", "Correct the name.") from None
     reading = answers.read(Identity(answers.instance, KIND, name))
     if isinstance(reading, Absent | Hidden | Failed):
-        _refuse(name, reading)
+        if isinstance(reading, Hidden):
+            cause, advice = f"cannot be seen: {reading.right} is missing", f"Grant {reading.right}."
+        elif isinstance(reading, Failed):
+            cause, advice = f"could not be read: {reading.fault.message}", reading.fault.advice
+        else:
+            cause, advice = "does not exist", "Look for a typing error, or create it first."
+        raise KafkaformError(f"the connector {name} {cause}", advice or "Run the command again.")
     names = ("class", "config", "secret_keys", "state", "failures")
     return FrozenMap({attribute: reading.attributes[attribute] for attribute in names})
-
-
-def _refuse(name: str, reading: Absent | Hidden | Failed) -> NoReturn:
-    if isinstance(reading, Hidden):
-        cause, advice = f"cannot be seen: {reading.right} is missing", f"Grant {reading.right}."
-    elif isinstance(reading, Failed):
-        cause, advice = f"could not be read: {reading.fault.message}", reading.fault.advice
-    else:
-        cause, advice = "does not exist", "Look for a typing error, or create it first."
-    raise KafkaformError(f"the connector {name} {cause}", advice or "Run the command again.")
 
 
 def _answer_plugins(answers: Answers, arguments: FrozenMap) -> FrozenMap:

@@ -48,7 +48,7 @@ class ConnectProvider(OptionalParts, Struct, frozen=True):
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
-        return kafkaform_connect.connection.open_session(instance, config, secrets)
+        return kafkaform_connect.session.open_session(instance, config, secrets)
 
 
 PROVIDER = ConnectProvider()

@@ -18,9 +18,19 @@ from kafkaform.core.value import EMPTY, FrozenMap
 
 from . import config_rules
 from .config_rules import PROOFS, TYPES, WRITING
-from .connector import KIND, PAUSED, RUNNING, STARTING, STOPPED
+from .connector import (
+    KIND,
+    PAUSED,
+    RUNNING,
+    STARTING,
+    STOPPED,
+    TARGETS,
+    is_sink,
+    list_topics,
+    name_group,
+    reads_pattern,
+)
 from .definitions import finds_plugin, is_same_plugin, name_listing
-from .topics import TARGETS, is_sink, list_topics, name_group, reads_pattern
 
 MAX_REASONS = 3
 """Failures of a connector that a plan repeats."""
@@ -278,7 +288,13 @@ def _find_missing_feature(facts: Facts, name: str) -> Iterator[Finding]:
 def _judge_object(change: Change, _: Facts) -> Iterator[Finding]:
     before, after = change.before or EMPTY, change.after or EMPTY
     if change.action is Action.DELETE:
-        yield from _judge_deletion(str(change.identity.key), before)
+        name = str(change.identity.key)
+        if before.get("state") in (RUNNING, STARTING):
+            yield DELETED.find(f"the connector {name} copies no more records")
+        yield OFFSETS_STAY.find(
+            f"its offsets stay in Kafka: a connector that is created with the name {name} goes on "
+            "from there"
+        )
     if change.adopts and after.get("secret_config"):
         text = "the secrets that are set stay, even if they are not the declared ones"
         yield SECRETS_UNCOMPARED.find(text, ("secret_config",))
@@ -286,15 +302,6 @@ def _judge_object(change: Change, _: Facts) -> Iterator[Finding]:
         return
     for find in (_find_halt, _find_other_class, _find_other_topics, _find_fewer_tasks):
         yield from find(change.identity.key, before, after)
-
-
-def _judge_deletion(name: str, before: FrozenMap) -> Iterator[Finding]:
-    if before.get("state") in (RUNNING, STARTING):
-        yield DELETED.find(f"the connector {name} copies no more records")
-    yield OFFSETS_STAY.find(
-        f"its offsets stay in Kafka: a connector that is created with the name {name} goes on from "
-        "there"
-    )
 
 
 def _find_halt(name: str, before: FrozenMap, after: FrozenMap) -> Iterator[Finding]:

@@ -26,8 +26,7 @@ from kafkaform.provider.http.exchange import Call, HttpAnswer
 from . import rest
 from .connector import CLASS, CONFIGURE, CREATE, DELETE, HALT, NAME, RESTART, RESUME, RUNNING
 from .definitions import advise_secret, describe_plain_secret, is_masked, is_reference, is_secret
-from .observation import make_ticket
-from .reading import ConnectorReader, parse
+from .reading import ConnectorReader, make_ticket, parse
 from .rest import ConfigFault, Connector, RequestFailed, WorkersClient, read_validation
 
 

@@ -23,9 +23,8 @@ from .connection.settings import read_settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
 from .kinds.quota import resource_type as quota
-from .resource_kinds import KINDS
+from .resource_kinds import KINDS, WORDS
 from .vendors.detection import explain_connection, find_profile
-from .words import WORDS
 
 COMMANDS = {
     name: f"kafkaform_kafka.commands.{name}:GROUP"
@@ -34,7 +33,7 @@ COMMANDS = {
 
 _TAKEOVER = "kafkaform_kafka.takeover"
 READERS = {
-    "tfstate": f"{_TAKEOVER}.tfstate:read_declarations",
+    "tfstate": f"{_TAKEOVER}.terraform:read_declarations",
     "topicctl": f"{_TAKEOVER}.topicctl:read_declarations",
     "julieops": f"{_TAKEOVER}.julieops:read_declarations",
     "kafka-gitops": f"{_TAKEOVER}.kafka_gitops:read_declarations",

@@ -13,7 +13,7 @@ from kafkaform.core.resource import Depth, FaultClass, Identity, Reading, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from .authority import required_rights
+from .authority import own_rights
 from .authority.own_rights import read_held
 from .cluster.context import ClusterContext, Order, Reply, Requests, Send, live_nodes, read_cluster
 from .cluster.facts import read_facts
@@ -21,12 +21,11 @@ from .connection.settings import KafkaSettings
 from .data_sources import AnswerSource, answer_query
 from .kinds.kind import ResourceKind
 from .kinds.topic import send_placement as placement_sends
-from .resource_kinds import KINDS
+from .resource_kinds import KINDS, WORDS
 from .review import assess
-from .vendors import explanation
+from .vendors import detection
 from .vendors.detection import load_profile
 from .wire.client import open_wire
-from .words import WORDS
 
 
 class KafkaSession:
@@ -62,7 +61,7 @@ class KafkaSession:
             sweep = reads.list_and_read(self.context, full)
         else:
             sweep = reads.sweep(self.context, depth)
-        return sweep if self._profile is None else explanation.explain_sweep(self._profile, sweep)
+        return sweep if self._profile is None else detection.explain_sweep(self._profile, sweep)
 
     def read(
         self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL
@@ -79,7 +78,7 @@ class KafkaSession:
             readings.update(read(self.context, group, at))
         if self._profile is None:
             return readings
-        return explanation.explain_readings(self._profile, readings)
+        return detection.explain_readings(self._profile, readings)
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
         context = self.context
@@ -95,14 +94,14 @@ class KafkaSession:
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         rights = read_held(self.context, steps)
-        verdicts = tuple(required_rights.judge_steps(steps, rights, self.facts.principal))
+        verdicts = tuple(own_rights.judge_steps(steps, rights, self.facts.principal))
         if self._profile is None:
             return verdicts
         kinds = {step.id: step.identity.kind for step in steps}
         return tuple(
             replace(
                 verdict,
-                fault=explanation.explain_fault(self._profile, verdict.fault, kinds[verdict.step]),
+                fault=detection.explain_fault(self._profile, verdict.fault, kinds[verdict.step]),
             )
             if verdict.fault
             else verdict
@@ -132,9 +131,7 @@ class KafkaSession:
         return [
             replace(
                 reply,
-                fault=explanation.explain_fault(
-                    self._profile, reply.fault, reply.step.identity.kind
-                ),
+                fault=detection.explain_fault(self._profile, reply.fault, reply.step.identity.kind),
             )
             if reply.fault
             else reply

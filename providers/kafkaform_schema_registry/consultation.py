@@ -12,28 +12,28 @@ from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
-from .api.answers import (
-    SchemaVersion,
-    read_numbers,
-    read_schema_version,
-    read_verdict,
-    read_version_names,
-)
-from .api.calls import (
-    check_all,
-    check_latest,
-    list_referring,
-    list_uses,
-    list_versions,
-    read_setting,
-    read_version,
-)
-from .api.errors import is_missing, lacks_endpoint, parse_answer
-from .context import RegistryContext
 from .formats.normal_form import BY_REGISTRY_NAME
 from .kinds.levels import INHERITED, PROMISES, TRANSITIVE
 from .reads import read_level
-from .rules.questions import (
+from .requests import (
+    RegistryContext,
+    SchemaVersion,
+    check_all,
+    check_latest,
+    is_missing,
+    lacks_endpoint,
+    list_referring,
+    list_uses,
+    list_versions,
+    parse_answer,
+    read_numbers,
+    read_schema_version,
+    read_setting,
+    read_verdict,
+    read_version,
+    read_version_names,
+)
+from .rules.schemas import (
     NUMBERS,
     USERS,
     VERSIONS,

@@ -28,13 +28,17 @@ from kafkaform.core.schema import (
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import HttpAnswer
 
-from .api.answers import SchemaVersion, read_schema_version
-from .api.calls import read_version
-from .api.errors import is_missing, parse_answer
-from .context import RegistryContext
 from .kinds import schema
 from .kinds.subject_names import check_subject
 from .reads import list_objects, observe_schema
+from .requests import (
+    RegistryContext,
+    SchemaVersion,
+    is_missing,
+    parse_answer,
+    read_schema_version,
+    read_version,
+)
 
 SCHEMA, SCHEMAS = schema.KIND, "schema_registry_schemas"
 

@@ -11,10 +11,17 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import ANSWER_LOST, NOT_SENT, Call, HttpAnswer
 
-from .api.answers import BadAnswer, read_registry_id, read_word
-from .api.calls import IDENTIFY, read_setting
-from .api.errors import judge_refusal, lacks_endpoint, make_bad_answer
-from .context import RegistryClient
+from .requests import (
+    IDENTIFY,
+    BadAnswer,
+    RegistryClient,
+    judge_refusal,
+    lacks_endpoint,
+    make_bad_answer,
+    read_registry_id,
+    read_setting,
+    read_word,
+)
 
 APICURIO_PATH = "/apis/ccompat/"
 """In the url of Apicurio's API for clients of Confluent's registry."""

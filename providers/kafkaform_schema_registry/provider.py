@@ -18,7 +18,7 @@ from kafkaform.provider.contract import OptionalParts, ResourceType, Secrets, Se
 from . import provider_block, rules
 from .data_sources import DATA
 from .kinds import global_config, schema, subject_config
-from .words import WORDS
+from .provider_block import WORDS
 
 TYPES: Mapping[str, ResourceType] = {
     type_.name: type_ for type_ in (schema.TYPE, subject_config.TYPE, global_config.TYPE)
@@ -31,7 +31,7 @@ ConfigurationError."""
 
 
 def _connect(instance: str, config: FrozenMap, secrets: Secrets) -> Session:
-    return kafkaform_schema_registry.connection.open_session(instance, config, secrets)
+    return kafkaform_schema_registry.session.open_session(instance, config, secrets)
 
 
 class SchemaRegistryProvider(OptionalParts, Struct, frozen=True):

@@ -1,4 +1,5 @@
-"""The provider block: where a registry is, and how to work with it."""
+"""What a provider block can contain, and this provider's terms for the engine's concepts (see
+`kafkaform.core.words`)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,10 @@ from collections.abc import Sequence
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.schema import BOOL, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import KindWords, Words
 from kafkaform.provider.http.settings import ATTRIBUTES, find_faults
+
+from . import formats
 
 CONFIG = make_schema(
     "A schema registry with the API of Confluent's: Confluent's own, Karapace, Redpanda's, or "
@@ -40,3 +44,23 @@ CONFIG = make_schema(
 def check(config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
     """Faults that the schema cannot express, each with an attribute."""
     return find_faults(config)
+
+
+def _describe_texts(before: FrozenMap | None, after: FrozenMap | None) -> tuple[str, ...]:
+    return formats.details.describe_texts(before, after)
+
+
+WORDS = Words(
+    system="schema registry",
+    node="registry",
+    address="url",
+    kinds=FrozenMap(
+        {
+            "schema_registry_schema": KindWords(
+                "schemas", ("subject",), texts=("schema",), details=_describe_texts
+            ),
+            "schema_registry_subject_config": KindWords("subject configs", ("subject",)),
+            "schema_registry_config": KindWords("registry configs", ()),
+        }
+    ),
+)

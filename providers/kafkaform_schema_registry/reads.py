@@ -25,14 +25,23 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
-from .api.answers import SchemaVersion, read_names, read_schema_version, read_word
-from .api.calls import LIST_SUBJECTS, read_setting, read_version
-from .api.errors import is_missing, is_not_set, parse_answer
-from .context import RegistryContext
 from .formats.normal_form import BY_REGISTRY_NAME
 from .kinds import global_config, schema, subject_config
 from .kinds.levels import INHERITED
 from .kinds.subject_names import check_subject
+from .requests import (
+    LIST_SUBJECTS,
+    RegistryContext,
+    SchemaVersion,
+    is_missing,
+    is_not_set,
+    parse_answer,
+    read_names,
+    read_schema_version,
+    read_setting,
+    read_version,
+    read_word,
+)
 
 UNKNOWN_FORMAT = "UNKNOWN_FORMAT"
 """The fault of a schema that only other tools know."""

@@ -14,24 +14,22 @@ from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass, Observed
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
-from .api import calls
-from .api.answers import (
+from . import requests
+from .reads import FIELDS, SETTING_OF, observe_schema
+from .requests import (
     BadAnswer,
+    RegistryContext,
     SchemaVersion,
-    read_extras,
-    read_schema_version,
-    read_verdict,
-)
-from .api.errors import (
     is_missing,
     is_not_set,
     judge_refusal,
     lacks_endpoint,
     make_bad_answer,
     parse_answer,
+    read_extras,
+    read_schema_version,
+    read_verdict,
 )
-from .context import RegistryContext
-from .reads import FIELDS, SETTING_OF, observe_schema
 
 Finding = Fault | None
 """Why a step is refused, None if it is not."""
@@ -79,11 +77,11 @@ def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Findi
     schema before: no registry makes an older version the latest one again."""
     findings = _compare_versions(context, steps)
     unsent = [step for step in steps if step.id not in findings]
-    checks = [calls.check_all(step.payload) for step in unsent]
+    checks = [requests.check_all(step.payload) for step in unsent]
     answers = context.client.ask_all(checks)
     for step, call, answer in zip(unsent, checks, answers, strict=True):
         if isinstance(answer, HttpAnswer) and lacks_endpoint(answer):
-            call = calls.check_latest(step.payload)
+            call = requests.check_latest(step.payload)
             answer = context.ask(call)
         findings[step.id] = _judge_check(str(step.payload["subject"]), call, answer)
     return [findings[step.id] for step in steps]
@@ -112,8 +110,8 @@ def _judge_check(subject: str, call: Call, answer: HttpAnswer | Fault) -> Findin
 def _compare_versions(context: RegistryContext, steps: Sequence[Step]) -> dict[str, Finding]:
     """What follows from the versions that there are: the steps that are done, that cannot be done,
     and that cannot be asked about."""
-    reads = [calls.read_version(str(step.payload["subject"]), None) for step in steps]
-    lookups = [calls.look_up(step.payload) for step in steps]
+    reads = [requests.read_version(str(step.payload["subject"]), None) for step in steps]
+    lookups = [requests.look_up(step.payload) for step in steps]
     answers = context.client.ask_all([*reads, *lookups])
     findings: dict[str, Finding] = {}
     for step, call, latest, lookup, equal_answer in zip(
@@ -156,7 +154,7 @@ def _judge_versions(
         f"this schema is version {old} of {subject}, and version {new} is the latest: a registry "
         "does not register a schema twice",
         FaultClass.DEFINITE,
-        str(calls.look_up(step.payload)),
+        str(requests.look_up(step.payload)),
         f"delete the versions after {old} by hand, or change something harmless in "
         "the schema, such as its doc",
     )
@@ -167,7 +165,7 @@ def _judge_versions(
 
 def check_deletions(context: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
     """Refused if there is no such subject any more."""
-    reads = [calls.list_versions(str(step.payload["subject"])) for step in steps]
+    reads = [requests.list_versions(str(step.payload["subject"])) for step in steps]
     answers = context.client.ask_all(reads)
     return [_judge_write(call, answer) for call, answer in zip(reads, answers, strict=True)]
 
@@ -182,7 +180,7 @@ def check_nothing(_: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
 
 def check_settings(context: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
     """Refused if the setting cannot be read, or if its removal takes others with it."""
-    reads = [calls.read_setting(_get_api_name(step), _get_subject(step)) for step in steps]
+    reads = [requests.read_setting(_get_api_name(step), _get_subject(step)) for step in steps]
     answers = context.client.ask_all(reads)
     return [_judge_setting(*arguments) for arguments in zip(steps, reads, answers, strict=True)]
 
@@ -218,8 +216,8 @@ def write_setting(step: Step) -> Call:
     name, subject, value = _get_api_name(step), _get_subject(step), _get_value(step)
     if value is None:
         assert subject is not None  # a registry always has a level and a mode
-        return calls.delete_setting(name, subject)
-    return calls.put_setting(name, subject, {_get_attribute(step): value})
+        return requests.delete_setting(name, subject)
+    return requests.put_setting(name, subject, {_get_attribute(step): value})
 
 
 def _get_attribute(step: Step) -> str:
@@ -241,12 +239,12 @@ def _get_value(step: Step) -> str | None:
 
 
 def _delete(step: Step, *, permanent: bool) -> Call:
-    return calls.delete_subject(str(step.payload["subject"]), permanent=permanent)
+    return requests.delete_subject(str(step.payload["subject"]), permanent=permanent)
 
 
 Check = Callable[[RegistryContext, Sequence[Step]], list[Finding]]
 _SENDS: Mapping[str, tuple[Check, Callable[[Step], Call]]] = {
-    "RegisterSchema": (check_schemas, lambda step: calls.register(step.payload)),
+    "RegisterSchema": (check_schemas, lambda step: requests.register(step.payload)),
     "DeleteSubject": (check_deletions, lambda step: _delete(step, permanent=False)),
     "DeleteSubjectPermanently": (check_nothing, lambda step: _delete(step, permanent=True)),
     "SetCompatibility": (check_settings, write_setting),

@@ -15,7 +15,7 @@ from kafkaform.core.address import parse_address
 from kafkaform.core.resource import Declared, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform_schema_registry.api import calls
+from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.formats.avro import normalize_avro
 from kafkaform_schema_registry.kinds import schema, subject_config
 from kafkaform_schema_registry.memory.client import RegistryMishap, connect_simulated
@@ -63,7 +63,7 @@ class Schemas(SingleProvider):
         self.schemas: dict[str, int] = {"kept": 0}
         self.levels: dict[str, str] = {}
         self.number = 0
-        self._outside(calls.register(self._send(THEIRS, 0)))
+        self._outside(requests.register(self._send(THEIRS, 0)))
 
     def _outside(self, call: Call) -> None:
         self.registry.answer(call, "somebody")
@@ -136,21 +136,21 @@ class Schemas(SingleProvider):
     def somebody_registers(self, name: str) -> None:
         """And the team answers with a newer version."""
         if name in self.schemas and self.registry.subjects.list_versions(name):
-            self._outside(calls.register(self._send(name, self._next())))
+            self._outside(requests.register(self._send(name, self._next())))
             self.schemas[name] = self._next()
 
     @precondition(lambda self: self.settled)
     @rule(name=NAMES, permanent=st.booleans())
     def somebody_deletes(self, name: str, permanent: bool) -> None:
-        self._outside(calls.delete_subject(name, permanent=False))
+        self._outside(requests.delete_subject(name, permanent=False))
         if permanent:
-            self._outside(calls.delete_subject(name, permanent=True))
+            self._outside(requests.delete_subject(name, permanent=True))
 
     @precondition(lambda self: self.settled)
     @rule(name=NAMES, level=LEVELS)
     def somebody_sets_a_level(self, name: str, level: str) -> None:
         if name in self.registry.levels:
-            self._outside(calls.put_setting("config", name, {"compatibility": level}))
+            self._outside(requests.put_setting("config", name, {"compatibility": level}))
 
     # ── what must hold ──────────────────────────────────────────────────────────────────
 

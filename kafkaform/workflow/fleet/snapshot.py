@@ -16,8 +16,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from kafkaform_kafka.inspect import listing_trust
-from kafkaform_kafka.inspect.usage import read_usage
+from kafkaform_kafka.inspect.usage import read_usage, sharpen_sweeps
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.session import KafkaSession
 
@@ -269,7 +268,7 @@ def make_reader(provider: Provider) -> ClusterReader:
             else ()
         )
 
-    return ClusterReader(provider.types, UNLISTED_KINDS, listing_trust.sharpen_sweeps, more)
+    return ClusterReader(provider.types, UNLISTED_KINDS, sharpen_sweeps, more)
 
 
 def _find_named_keys(

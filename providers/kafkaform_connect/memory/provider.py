@@ -20,10 +20,9 @@ from kafkaform.provider.contract import OptionalParts, ResourceType, Secrets
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform.provider.simulation import Simulation
 
-from ..connection import WorkerAddress, WorkersProof, connect
 from ..provider import PROVIDER
 from ..rest import SERVER
-from ..session import ConnectSession
+from ..session import ConnectSession, WorkerAddress, WorkersProof, connect
 from .workers import NEWEST, PLUGINS, SimulatedPlugin, SimulatedWorkers, find_plugin
 
 URL = "http://connect-1:8083"

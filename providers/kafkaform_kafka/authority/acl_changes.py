@@ -30,9 +30,8 @@ from .authorizer import (
     has_acl,
     index_acls,
 )
-from .calibration import OwnPrincipal
 from .effects import AccessChange, list_held, make_row
-from .permissions import IDEMPOTENT
+from .permissions import IDEMPOTENT, OwnPrincipal
 from .probes import Probe
 
 SETTINGS = ("super_users", "allow_if_no_acl")

@@ -34,7 +34,7 @@ from .authorizer import (
     index_acls,
     to_cluster_question,
 )
-from .calibration import OwnPrincipal
+from .permissions import OwnPrincipal
 
 Right = tuple[str, str, str]
 """operation, resource type, resource name."""

@@ -1,17 +1,40 @@
-"""The commands of `kafkaform alter`: change what no block manages (KIP-248)."""
+"""The commands of `kafkaform alter`: change what no block manages (KIP-248), elect preferred
+leaders, and cancel moves.
+
+Elections and cancelled moves are allowed for managed topics, too. An election changes what no block
+declares and no state records. Stopping a move is a move to where the replicas are, so it is
+planned, shown, approved, logged and recovered like any other change: the declaration stays, and the
+next plan shows the difference again.
+"""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
-from kafkaform.core.errors import UsageError
-from kafkaform.core.value import FrozenMap
-from kafkaform.provider.commands import Alteration, Command, CommandGroup, Operand, Option, Question
+from msgspec.structs import replace
 
+from kafkaform.core.change import Change, add_findings
+from kafkaform.core.errors import UsageError
+from kafkaform.core.resource import Identity, Observed, Reading
+from kafkaform.core.text.display import inline
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.provider.commands import (
+    Alteration,
+    Command,
+    CommandGroup,
+    Draft,
+    Operand,
+    Option,
+    Question,
+)
+
+from ..inspect.cells import count
 from ..inspect.source import DescribeQuery
+from ..kinds.leaders.resource_type import KIND as LEADERS
 from ..kinds.topic.resource_type import KIND as TOPIC
+from ..rules.commands import LEADERS_ELECTED, MOVE_STOPPED
 from .completion import (
     complete_altered_keys,
     complete_altered_pairs,
@@ -20,12 +43,128 @@ from .completion import (
     offer_names,
 )
 from .delegation_tokens import alter_delegation_token
-from .describe import ask_document
-from .describe_configs import ask_own_configs
+from .describe import ask_document, ask_own_configs
 from .drafts import ConfigEdit, make_drafts, read_edit, read_entity_names, refuse_missing
-from .elections import elect_preferred
 from .features import alter_features
-from .move_cancellation import cancel_moves
+
+
+def elect_preferred(
+    names: Sequence[str], documents: tuple[Question, ...] = (), *, other_changes: bool = False
+) -> Alteration:
+    """The alteration that elects the first replicas of these topics as leaders. others: other
+    options are given beside it. Raises UsageError."""
+    if other_changes:
+        raise UsageError(
+            "--elect-preferred cannot be combined with other options", "Use separate commands."
+        )
+    if not names:
+        raise UsageError("no topic is named", "Name the topics whose leaders to elect.")
+    drafts = tuple(
+        Draft(LEADERS, name, _elect_ready, _note_election, managed=True)
+        for name in dict.fromkeys(names)
+    )
+    needs = tuple((draft.kind, draft.key) for draft in drafts)
+    return Alteration(drafts, documents, needs, refuse_missing)
+
+
+def _elect_ready(attributes: FrozenMap | None, reading: Reading) -> FrozenMap | None:
+    """The leaders after the election."""
+    # A first replica that is not in sync cannot lead: the controller answers with error 80
+    # (PREFERRED_LEADER_NOT_AVAILABLE) for its partition.
+    if attributes is None:
+        return None
+    first, ready = _read_candidates(reading)
+    leaders = {n: first[n] if n in ready else led for n, led in attributes["leaders"].items()}
+    return attributes.with_items({"leaders": FrozenMap(leaders)})
+
+
+def _read_candidates(reading: Reading) -> tuple[FrozenMap, Sequence[str]]:
+    """The first replica of each partition, and the partitions where it can lead."""
+    details = reading.details if isinstance(reading, Observed) else EMPTY
+    return details.get("preferred") or EMPTY, details.get("ready") or ()
+
+
+def _note_election(change: Change, reading: Reading) -> Change:
+    noted = replace(
+        change,
+        before=_select_changing(change.before, change),
+        after=_select_changing(change.after, change),
+    )
+    notes = _list_notes(change, *_read_candidates(reading))
+    return add_findings(noted, *map(LEADERS_ELECTED.find, notes))
+
+
+def _select_changing(attributes: FrozenMap | None, change: Change) -> FrozenMap | None:
+    """The attributes with the leaders that change."""
+    # Other leaders can change until the plan is applied, without making it stale.
+    if attributes is None:
+        return None
+    numbers = [item.path[1] for item in change.paths]
+    leaders = FrozenMap({number: attributes["leaders"][number] for number in numbers})
+    return attributes.with_items({"leaders": leaders})
+
+
+def _list_notes(change: Change, first: FrozenMap, ready: Sequence[str]) -> tuple[str, ...]:
+    if change.before is None:
+        return ()
+    notes = (
+        [f"preferred leaders of {count(len(change.paths), 'partition')}"] if change.paths else []
+    )
+    unable = [f"{number} (broker {first[number]})" for number in first if number not in ready]
+    if unable:
+        notes.append(
+            f"left out, because the first replica is not in sync and cannot lead: partition "
+            f"{', '.join(unable)}"
+        )
+    return tuple(notes)
+
+
+STOPPED = "the move that runs is stopped; its replicas stay where they are"
+
+
+def cancel_moves(
+    names: Sequence[str], documents: tuple[Question, ...], *, other_changes: bool
+) -> Alteration:
+    """The alteration that stops the moves of these topics. others: other options are given beside
+    it. Raises UsageError."""
+    if other_changes:
+        raise UsageError(
+            "--cancel-move cannot be combined with other options", "Use separate commands."
+        )
+    if not names:
+        raise UsageError("no topic is named", "Name the topics whose moves to stop.")
+    drafts = tuple(
+        Draft(TOPIC, name, _stay, _note_stop, address=f"{TOPIC}.{name}", managed=True)
+        for name in dict.fromkeys(names)
+    )
+    needs = tuple((draft.kind, draft.key) for draft in drafts)
+    return Alteration(drafts, documents, needs, _refuse_still)
+
+
+def _refuse_still(readings: Mapping[Identity, Reading]) -> None:
+    """Raise UsageError for a topic that is not there, or of which no move runs."""
+    refuse_missing(readings)
+    # The controller has no dry run for this (KIP-455): it would answer with error 85 for each
+    # partition that does not move, after the approval.
+    for identity, reading in readings.items():
+        if isinstance(reading, Observed) and reading.moving is None:
+            raise UsageError(
+                f'no move of the topic "{inline(identity.key)}" runs',
+                "`kafkaform plan` shows the moves that run.",
+            )
+
+
+def _stay(attributes: FrozenMap | None, reading: Reading) -> FrozenMap | None:
+    """The attributes with the replicas where they are, instead of where they move."""
+    if attributes is None or not isinstance(reading, Observed):
+        return attributes
+    names = (reading.moving or {}).keys()
+    return attributes.with_items({name: reading.attributes[name] for name in names})
+
+
+def _note_stop(change: Change, _: Reading) -> Change:
+    return add_findings(change, MOVE_STOPPED.find(STOPPED))
+
 
 Names = Annotated[list[str], Operand("NAME…", complete_entity)]
 NamesOrDefault = Annotated[list[str] | None, Operand("NAME…", complete_entity)]

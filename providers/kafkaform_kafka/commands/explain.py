@@ -30,14 +30,16 @@ from ..session import KafkaSession
 from .completion import (
     KEYS,
     complete_entity,
+    complete_objects,
     list_addresses,
     list_clients,
     list_users,
+    merge_objects,
     offer_names,
+    read_objects,
 )
 from .describe import CLIENT_LISTINGS
 from .explain_access import ask_access
-from .named_objects import complete_objects, merge_objects, read_objects
 
 # ── quotas ──────────────────────────────────────────────────────────────────────────────
 

@@ -21,15 +21,17 @@ from ..inspect.access import (
 )
 from ..protocol import acl as acls
 from .completion import (
+    complete_objects,
     list_groups,
     list_principals,
     list_tokens,
     list_topics,
     list_transactional_ids,
+    merge_objects,
     offer_names,
     offer_words,
+    read_objects,
 )
-from .named_objects import complete_objects, merge_objects, read_objects
 
 CLUSTER = "cluster"
 RESOURCES = {

@@ -1,29 +1,139 @@
-"""The commands of `kafkaform propose`: compute configuration that somebody can review."""
+"""The commands of `kafkaform propose`: compute configuration that somebody can review. The page
+says what moves, what that costs, and how even the brokers are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated
 
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Declared
 from kafkaform.core.text.quantity import parse_whole
-from kafkaform.provider.commands import (
-    Command,
-    CommandGroup,
-    Operand,
-    Option,
-    Proposal,
-    Proposed,
-)
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.commands import Command, CommandGroup, Operand, Option, Proposal, Proposed
 from kafkaform.provider.contract import Session
+from kafkaform.provider.page import Cells, Grid, Page, Prose
 
-from ..placement.page import placement_page
+from ..inspect.cells import cell, count, size
 from ..placement.proposal import PlacementQuery, propose_placement, read_layout
 from ..protocol.config_values import parse_size
 from ..session import KafkaSession
 from .completion import list_brokers, list_topics, offer_names
+
+_NAMED = 5
+"""Names in a sentence; the document has all."""
+_AMOUNTS = ("replicas", "leaders", "bytes")
+_EXECUTE = (
+    "Kafka's own tool moves topics without a block: save this proposal with --json, and give the "
+    "file to kafka-reassign-partitions.sh --reassignment-json-file FILE --execute."
+)
+
+
+def placement_page(document: FrozenMap) -> Page:
+    """The page of a document of `propose placement`."""
+    changes = document["partitions"]
+    if changes:
+        yield from _render_changes(document)
+        yield ""
+    else:
+        yield "The placement is already balanced: nothing has to move."
+        yield ""
+    yield Grid(tuple(_list_broker_rows(document)), frozenset({0, 2, 3, 4}))
+    yield ""
+    for text in _list_notes(document):
+        yield Prose(text)
+    if any(change["declared"] is None for change in changes):
+        yield Prose(_EXECUTE)
+
+
+def _render_changes(document: FrozenMap) -> Page:
+    topics: dict[str, list[FrozenMap]] = defaultdict(list)
+    for change in document["partitions"]:
+        topics[change["topic"]].append(change)
+    moved, leaders = _count_moved(document["partitions"]), _count_leaders(document["partitions"])
+    share = 100 * document["bytes_copied"] / max(1, document["bytes_total"])
+    yield Prose(
+        f"Moves {count(moved, 'partition')} and copies {size(document['bytes_copied'])}, "
+        f"{share:.1f} % of the bytes of all replicas. {count(leaders, 'partition')} "
+        f"{'gets' if leaders == 1 else 'get'} another preferred leader, which copies nothing."
+    )
+    yield ""
+    rows: list[Cells] = [("Topic", "Moved", "Leaders", "Copied", "Declared by")]
+    for name, topic_changes in sorted(topics.items()):
+        copied = size(sum(c["bytes_copied"] for c in topic_changes))
+        numbers = str(_count_moved(topic_changes)), str(_count_leaders(topic_changes))
+        rows.append((name, *numbers, copied, cell(topic_changes[0]["declared"])))
+    yield Grid(tuple(rows), frozenset({1, 2, 3}))
+
+
+def _count_moved(changes: Iterable[FrozenMap]) -> int:
+    """How many of these partitions get other brokers."""
+    return sum(set(change["replicas"]) != set(change["before"]) for change in changes)
+
+
+def _count_leaders(changes: Iterable[FrozenMap]) -> int:
+    """How many of these partitions get another first replica."""
+    return sum(change["replicas"][0] != change["before"][0] for change in changes)
+
+
+def _list_broker_rows(document: FrozenMap) -> Iterable[Cells]:
+    yield ("Broker", "Rack", "Replicas", "Leaders", "Bytes", "")
+    for broker in document["brokers"]:
+        amounts = (broker[name] for name in _AMOUNTS)
+        replicas, leaders, stored = amounts
+        yield (
+            str(broker["id"]),
+            cell(broker["rack"]),
+            _render_step(str(replicas["before"]), str(replicas["after"])),
+            _render_step(str(leaders["before"]), str(leaders["after"])),
+            _render_step(size(stored["before"]), size(stored["after"])),
+            "" if broker["used"] else "left" if broker["live"] else "not live",
+        )
+    evenness = document["evenness"]
+    tops = (
+        _render_step(*(f"+{evenness[name][moment]} %" for moment in ("before", "after")))
+        for name in _AMOUNTS
+    )
+    yield ("most", "", *tops, "above the average")
+
+
+def _render_step(before: str, after: str) -> str:
+    return before if before == after else f"{before} → {after}"
+
+
+def _list_notes(document: FrozenMap) -> Iterable[str]:
+    """What the reader should know, in sentences."""
+    if document["limited"]:
+        yield "--max-bytes keeps replicas on brokers that are to be left. Propose again after this."
+    for broker in document["stranded"]:
+        yield (
+            f"Broker {broker['broker']} keeps {count(broker['replicas'], 'replica')} of "
+            f"{_render_names(broker['topics'])}."
+        )
+    for staying in document["staying"]:
+        if staying["reason"] == "not_asked":
+            continue
+        names = staying["topics"]
+        yield (
+            f"Weighed, but not moved: {count(len(names), 'topic')} that {staying['text']}: "
+            f"{_render_names(names)}."
+        )
+    if document["moving"]:
+        yield (
+            f"Moves run already, of {count(document['moving'], 'partition')}. The proposal starts "
+            "from their targets."
+        )
+    if document["without_live_replica"]:
+        number = document["without_live_replica"]
+        yield f"{count(number, 'partition')} without a live replica cannot be copied, and stay."
+    yield f"Others may be hidden: {document['hidden']}."
+
+
+def _render_names(names: tuple[str, ...]) -> str:
+    hidden_count = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {hidden_count} more" if hidden_count > 0 else "")
 
 
 def place_replicas(

@@ -2,8 +2,8 @@
 
 The connection itself says what each broker of the list did. A listener with another protocol only
 closes it, so such a listener is inspected, without a secret: by a TLS handshake that verifies the
-broker as always, and by the only request that a listener answers before the login (SaslHandshake v1,
-KIP-43 and KIP-152).
+broker as always, and by the only request that a listener answers before the login (SaslHandshake
+v1, KIP-43 and KIP-152).
 """
 
 from __future__ import annotations

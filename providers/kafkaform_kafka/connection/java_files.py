@@ -1,5 +1,6 @@
-"""Read a properties file of the Java client as a provider block. Who logs in is in sasl.mechanism, the
-text of sasl.jaas.config (JAAS), and Amazon's login module and callback handlers (aws-msk-iam-auth).
+"""Read a properties file of the Java client as a provider block. Who logs in is in sasl.mechanism,
+the text of sasl.jaas.config (JAAS), and Amazon's login module and callback handlers
+(aws-msk-iam-auth).
 
 A property that changes who logs in, whom we trust or which code runs is obeyed or refused, and
 never ignored. Only properties that tune the Java client are ignored.

@@ -1,5 +1,5 @@
-"""The schema of the provider block, and the faults that a schema cannot express: its addresses, Java's
-key stores, and the login.
+"""The schema of the provider block, and the faults that a schema cannot express: its addresses,
+Java's key stores, and the login.
 
 With a user name and nothing else, the connection is SASL_SSL, so that no omission sends a password
 in the clear. Certificates are always verified. Where Terraform's Mongey provider has an attribute,

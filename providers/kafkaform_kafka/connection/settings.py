@@ -1,5 +1,5 @@
-"""What a provider block means: where to connect, as which user, and how; and the same as settings for
-both clients: kafka-python, which sends requests, and librdkafka, which publishes.
+"""What a provider block means: where to connect, as which user, and how; and the same as settings
+for both clients: kafka-python, which sends requests, and librdkafka, which publishes.
 
 Neither client writes to the terminal or logs on the level on which it shows passwords.
 """

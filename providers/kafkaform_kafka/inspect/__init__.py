@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from kafkaform.core.lazy import load_on_use
 
 if TYPE_CHECKING:
-    from . import group_details, groups, hanging_transactions, transactions
+    from . import group_details, groups, transactions
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["group_details", "groups", "hanging_transactions", "transactions"]
+__all__ = ["group_details", "groups", "transactions"]

@@ -109,7 +109,7 @@ def explain_access(access: Access, query: AccessQuery, cluster_id: str) -> Froze
         resource_name=query.resource_name,
         host=query.host,
         principal=query.principal,
-        super_users=_sort_names(access.super_users),
+        super_users=None if access.super_users is None else tuple(sorted(access.super_users)),
         allow_if_no_acl=access.allow_if_no_acl,
         answers=tuple(_describe_answer(access, query, *answer) for answer in answers),
         acls=tuple(
@@ -117,10 +117,6 @@ def explain_access(access: Access, query: AccessQuery, cluster_id: str) -> Froze
         ),
         unknown=tuple(DECLARE[need] for need in needs if need in DECLARE),
     )
-
-
-def _sort_names(names: frozenset[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(sorted(names))
 
 
 def _list_principals(access: Access, query: AccessQuery) -> tuple[str, ...]:

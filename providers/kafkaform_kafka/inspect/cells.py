@@ -43,7 +43,9 @@ def config_text(name: str, value: str) -> str:
         return value
     for ending, factor in _COARSE.items():
         if name.endswith(ending):
-            return _render_coarse(value, factor)
+            number = parse_integer(value)
+            amount = render_quantity(number * factor, "ms") if number else ""
+            return f"{amount} ({value})" if amount else value
     return render_with_exact(value, unit)
 
 
@@ -62,12 +64,6 @@ def _find_unit(name: str) -> str:
     if row is None or row.key.kind not in ("int", "long", "short"):
         return ""
     return "ms" if name.endswith(tuple(_COARSE)) else row.key.unit
-
-
-def _render_coarse(value: str, factor: int) -> str:
-    number = parse_integer(value)
-    amount = render_quantity(number * factor, "ms") if number else ""
-    return f"{amount} ({value})" if amount else value
 
 
 def count(number: int, noun: str) -> str:

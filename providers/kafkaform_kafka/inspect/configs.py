@@ -220,7 +220,10 @@ def read_config_rows(
         )
         for name in batch:
             rows[name] = (
-                answer if isinstance(answer, Fault) else answer.get(name) or _left_out_fault()
+                answer
+                if isinstance(answer, Fault)
+                else answer.get(name)
+                or Fault("NO_ANSWER", "the broker left it out of its answer", FaultClass.DEFINITE)
             )
     return rows
 
@@ -242,10 +245,6 @@ def _no_broker_fault(name: str) -> Fault:
         FaultClass.DEFINITE,
         advice="`kafkaform describe brokers` lists the live brokers",
     )
-
-
-def _left_out_fault() -> Fault:
-    return Fault("NO_ANSWER", "the broker left it out of its answer", FaultClass.DEFINITE)
 
 
 def _find_fault(name: str, row: ResourceRow | Fault) -> Fault | None:

@@ -20,10 +20,10 @@ from ..wire.groups import (
     describe_share_offsets,
 )
 from ..wire.usage import CommittedOffset, fetch_offsets, list_groups
-from .end_offsets import Place
 from .node_requests import (
     Gap,
     NodeRequest,
+    Place,
     ask_all_brokers,
     cut_batches,
     explain_gap,

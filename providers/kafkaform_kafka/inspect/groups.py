@@ -19,7 +19,6 @@ from kafkaform.provider.page import Cells, Grid, Page
 from ..wire.groups import DescribedGroup, MemberRow
 from ..wire.usage import CONSUMER
 from .cells import NOTHING, cell, count
-from .end_offsets import PROBLEMS, End, Place, read_ends
 from .group_details import (
     SHARE,
     ListedGroup,
@@ -30,7 +29,17 @@ from .group_details import (
     list_all_groups,
     read_positions,
 )
-from .node_requests import READ_THE_ANSWER, Gap, document_gap, render_gaps, render_problem
+from .node_requests import (
+    PROBLEMS,
+    READ_THE_ANSWER,
+    End,
+    Gap,
+    Place,
+    document_gap,
+    read_ends,
+    render_gaps,
+    render_problem,
+)
 from .source import DescribeSource, add_suggestion, describe_fault
 
 HIDDEN = "Kafka leaves out groups that this principal may not describe, and offsets of such topics"

@@ -24,22 +24,20 @@ from ..kinds.topic.simulation import SimulatedTopic, Topics, place_evenly, topic
 from ..protocol.config_values import config_map
 from ..protocol.releases import NEWEST
 from ..provider import PROVIDER, KafkaProvider
-from ..simulation.controller import (
+from ..simulation.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
+from ..simulation.world import (
     AdminAnswer,
     AdminCall,
     AnswerReader,
+    Changes,
     Handler,
     Item,
-    SimulatedReads,
-    StepCheck,
-)
-from ..simulation.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
-from ..simulation.world import (
-    Changes,
     Key,
     Right,
     SimulatedBroker,
+    SimulatedReads,
     SimulatedWorld,
+    StepCheck,
     User,
     list_topic_defaults,
     make_user,

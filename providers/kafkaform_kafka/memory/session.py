@@ -36,8 +36,8 @@ from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import Secrets
 
-from ..authority import required_rights
-from ..authority.required_rights import HeldRights
+from ..authority import own_rights
+from ..authority.own_rights import HeldRights
 from ..connection.cluster_proof import ClusterProof
 from ..data_sources import AnswerSource, answer_query
 from ..kinds.config.simulation import Configs
@@ -50,14 +50,16 @@ from ..kinds.topic.throttles import ThrottlePlace
 from ..protocol import faults
 from ..protocol.faults import config_fault
 from ..protocol.listings import OPERATIONS
-from ..simulation.controller import (
+from ..resource_kinds import WORDS
+from ..simulation.schedule import Lost, Unreachable
+from ..simulation.world import (
+    CLUSTER,
     AdminAnswer,
     Item,
     ReadScene,
+    SimulatedWorld,
+    User,
 )
-from ..simulation.schedule import Lost, Unreachable
-from ..simulation.world import CLUSTER, SimulatedWorld, User
-from ..words import WORDS
 from .cluster import SimulatedCluster, View
 
 
@@ -198,9 +200,9 @@ class MemorySession:
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         """The steps for which the user lacks a right."""
         live_topics = self._cluster.answering.topics
-        visible = [name for name in required_rights.list_step_topics(steps) if name in live_topics]
+        visible = [name for name in own_rights.list_step_topics(steps) if name in live_topics]
         rights = list_rights(self._user, visible)
-        return tuple(required_rights.judge_steps(steps, rights, self._user.principal))
+        return tuple(own_rights.judge_steps(steps, rights, self._user.principal))
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         """A dry run, or where Kafka has none, the check that replaces it."""

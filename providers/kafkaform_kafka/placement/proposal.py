@@ -29,7 +29,7 @@ from ..protocol.faults import fault_of
 from ..wire.cluster import LogSize, describe_cluster, read_log_sizes
 from ..wire.topics import TopicRow, list_topics
 from .problem import Partition, Problem, Replicas
-from .solution import solve
+from .search import solve
 
 T = TypeVar("T")
 _IN_FLIGHT = 4
@@ -184,7 +184,11 @@ def propose_placement(
     """The placement of the topics that may move. declared: the objects of the configuration, None
     without one. Raises UsageError for brokers and topics that do not exist, and for too few
     brokers."""
-    blocks = None if declared is None else {d.identity.key: d for d in declared if _is_topic(d)}
+    blocks = (
+        None
+        if declared is None
+        else {d.identity.key: d for d in declared if d.identity.kind == KIND}
+    )
     obstacles = {topic.name: _find_obstacle(topic, blocks, query) for topic in layout.topics}
     _refuse_nothing(obstacles, query)
     usable = _choose_brokers(layout, query)
@@ -227,10 +231,6 @@ def propose_placement(
 
 
 # ── which topics move ───────────────────────────────────────────────────────────────────
-
-
-def _is_topic(item: Declared) -> bool:
-    return item.identity.kind == KIND
 
 
 def _find_obstacle(

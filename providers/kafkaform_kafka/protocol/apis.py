@@ -2,7 +2,7 @@
 
 A row has everything that the provider must know about an API by its name or number: the right and
 the Kafka version that it needs, the errors after which the object may already be as asked, and the
-limits of one request. The order of requests is in `kinds/steps.py`.
+limits of one request. The order of requests is in `kinds/kind.py`.
 """
 
 from __future__ import annotations

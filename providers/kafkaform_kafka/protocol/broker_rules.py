@@ -139,18 +139,15 @@ def assignment_faults(assignment: Sequence[Sequence[int]]) -> Faults:
         yield "replica_assignment is empty", "give one list of broker ids for each partition"
         return
     for index, replicas in enumerate(assignment):
-        yield from _row_faults(index, replicas, len(assignment[0]))
-
-
-def _row_faults(index: int, replicas: Sequence[int], width: int) -> Faults:
-    advice = "give each partition the same number of different broker ids"
-    if not replicas:
-        yield f"partition {index} has no replicas in replica_assignment", advice
-    elif len(replicas) != width:
-        verb = "has 1 replica" if len(replicas) == 1 else f"has {len(replicas)} replicas"
-        yield f"partition {index} {verb}, but partition 0 has {width}", advice
-    if len(set(replicas)) != len(replicas):
-        yield f"partition {index} names a broker twice in replica_assignment", advice
+        width = len(assignment[0])
+        advice = "give each partition the same number of different broker ids"
+        if not replicas:
+            yield f"partition {index} has no replicas in replica_assignment", advice
+        elif len(replicas) != width:
+            verb = "has 1 replica" if len(replicas) == 1 else f"has {len(replicas)} replicas"
+            yield f"partition {index} {verb}, but partition 0 has {width}", advice
+        if len(set(replicas)) != len(replicas):
+            yield f"partition {index} names a broker twice in replica_assignment", advice
 
 
 def dead_broker_faults(rows: Mapping[int, Sequence[int]], facts: Facts) -> Faults:

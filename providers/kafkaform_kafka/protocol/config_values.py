@@ -1,5 +1,5 @@
-"""Gives equal config values one spelling: the one that a broker prints after parsing. Sizes in bytes
-are read the way people write them."""
+"""Gives equal config values one spelling: the one that a broker prints after parsing. Sizes in
+bytes are read the way people write them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which release of Kafka a broker runs (no broker reports it), what a release lacks, and what the levels
-of a cluster's features enable.
+"""Which release of Kafka a broker runs (no broker reports it), what a release lacks, and what the
+levels of a cluster's features enable.
 
 Sources: the `validVersions` and listeners of Kafka's message definitions, and the classes of
 `org.apache.kafka.server.common` that list the levels (MetadataVersion, TransactionVersion,

@@ -1,22 +1,27 @@
 """Judges the ACL changes of a plan together: who gains and who loses what.
 
 The simulated authorizer (`authority/`) answers for the ACLs before and after the plan. This module
-says how much each answer matters; `lockouts` blocks what the plan must not take or open.
+says how much each answer matters. It blocks changes that take rights from the principal that runs
+the plan, that open a resource to everybody, or whose effect is unknown, and names the ACL that
+hides an object.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change
-from kafkaform.core.finding import AccessRow, Breadth, Finding, Level
+from kafkaform.core.finding import AccessRow, Block, Breadth, Finding, Level
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity
 from kafkaform.core.rule import Rule, Scene, Survey
+from kafkaform.core.value import EMPTY
 
+from ..authority import lockout
 from ..authority.acl_changes import (
     AclChanges,
     Opening,
@@ -30,13 +35,15 @@ from ..authority.acl_changes import (
     read_setting,
 )
 from ..authority.authorizer import Access
-from ..authority.calibration import (
+from ..authority.effects import Effect, compute_effect, list_held, make_row
+from ..authority.lockout import GuardedPlan, assume_settings, find_lockouts, find_sight_losses
+from ..authority.permissions import (
+    OwnPrincipal,
     acts_without_acls,
     find_mismatches,
     identify_self,
+    list_rights,
 )
-from ..authority.effects import Effect, compute_effect, list_held, make_row
-from ..authority.lockout import assume_settings
 from ..authority.probes import Probe, pair_access
 from ..kinds.acl import resource_type as acls
 from ..kinds.kind import KindRights
@@ -45,17 +52,19 @@ from ..kinds.user import resource_type as users
 from ..protocol import keys, listings
 from ..protocol.acl import (
     ALLOW,
+    DENY,
     EVERYTHING,
     LITERAL,
     OTHER,
     SUPPORTED,
     Acl,
+    describe_acl,
     describe_pattern,
     is_known,
     join_words,
+    parse_acl,
 )
 from . import access_rows as rows
-from . import lockouts
 
 Findings = Iterator[tuple[Identity | None, Finding]]
 
@@ -79,7 +88,7 @@ def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findi
     changes = [change for change in scene.changes if is_acl_change(change)]
     sweep = scene.sweeps.get(acls.KIND)
     if sweep is None or sweep.coverage.kind is not CoverageKind.COMPLETE:
-        yield from lockouts.block_unread(changes)
+        yield from block_unread(changes)
         return
     changed = collect_acls(changes, sweep)
     yield from _find_new_logins(scene, changed)
@@ -89,10 +98,10 @@ def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findi
     effects = _compute_effects(plan)
     for identity, effect in effects.items():
         yield from _judge_effect(plan, identity, effect)
-    yield from lockouts.find_own_losses(plan)
+    yield from find_own_losses(plan)
     mismatch = find_mismatches(plan.before, plan.me, scene.sweeps.get(listings.RIGHTS))
     if mismatch:
-        yield from lockouts.block_unproven(effects)
+        yield from block_unproven(effects)
         yield None, rows.MISMATCH.find(mismatch)
     yield from _find_assumptions(plan)
     yield from _describe_order(changes, scene.facts)
@@ -101,7 +110,7 @@ def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findi
 
 def _prepare_plan(
     scene: Scene, kind_rights: Mapping[str, KindRights], changed: AclChanges
-) -> lockouts.AccessPlan:
+) -> AccessPlan:
     sweep = scene.sweeps.get(listings.RIGHTS)
     before, after = (build_access(listed, scene.facts) for listed in (changed.live, changed.after))
     me = identify_self(before, sweep, scene.facts)
@@ -114,7 +123,7 @@ def _prepare_plan(
         for change in scene.changes
         if change.identity.kind == topics.KIND and change.action is Action.CREATE
     )
-    return lockouts.AccessPlan(
+    return AccessPlan(
         scene,
         kind_rights,
         changed,
@@ -129,7 +138,7 @@ def _prepare_plan(
 # ── gains and losses ────────────────────────────────────────────────────────────────────
 
 
-def _compute_effects(plan: lockouts.AccessPlan) -> dict[Identity, Effect]:
+def _compute_effects(plan: AccessPlan) -> dict[Identity, Effect]:
     worlds = pair_access(assume_settings(plan.before), assume_settings(plan.after))
     return {
         identity: compute_effect(acl, worlds, created=identity in plan.acls.created)
@@ -137,7 +146,7 @@ def _compute_effects(plan: lockouts.AccessPlan) -> dict[Identity, Effect]:
     }
 
 
-def _judge_effect(plan: lockouts.AccessPlan, identity: Identity, effect: Effect) -> Findings:
+def _judge_effect(plan: AccessPlan, identity: Identity, effect: Effect) -> Findings:
     acl, deleted = plan.acls.all[identity], identity in plan.acls.deleted
     lifted = deleted and acl.permission != ALLOW
     closings = () if deleted else tuple(_find_closings(plan, acl))
@@ -184,7 +193,7 @@ _GAINS: tuple[tuple[Rule, Callable[[AccessRow, bool], bool]], ...] = (
 """Rule -> whether a gain is one of it; the first that fits decides."""
 
 
-def _find_closings(plan: lockouts.AccessPlan, acl: Acl) -> Iterator[Finding]:
+def _find_closings(plan: AccessPlan, acl: Acl) -> Iterator[Finding]:
     """What everybody loses because this ACL is the first one of an open resource."""
     # Nobody has used a topic that the plan creates.
     literal = acl.resource_type == "Topic" and acl.pattern_type == LITERAL
@@ -207,7 +216,7 @@ def _find_closings(plan: lockouts.AccessPlan, acl: Acl) -> Iterator[Finding]:
 def _judge_opening(opening: Opening, before: Access) -> Iterator[Finding]:
     change, rule = opening.change, before.allow_if_no_acl
     if opening.exists:
-        yield lockouts.block_opening(opening, declared=rule is True)
+        yield block_opening(opening, declared=rule is True)
     elif rule:
         yield rows.EVERYBODY.find(change.text, access=change.rows)
 
@@ -274,7 +283,7 @@ def _list_rights(allows: Sequence[Acl], access: Access) -> Mapping[Acl, AccessRo
 # ── the whole system ────────────────────────────────────────────────────────────────────
 
 
-def _find_assumptions(plan: lockouts.AccessPlan) -> Findings:
+def _find_assumptions(plan: AccessPlan) -> Findings:
     facts = plan.scene.facts
     # Brokers report super.users and allow.everyone.if.no.acl.found as sensitive, without a value.
     missing = [name for name in _ASSUMPTIONS if read_setting(name, facts) is None]
@@ -358,5 +367,103 @@ def make_surveys(kind_rights: Mapping[str, KindRights]) -> tuple[Survey, ...]:
     not take from the principal that runs it."""
     return (
         Survey(rows.ACCESS, partial(_survey_access, kind_rights)),
-        Survey((rows.HIDDEN,), partial(lockouts.find_hiding, kind_rights)),
+        Survey((rows.HIDDEN,), partial(find_hiding, kind_rights)),
     )
+
+
+class AccessPlan(Struct, frozen=True):
+    """The ACL changes of a plan, and what is known about the cluster that decides by them."""
+
+    scene: Scene
+    rights: Mapping[str, KindRights]
+    """Kind -> the rights on its objects that a plan must not take from its own principal."""
+    acls: AclChanges
+    before: Access
+    """The authorizer before the plan."""
+    after: Access
+    """The authorizer after the plan."""
+    me: OwnPrincipal
+    maybe_open: bool
+    """Resources without ACLs may be open: nothing declares it, and we act without any ACL."""
+    new_topics: frozenset[str]
+    """The topics that the plan creates."""
+
+
+def block_unread(changes: Sequence[Change]) -> Findings:
+    """Blocks of the ACL changes that can take rights, because the other ACLs are unknown."""
+    for change in changes:
+        acl = parse_acl(change.before or change.after or EMPTY)
+        if change.action is Action.DELETE or acl.permission == DENY:
+            text = "the ACLs could not be read, so it is unknown which rights this takes"
+            yield change.identity, rows.UNREAD.find(text)
+    if changes:
+        text = "the ACLs could not be read, so the plan cannot show who gains or loses access"
+        yield None, rows.UNREAD.find(text, level=Level.CAUTION)
+
+
+def find_own_losses(plan: AccessPlan) -> Findings:
+    """Blocks of the changes that take, or may take, rights from the principal that runs the plan:
+    for each change the first of either kind."""
+    scene, me = plan.scene, plan.me
+    created, deleted = plan.acls.created, plan.acls.deleted
+    guarded = GuardedPlan(scene.changes, created, deleted, plan.rights, plan.maybe_open)
+    reported = list_rights(scene.sweeps.get(listings.RIGHTS))
+    blocks: dict[tuple[Identity, bool], Finding] = {}
+    for identity, loss in (
+        *find_lockouts(guarded, plan.before, me, scene.facts),
+        *find_sight_losses(guarded, plan.before, plan.after, me, reported),
+    ):
+        rule = rows.OWN_LOST if loss.certain else rows.UNPROVEN
+        blocks.setdefault((identity, loss.certain), rule.find(loss.text, fix=loss.fix))
+    certain_first = sorted(blocks.items(), key=lambda item: not item[0][1])
+    yield from ((identity, finding) for (identity, _), finding in certain_first)
+
+
+def block_unproven(identities: Iterable[Identity]) -> Findings:
+    """Blocks of all ACL changes, because the cluster contradicts the simulated authorizer."""
+    for identity in identities:
+        yield (
+            identity,
+            rows.UNPROVEN.find(
+                "the cluster's decisions do not follow from its ACLs, so the effect is unknown",
+                fix="Find the cause, or accept the risk with --accept access-unproven.",
+            ),
+        )
+
+
+def block_opening(opening: Opening, *, declared: bool) -> Finding:
+    """The block of a change that deletes the last ACL of a resource. declared: it is known that
+    resources without ACLs are open."""
+    reason = "because allow.everyone.if.no.acl.found is true"
+    fix = None
+    if not declared:
+        reason = "if allow.everyone.if.no.acl.found is true, which is not declared"
+        fix = (
+            "Keep an ACL there, set authorizer { allow_if_no_acl = false } if that is the case, "
+            "or accept the risk with --accept access-opened."
+        )
+    return rows.OPENED.find(
+        f"it is the last ACL of {opening.resource}: {opening.change.text}, {reason}",
+        fix=fix,
+        access=opening.change.rows,
+    )
+
+
+# ── hidden objects ──────────────────────────────────────────────────────────────────────
+
+
+def find_hiding(rights: Mapping[str, KindRights], scene: Scene) -> Findings:
+    """For each object that cannot be read, the managed ACL that hides it from our own principal.
+
+    rights: kind -> the rights on its objects.
+    """
+    hidden = [change for change in scene.changes if change.block is Block.UNREADABLE]
+    if not hidden:
+        return
+    pairs = lockout.find_hiding(hidden, scene.changes, rights, scene.facts.principal)
+    for identity, change, acl in pairs:
+        deleted = change.action is Action.DELETE and change.blocked is None
+        fix = f"apply --target='{change.address}' first"
+        deletion = f", which this plan deletes: {fix}" if deleted else ""
+        text = f"{describe_acl(acl)} hides it ({change.address}{deletion})"
+        yield identity, rows.HIDDEN.find(text)

@@ -25,11 +25,13 @@ from . import (
     missing_names,
     names,
     quotas,
+    topic_config_values,
     topic_defaults,
     users,
     vendors,
 )
-from .topics import book as topics
+from .topics import life, moves
+from .topics import names as topic_names
 
 BOOK = RuleBook(
     judges=(
@@ -40,7 +42,9 @@ BOOK = RuleBook(
         *groups.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
-        *topics.JUDGES,
+        *topic_config_values.JUDGES,
+        *life.JUDGES,
+        *moves.JUDGES,
         *users.JUDGES,
         *vendors.JUDGES,
     ),
@@ -48,7 +52,8 @@ BOOK = RuleBook(
         *missing_names.SURVEYS,
         *quotas.SURVEYS,
         *topic_defaults.SURVEYS,
-        *topics.SURVEYS,
+        *topic_config_values.SURVEYS,
+        *topic_names.SURVEYS,
         *vendors.SURVEYS,
     ),
     others=(*commands.RULES,),
@@ -66,7 +71,8 @@ _NEEDS = (
     missing_names.list_needs,
     quotas.list_needs,
     topic_defaults.list_needs,
-    topics.list_needs,
+    topic_config_values.list_needs,
+    topic_names.list_needs,
 )
 
 

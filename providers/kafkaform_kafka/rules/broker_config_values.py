@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import suggest
-from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.finding import Finding, Harm, Level
 from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import EMPTY, Value
@@ -21,6 +21,7 @@ from ..protocol import broker_rules
 from ..protocol.config_keys import MIN_IN_SYNC, BrokerKey, UpdateMode, broker_keys, find_broker_key
 from ..protocol.config_values import render_config
 from ..protocol.releases import fit_old_range, fit_range, get_release, presence_faults
+from .config_harms import block_configs
 
 _TYPES = (BROKER_CONFIG, CLUSTER_CONFIG)
 _DYNAMIC = "can be changed without a restart"
@@ -30,106 +31,97 @@ _SECRET = "tests/cluster/kafka/test_config_levels.py::test_a_secret_is_set_and_n
 _REFUSED = f"{_CLAIMS}::test_configs_that_brokers_refuse"
 
 
-def _make_block(
-    id: str,
-    title: str,
-    why: str,
-    example: str,
-    fix: str,
-    proof: str = "",
-    needs: Needs = Needs.BLOCK,
-    types: tuple[str, ...] = _TYPES,
-) -> Rule:
-    return Rule(
-        id,
-        title,
-        Level.BLOCK,
-        Harm.NONE,
-        types,
-        needs,
-        why,
-        example,
-        fix,
-        Block.IMPOSSIBLE,
-        proof=proof,
-    )
-
-
-UNKNOWN = _make_block(
+UNKNOWN = block_configs(
     "broker-config-unknown",
     "Brokers do not know the config",
+    _TYPES,
+    # Brokers of other distributions know more, so a block alone shows no fault.
+    Needs.FACTS,
     "A broker stores any key, and reports one that it does not know as sensitive and without a "
     "value, because it could be a plugin's password (DynamicBrokerConfig, ConfigHelper).",
     'config = { "my.plugin.limit" = 5 }',
     "Correct the name, or put it into secret_config if a plugin reads it.",
     f"{_CLAIMS}::test_a_broker_hides_the_value_of_a_config_that_it_does_not_know",
-    # Brokers of other distributions know more, so a block alone shows no fault.
-    Needs.FACTS,
 )
-SECRET_EXPOSED = _make_block(
+SECRET_EXPOSED = block_configs(
     "broker-config-secret-exposed",
     "A secret is in config",
+    _TYPES,
+    Needs.BLOCK,
     "Everything in config is shown in plans and kept in the state; brokers never reveal such a "
     "value, so it could not be compared either.",
     'config = { "listener.name.tls.ssl.keystore.password" = "…" }',
     "Put it into secret_config, by reference.",
-    proof=_SECRET,
+    _SECRET,
 )
-NO_SECRET = _make_block(
+NO_SECRET = block_configs(
     "broker-config-not-secret",
     "secret_config has a config that everybody can read",
+    _TYPES,
+    Needs.BLOCK,
     "Only passwords and unknown configs are hidden by DescribeConfigs.",
     'secret_config = { "log.retention.ms" = "env:RETENTION" }',
     "Put it into config.",
-    proof=f"{_KEYS}::test_the_table_has_every_config_that_a_broker_lists",
+    f"{_KEYS}::test_the_table_has_every_config_that_a_broker_lists",
 )
-SET_TWICE = _make_block(
+SET_TWICE = block_configs(
     "broker-config-set-twice",
     "A config is in config and in secret_config",
+    _TYPES,
+    Needs.BLOCK,
     "A config has one value.",
     'config = { "my.key" = "a" }, secret_config = { "my.key" = "env:KEY" }',
     "Keep it in one of them.",
 )
-ABSENT = _make_block(
+ABSENT = block_configs(
     "broker-config-absent",
     "The brokers do not have the config",
+    _TYPES,
+    Needs.FACTS,
     "Releases add and remove configs that can be changed without a restart (DynamicBrokerConfig of "
     "each release).",
     'config = { "log.message.downconversion.enable" = false }   # Kafka 4.0',
     "Remove the config.",
-    needs=Needs.FACTS,
-    proof=f"{_KEYS}::test_modes_are_the_brokers_own",
+    f"{_KEYS}::test_modes_are_the_brokers_own",
 )
-READ_ONLY = _make_block(
+READ_ONLY = block_configs(
     "broker-config-read-only",
     "The config needs a restart",
+    _TYPES,
+    Needs.BLOCK,
     "A broker refuses it with INVALID_REQUEST (42): Cannot update these configs dynamically "
     "(DynamicBrokerConfig.validateConfigs).",
     'config = { "log.retention.hours" = 24 }',
     "Set it in server.properties and restart the brokers.",
     _REFUSED,
 )
-NEEDS_LISTENER = _make_block(
+NEEDS_LISTENER = block_configs(
     "broker-config-needs-listener",
     "The config belongs to a listener",
+    _TYPES,
+    Needs.BLOCK,
     "A broker takes it only with the prefix of a listener: INVALID_REQUEST (42; "
     "DynamicBrokerConfig.ListenerConfigRegex).",
     'config = { "ssl.keystore.location" = "/etc/kafka/keys.pem" }',
     "Write listener.name.LISTENER. before it.",
     _REFUSED,
 )
-PER_BROKER = _make_block(
+PER_BROKER = block_configs(
     "broker-config-per-broker",
     "The config belongs to single brokers",
+    _TYPES,
+    Needs.BLOCK,
     "Brokers refuse it as the value of all brokers with INVALID_REQUEST (42): Cannot update these "
     "configs at default cluster level (KIP-226).",
     'kafka_cluster_config "all" { config = { "listeners" = "PLAINTEXT://:9092" } }',
     "Set it in a kafka_broker_config for each broker.",
     _REFUSED,
 )
-INVALID = _make_block(
+INVALID = block_configs(
     "broker-config-value-invalid",
     "No broker takes the value",
+    _TYPES,
+    Needs.BLOCK,
     "Brokers check type, range and words of a value (AbstractKafkaConfig): INVALID_REQUEST (42) or "
     "INVALID_CONFIG (40).",
     'config = { "log.cleaner.threads" = -1 }',
@@ -149,25 +141,25 @@ OUTDATED = Rule(
     "Use a value that newer brokers take, too.",
     proof=_REFUSED,
 )
-MIN_IN_SYNC_SHARED = _make_block(
+MIN_IN_SYNC_SHARED = block_configs(
     "broker-config-min-insync-shared",
     "min.insync.replicas is the same for all brokers",
+    (BROKER_CONFIG,),
+    Needs.FACTS,
     "With eligible leader replicas, the controller computes with one number for all brokers: "
     "INVALID_CONFIG (40; KIP-966).",
     'kafka_broker_config "one" { broker_id = 1  config = { "min.insync.replicas" = 2 } }',
     "Set it in kafka_cluster_config, or for single topics.",
     f"{_CLAIMS}::test_one_broker_cannot_have_its_own_min_insync_replicas",
-    Needs.FACTS,
-    (BROKER_CONFIG,),
 )
-EMPTY_BLOCK = _make_block(
+EMPTY_BLOCK = block_configs(
     "config-block-empty",
     "The block sets nothing",
+    (*_TYPES, *faults.TABLES),
+    Needs.OBJECT,
     "The object is the configs that are set: without any, it does not exist.",
     "config = {}",
     "Name at least one config, or remove the block.",
-    needs=Needs.OBJECT,
-    types=(*_TYPES, *faults.TABLES),
 )
 SECRET_UNKNOWN = Rule(
     "broker-secret-unknown",

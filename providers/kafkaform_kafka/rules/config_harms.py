@@ -1,4 +1,5 @@
-"""Judges changes of configs by a table: which new value of a config does what.
+"""What rules of configs share: the row of what no broker takes, and a table of harms, which
+says which new value of a config does what.
 
 The tables are in `brokers` and `groups`.
 """
@@ -12,8 +13,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from kafkaform.core.change import Action, Change, PathChange
-from kafkaform.core.finding import Finding
-from kafkaform.core.rule import Rule
+from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.rule import Needs, Rule
 
 from ..protocol.config_keys import ConfigKey
 from ..protocol.config_values import Lookup, parse_items, parse_limit, render_config
@@ -21,6 +22,23 @@ from ..protocol.config_values import Lookup, parse_items, parse_limit, render_co
 _WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
 _SHOWN = 40
 """The most characters of a value that a sentence shows."""
+
+
+def block_configs(
+    id: str,
+    title: str,
+    types: tuple[str, ...],
+    needs: Needs,
+    why: str,
+    example: str,
+    fix: str,
+    proof: str = "",
+) -> Rule:
+    """A rule of configs of these resource types that blocks what no broker takes."""
+    return Rule(
+        id, title, Level.BLOCK, Harm.NONE, types, needs, why, example, fix, Block.IMPOSSIBLE,
+        proof=proof,
+    )  # fmt: skip
 
 
 class When(StrEnum):

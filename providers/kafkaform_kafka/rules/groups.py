@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkaform.core.change import Action, Change
-from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.finding import Finding, Harm, Level
 from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import Value
@@ -19,7 +19,7 @@ from ..protocol import broker_rules
 from ..protocol.config_keys import GROUP_KEYS
 from ..protocol.config_values import parse_items
 from ..protocol.releases import CLIENT_METRICS, GROUP_CONFIGS, capability_faults, presence_faults
-from .config_harms import ConfigHarm, Harms, When, judge_harms
+from .config_harms import ConfigHarm, Harms, When, block_configs, judge_harms
 
 GROUP, METRICS = "kafka_group_config", "kafka_client_metrics"
 _TYPES = (GROUP, METRICS)
@@ -30,32 +30,7 @@ _LISTED = "tests/cluster/kafka/test_broker_keys.py"
 _REFUSED = f"{_CLAIMS}::test_configs_that_groups_and_client_metrics_refuse"
 
 
-def _make_block(
-    id: str,
-    title: str,
-    types: tuple[str, ...],
-    needs: Needs,
-    why: str,
-    example: str,
-    fix: str,
-    proof: str = "",
-) -> Rule:
-    return Rule(
-        id,
-        title,
-        Level.BLOCK,
-        Harm.NONE,
-        types,
-        needs,
-        why,
-        example,
-        fix,
-        Block.IMPOSSIBLE,
-        proof=proof,
-    )
-
-
-UNSUPPORTED = _make_block(
+UNSUPPORTED = block_configs(
     "group-config-unsupported",
     "The cluster has no configs of groups",
     (GROUP,),
@@ -63,9 +38,9 @@ UNSUPPORTED = _make_block(
     "Groups have configs since Kafka 4.0 (KIP-848), and only with KRaft.",
     'kafka_group_config "orders" { … }   # Kafka 3.9',
     "Upgrade the cluster, or remove the block.",
-    proof=f"{_OLDER}::test_older_brokers_have_no_configs_of_groups",
+    f"{_OLDER}::test_older_brokers_have_no_configs_of_groups",
 )
-METRICS_UNSUPPORTED = _make_block(
+METRICS_UNSUPPORTED = block_configs(
     "client-metrics-unsupported",
     "The cluster has no client metrics",
     (METRICS,),
@@ -73,9 +48,9 @@ METRICS_UNSUPPORTED = _make_block(
     "Subscriptions to client metrics exist since Kafka 3.7 (KIP-714), and only with KRaft.",
     'kafka_client_metrics "all" { … }   # Kafka 3.6',
     "Upgrade the cluster, or remove the block.",
-    proof=f"{_OLDER}::test_older_brokers_and_zookeeper_have_no_client_metrics",
+    f"{_OLDER}::test_older_brokers_and_zookeeper_have_no_client_metrics",
 )
-ABSENT = _make_block(
+ABSENT = block_configs(
     "group-config-absent",
     "The brokers do not have the config",
     _TYPES,
@@ -83,9 +58,9 @@ ABSENT = _make_block(
     "Releases add configs of groups (GroupConfig of each release).",
     'config = { "share.delivery.count.limit" = 3 }   # Kafka 4.2',
     "Remove the config.",
-    proof=f"{_LISTED}::test_groups_and_metrics_have_the_brokers_configs",
+    f"{_LISTED}::test_groups_and_metrics_have_the_brokers_configs",
 )
-MISSPELT = _make_block(
+MISSPELT = block_configs(
     "group-config-misspelt",
     "There is no config of this name",
     _TYPES,
@@ -95,7 +70,7 @@ MISSPELT = _make_block(
     "Correct the name.",
     _REFUSED,
 )
-INVALID = _make_block(
+INVALID = block_configs(
     "group-config-value-invalid",
     "No broker takes the value",
     _TYPES,
@@ -106,7 +81,7 @@ INVALID = _make_block(
     "Correct the value.",
     _REFUSED,
 )
-MATCH_INVALID = _make_block(
+MATCH_INVALID = block_configs(
     "client-metrics-match-invalid",
     "A pattern of match names no property of clients",
     (METRICS,),

@@ -2,8 +2,8 @@
 
 Only what a plan creates or changes is asked about, and never where the listing that would show a
 name is not known to be complete. Names are near if one or two typing mistakes lie between them: a
-character that is missing, doubled, wrong, or exchanged with its neighbour. `orders-1` and `orders-2`
-are siblings and not near.
+character that is missing, doubled, wrong, or exchanged with its neighbour. `orders-1` and
+`orders-2` are siblings and not near.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..authority.authorizer import (
     has_acl,
     index_acls,
 )
-from ..authority.calibration import identify_self
+from ..authority.permissions import identify_self
 from ..kinds.config.resource_type import GROUP as GROUP_CONFIG
 from ..kinds.quota import resource_type as quotas
 from ..kinds.quota.limits import USER

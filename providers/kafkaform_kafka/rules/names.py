@@ -156,29 +156,25 @@ def judge_names(change: Change, _: Facts) -> Iterator[Finding]:
     if change.action not in SETS or (change.action is Action.UPDATE and not change.paths):
         return
     for name in _list_names(change):
-        yield from _judge_name(name)
+        text, bare = name.text, name.text.strip()
+        if text != bare:
+            yield BLANK.find(
+                f"the {name.noun} '{text}' {'begins' if text[:1].isspace() else 'ends'} with a "
+                "blank, which is a part of the name",
+                name.path,
+            )
+        if len(bare) > 1 and bare[0] in _QUOTES and bare[0] == bare[-1]:
+            yield QUOTED.find(
+                f"the quotes are a part of the {name.noun} {bare}",
+                name.path,
+                fix=f"Write {bare[1:-1]}.",
+            )
     if change.identity.kind == quotas.KIND:
         yield from _judge_quota_names(change)
     if change.identity.kind == acls.KIND and change.after is not None:
         yield from _judge_principal(str(change.after["acl_principal"]))
     if change.identity.kind in TYPED.types:
         yield from _judge_types(change)
-
-
-def _judge_name(name: _Name) -> Iterator[Finding]:
-    text, bare = name.text, name.text.strip()
-    if text != bare:
-        yield BLANK.find(
-            f"the {name.noun} '{text}' {'begins' if text[:1].isspace() else 'ends'} with a blank, "
-            "which is a part of the name",
-            name.path,
-        )
-    if len(bare) > 1 and bare[0] in _QUOTES and bare[0] == bare[-1]:
-        yield QUOTED.find(
-            f"the quotes are a part of the {name.noun} {bare}",
-            name.path,
-            fix=f"Write {bare[1:-1]}.",
-        )
 
 
 def _judge_principal(principal: str) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import EMPTY
 
-from ..kinds.steps import SILENT
+from ..kinds.kind import SILENT
 from ..kinds.token import resource_type as tokens
 from ..kinds.user.resource_type import KIND, find_iteration_faults, sends_password
 
@@ -151,7 +151,9 @@ def _judge_logins(change: Change, facts: Facts) -> Iterator[Finding]:
     mechanism = attributes.get("scram_mechanism")
     if change.action is Action.DELETE:
         yield DELETED.find(f"{principal} can no longer log in with {mechanism}")
-    elif change.action is Action.UPDATE and _is_new_version(change):
+    elif change.action is Action.UPDATE and (
+        change.row_after.secret_version != change.row_before.secret_version
+    ):
         yield PASSWORD.find(f"{principal} can log in with {mechanism} only with the new password")
     if change.adopts and change.action in (Action.ADOPT, Action.IMPORT):
         yield ADOPTED.find(
@@ -169,10 +171,6 @@ def _judge_logins(change: Change, facts: Facts) -> Iterator[Finding]:
                 f"the {mechanism} password of {principal}, which applies this plan, is set: later "
                 "runs need it"
             )
-
-
-def _is_new_version(change: Change) -> bool:
-    return change.row_after.secret_version != change.row_before.secret_version
 
 
 def _judge_token(change: Change, _: Facts) -> Iterator[Finding]:

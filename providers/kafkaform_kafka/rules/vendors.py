@@ -16,20 +16,27 @@ from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.text.display import make_sentence
 from kafkaform.core.value import Value
 
-from ..vendors import kinds
-from ..vendors.conditions import find_breaches
+from ..vendors import profile
 from ..vendors.detection import load_profile
 from ..vendors.names import APACHE
-from ..vendors.profile import Sends, Switches, VendorRule, Writes, WritesKey, WritesValue
+from ..vendors.profile import (
+    Sends,
+    Switches,
+    VendorRule,
+    Writes,
+    WritesKey,
+    WritesValue,
+    find_breaches,
+)
 from ..vendors.profiles import PROFILES
 
 OVERRIDE = f'If this cluster is another one, set profile = "{APACHE}" in the provider block.'
 Arguments = Mapping[str, Any]
 
 _USUAL: Mapping[str, Arguments] = {
-    kinds.TOPIC: {"name": "orders", "partitions": 6},
-    kinds.TOPIC_CONFIG: {"topic": "orders", "config": {"retention.ms": "3600000"}},
-    kinds.ACL: {
+    profile.TOPIC: {"name": "orders", "partitions": 6},
+    profile.TOPIC_CONFIG: {"topic": "orders", "config": {"retention.ms": "3600000"}},
+    profile.ACL: {
         "acl_principal": "User:orders",
         "acl_host": "*",
         "acl_operation": "Read",
@@ -37,13 +44,13 @@ _USUAL: Mapping[str, Arguments] = {
         "resource_type": "Topic",
         "resource_name": "orders",
     },
-    kinds.QUOTA: {"user": "orders", "config": {"producer_byte_rate": 1048576}},
-    kinds.USER: {"username": "orders", "scram_mechanism": "SCRAM-SHA-256"},
-    kinds.BROKER_CONFIG: {"broker": "1", "config": {"log.cleaner.threads": "2"}},
-    kinds.CLUSTER_CONFIG: {"config": {"log.cleaner.threads": "2"}},
-    kinds.GROUP_CONFIG: {"group": "orders", "config": {"consumer.session.timeout.ms": "50000"}},
-    kinds.METRICS: {"name": "orders", "config": {"interval.ms": "60000"}},
-    kinds.LEADERS: {"topic": "orders"},
+    profile.QUOTA: {"user": "orders", "config": {"producer_byte_rate": 1048576}},
+    profile.USER: {"username": "orders", "scram_mechanism": "SCRAM-SHA-256"},
+    profile.BROKER_CONFIG: {"broker": "1", "config": {"log.cleaner.threads": "2"}},
+    profile.CLUSTER_CONFIG: {"config": {"log.cleaner.threads": "2"}},
+    profile.GROUP_CONFIG: {"group": "orders", "config": {"consumer.session.timeout.ms": "50000"}},
+    profile.METRICS: {"name": "orders", "config": {"interval.ms": "60000"}},
+    profile.LEADERS: {"topic": "orders"},
 }
 """Resource type -> the arguments of a usual block."""
 
@@ -98,7 +105,7 @@ _EXEMPLIFIERS: Mapping[type, Callable[[Any], Arguments]] = {
 def _render_example(rule: VendorRule) -> str:
     """A block that breaks the rule."""
     kind = rule.kinds[0]
-    if kind == kinds.LEADERS:
+    if kind == profile.LEADERS:
         return "# kafkaform alter topic orders --elect-preferred"
     arguments = {**_USUAL[kind], **_EXEMPLIFIERS[type(rule.condition)](rule.condition)}
     lines = [f"  {name} = {_render(value)}" for name, value in arguments.items() if value]

@@ -22,6 +22,7 @@ from kafkaform.provider.takeover import ForeignFiles
 
 from .declarations import (
     FACTOR,
+    YAML,
     add_acl,
     add_connector,
     add_group_config,
@@ -31,6 +32,7 @@ from .declarations import (
     add_topic,
     add_user,
     make_acl,
+    read_files,
     read_named_file,
 )
 from .documents import YamlNode, find_template
@@ -43,7 +45,6 @@ from .fields import (
     read_pattern,
     read_text,
 )
-from .files import YAML, read_files
 
 GROUP, CORE, SCHEMAS = "kafka.jikkou.io/", "core.jikkou.io/", "schemaregistry.jikkou.io/"
 CLUSTER = "kafka.jikkou.io/connect-cluster"
@@ -103,7 +104,10 @@ def _list_resources(document: Fields, shared: Shared) -> Iterator[Resource]:
     version, kind = document.text("apiVersion") or "", document.text("kind") or ""
     single = kind.removesuffix("List")
     if version.startswith(CORE) and kind == "ConfigMap":
-        _read_config_map(document, shared)
+        metadata = document.table("metadata", "the metadata of a ConfigMap")
+        name = metadata.require_text("name") if metadata is not None else ""
+        shared.configs[name] = read_config(document.entries("data"), f"ConfigMap {name}")
+        document.close()
     elif version.startswith(GROUP) and kind == "KafkaPrincipalRole":
         _read_role(document, shared)
     elif not version.startswith((GROUP, SCHEMAS)) or single not in _KINDS:
@@ -138,13 +142,6 @@ def _make_resource(fields: Fields, kind: str) -> Iterator[Resource]:
         raise Unfit(fields.position, f"{fields.title}: spec is missing")
     cluster = read_text(labels[CLUSTER], CLUSTER) if CLUSTER in labels else ""
     yield Resource(kind, name, fields, spec, cluster)
-
-
-def _read_config_map(document: Fields, shared: Shared) -> None:
-    metadata = document.table("metadata", "the metadata of a ConfigMap")
-    name = metadata.require_text("name") if metadata is not None else ""
-    shared.configs[name] = read_config(document.entries("data"), f"ConfigMap {name}")
-    document.close()
 
 
 def _read_role(document: Fields, shared: Shared) -> None:

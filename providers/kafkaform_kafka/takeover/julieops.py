@@ -18,11 +18,12 @@ from msgspec import Struct
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import add_quota, add_topic
+from .declarations import YAML, add_quota, add_topic, read_files
 from .documents import WHOLE, YamlNode
 from .fields import Fields, Findings, Unfit, read_decimal
-from .files import YAML, read_files
-from .julieops_access import (
+from .julieops_files import (
+    SETTINGS_ENDING,
+    TOPIC_STRATEGY,
     NameParts,
     Role,
     add_application,
@@ -30,14 +31,10 @@ from .julieops_access import (
     add_platform,
     add_producer,
     add_role,
-    fill_pattern,
-    read_roles,
-)
-from .julieops_files import (
-    SETTINGS_ENDING,
-    TOPIC_STRATEGY,
     choose_settings,
+    fill_pattern,
     read_connector,
+    read_roles,
     read_topic_schemas,
 )
 

@@ -15,10 +15,9 @@ from msgspec import Struct
 from kafkaform.core.errors import UsageError
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import FACTOR, add_acl, add_acls, add_topic, make_acl
+from .declarations import FACTOR, add_acl, add_acls, add_topic, make_acl, read_file
 from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_text
-from .files import read_file
 
 _SECTIONS = ("topics", "services", "users")
 """The sections that can have files of their own."""
@@ -61,25 +60,21 @@ def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     findings = Findings(paths)
     for path in map(_find_state, paths):
         for top in _read_tops(path, findings):
-            _read_state(path, top, findings)
-    return findings.finish()
-
-
-def _read_state(path: Path, top: Fields, findings: Findings) -> None:
-    settings = StateSettings()
-    with findings.contain():
-        settings = _read_settings(top)
-    owners: Owners = {name: {} for name in _SECTIONS}
-    for name, section in _list_sections(path, top, settings, findings):
-        with findings.contain():
-            owners[name].update(section.entries(name))
-    for name, entries in owners.items():
-        for key, node in entries.items():
+            settings = StateSettings()
             with findings.contain():
-                _READERS[name](key, node, settings, findings)
-    with findings.contain():
-        _read_custom_acls(top, owners, findings)
-    top.close()
+                settings = _read_settings(top)
+            owners: Owners = {name: {} for name in _SECTIONS}
+            for name, section in _list_sections(path, top, settings, findings):
+                with findings.contain():
+                    owners[name].update(section.entries(name))
+            for name, entries in owners.items():
+                for key, node in entries.items():
+                    with findings.contain():
+                        _READERS[name](key, node, settings, findings)
+            with findings.contain():
+                _read_custom_acls(top, owners, findings)
+            top.close()
+    return findings.finish()
 
 
 def _find_state(path: Path) -> Path:

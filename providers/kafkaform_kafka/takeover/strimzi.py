@@ -15,10 +15,19 @@ from pathlib import Path
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import FACTOR, add_acl, add_connector, add_quota, add_topic, add_user, make_acl
+from .declarations import (
+    FACTOR,
+    YAML,
+    add_acl,
+    add_connector,
+    add_quota,
+    add_topic,
+    add_user,
+    make_acl,
+    read_files,
+)
 from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_decimal, read_text
-from .files import YAML, read_files
 
 GROUP = "kafka.strimzi.io/"
 MANAGED = "strimzi.io/managed"

@@ -1,16 +1,30 @@
-"""The way back: topics, ACLs, quotas and users as resources of `Mongey/kafka`.
+"""Terraform and OpenTofu, both ways: topics, ACLs, quotas and users as resources of `Mongey/kafka`,
+and the state, version 4, of the providers `Mongey/kafka` and `confluentinc/confluent`.
 
-Source: terraform-provider-kafka 0.13.1 `kafka/resource_*.go`: an import id is divided at each `|`,
-without escapes; quotas cannot be imported; with `username|mechanism` and `password_wo`, nothing of
-the password is in the state, and a plan after the import changes nothing.
+Exactly what the state manages is taken over. Passwords are passed over, and an object one of whose
+values is marked as sensitive is left out, so that no such value is written into a file. What is
+written has no password either: with `username|mechanism` and `password_wo`, nothing of it is in the
+state, and a plan after the import changes nothing. An import id is divided at each `|`, without
+escapes; quotas cannot be imported.
+
+Source: OpenTofu 1.12 `internal/states/statefile/version4.go` and `internal/encryption` (the form of
+an encrypted state); terraform-provider-kafka 0.13.1 `kafka/resource_*.go`;
+terraform-provider-confluent 2.83 `internal/provider/resource_kafka_{topic,acl}.go`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
+from kafkaform.core.address import render_key
+from kafkaform.core.errors import UsageError
 from kafkaform.core.value import FrozenMap, SecretRef, Value
-from kafkaform.provider.takeover import Exporter, ForeignResource
+from kafkaform.provider.takeover import Exporter, ForeignFiles, ForeignResource
 
 from ..kinds.quota.resource_type import DEFAULT
 from ..kinds.quota.resource_type import KIND as QUOTA
@@ -18,6 +32,18 @@ from ..kinds.topic.resource_type import KIND as TOPIC
 from ..kinds.user.resource_type import KIND as USER
 from ..protocol.acl import KIND as ACL
 from ..protocol.acl import parse_acl
+from .declarations import (
+    REGISTRY_CONFIG,
+    add_acl,
+    add_connector,
+    add_schema,
+    add_subject_config,
+    add_topic,
+    make_acl,
+    read_file,
+)
+from .documents import YamlNode
+from .fields import Fields, Findings, Unfit, read_decimal
 
 # The types and operations of sarama, the client of that provider.
 _RESOURCES = {"Topic", "Group", "Cluster", "TransactionalID", "DelegationToken"}
@@ -83,3 +109,296 @@ EXPORTER = Exporter(
     requirements=FrozenMap(kafka=FrozenMap(source="Mongey/kafka", version=">= 0.13.0")),
     write=_write,
 )
+
+
+VERSION = 4
+_FAMILIES = ("kafka_", "confluent_", "kafka-connect_", "schemaregistry_")
+
+
+# ── the state ───────────────────────────────────────────────────────────────────────────
+
+
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read state files. Raises UsageError if the only one is anything else."""
+    findings = Findings(paths)
+    for path in paths:
+        count = len(findings.objects)
+        try:
+            _read_state(path, findings)
+        except UsageError as fault:
+            # Of several states, the others are taken over.
+            if len(paths) == 1:
+                raise
+            del findings.objects[count:]
+            findings.omit(str(path), fault.message.removeprefix(f"{path} "))
+    return findings.finish()
+
+
+def _read_state(path: Path, findings: Findings) -> None:
+    state, foreign_types = _parse(path), Counter[str]()
+    for resource in _list_maps(state, "resources", path):
+        type = str(resource.get("type"))
+        if resource.get("mode") != "managed":
+            continue
+        if not type.startswith(_FAMILIES):
+            foreign_types[type] += len(_list_maps(resource, "instances", path))
+            continue
+        for instance in _list_maps(resource, "instances", path):
+            module = f"{resource['module']}." if resource.get("module") else ""
+            key = instance.get("index_key")
+            index = (
+                "" if key is None else f"[{key}]" if isinstance(key, int) else render_key(str(key))
+            )
+            address = f"{module}{resource.get('type')}.{resource.get('name')}{index}"
+            # Only Kafka's own objects are chosen by it: the others have a system of another kind.
+            own = type.startswith(("kafka_", "confluent_kafka_"))
+            findings.system = _find_system(resource, instance) if own else ""
+            with findings.contain():
+                _read_instance(type, instance, f"{path}: {address}", findings)
+    for type, count in sorted(foreign_types.items()):
+        findings.omit(str(path), f"{count} of {type}, which is not a resource of Kafka")
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    """The state as JSON. Raises UsageError."""
+    if path.is_dir():
+        raise UsageError(
+            f"{path} is a folder, not a state",
+            "Write the state into a file: terraform state pull > terraform.tfstate",
+        )
+    advice = "Write the state into a file: terraform state pull > terraform.tfstate"
+    try:
+        state = json.loads(read_file(path), parse_float=Decimal)
+    except (ValueError, RecursionError):
+        # The message of the parser can quote the file, and so a password.
+        raise UsageError(f"{path} is not JSON, so it is no state", advice) from None
+    if not isinstance(state, dict):
+        raise UsageError(f"{path} is no state", advice)
+    if "encrypted_data" in state:
+        raise UsageError(
+            f"{path} is encrypted",
+            "Decrypt it with the tool that has the key: tofu state pull > terraform.tfstate",
+        )
+    if state.get("version") != VERSION:
+        raise UsageError(
+            f"{path} is no state of version {VERSION}",
+            "Run `terraform apply -refresh-only` once with Terraform 0.12 or newer.",
+        )
+    return state
+
+
+def _list_maps(holder: Mapping[str, Any], name: str, path: Path) -> list[dict[str, Any]]:
+    maps = holder.get(name) or []
+    if not isinstance(maps, list) or not all(isinstance(item, dict) for item in maps):
+        raise UsageError(f"{path} cannot be used: `{name}` is no list of objects")
+    return maps
+
+
+def _find_system(resource: Mapping[str, Any], instance: Mapping[str, Any]) -> str:
+    """The cluster, as far as the state says it: Confluent's id, or the provider's address."""
+    attributes = instance.get("attributes")
+    clusters = attributes.get("kafka_cluster") if isinstance(attributes, dict) else None
+    if isinstance(clusters, list) and clusters and isinstance(clusters[0], dict):
+        return str(clusters[0].get("id"))
+    # `provider["registry.terraform.io/mongey/kafka"].eu`, maybe behind `module.x.`
+    provider = str(instance.get("provider") or resource.get("provider") or "")
+    source, _, alias = provider.partition('"]')
+    return source.rpartition("/")[2] + alias
+
+
+# ── one object ──────────────────────────────────────────────────────────────────────────
+
+
+def _read_instance(
+    type: str, instance: Mapping[str, Any], position: str, findings: Findings
+) -> None:
+    read_attributes = _TYPES.get(type)
+    if read_attributes is None:
+        raise Unfit(position, f"resources of the type {type} are not taken over")
+    if instance.get("deposed"):
+        raise Unfit(position, "a deposed object, which Terraform would delete")
+    attributes = instance.get("attributes")
+    if not isinstance(attributes, dict):
+        raise Unfit(position, "it has no attributes; a newer Terraform writes them")
+    if instance.get("status") == "tainted":
+        findings.omit(position, "the mark `tainted`: nothing is ever replaced")
+    fields = Fields(_make_node(attributes, position), findings, type)
+    fields.skip("id", "timeouts")
+    sensitive = set(_list_sensitive(instance)) - _PASSWORDS
+    if sensitive:
+        names = ", ".join(sorted(sensitive))
+        raise Unfit(position, f"{names} is sensitive, so its block has to be written by hand")
+    read_attributes(fields, findings)
+    fields.close()
+
+
+_PASSWORDS = frozenset(
+    {"password", "password_wo", "credentials", "rest_endpoint", "config_sensitive"}
+)
+"""What is sensitive and not taken over; of a connector's secret configs, the names are."""
+
+
+def _list_sensitive(instance: Mapping[str, Any]) -> Iterator[str]:
+    """The attributes that contain a value which the state marks as sensitive."""
+    for path in instance.get("sensitive_attributes") or ():
+        first = path[0] if isinstance(path, list) and path else None
+        if isinstance(first, dict):
+            yield str(first.get("value"))
+
+
+def _make_node(value: Any, position: str) -> YamlNode:
+    if isinstance(value, dict):
+        return YamlNode(
+            position, "map", {str(k): _make_node(v, position) for k, v in value.items()}
+        )
+    if isinstance(value, list):
+        return YamlNode(position, "list", tuple(_make_node(item, position) for item in value))
+    if value is None or value == "":
+        # Terraform's older plugins write an empty text for what is not set.
+        return YamlNode(position, "null", "")
+    if isinstance(value, bool):
+        return YamlNode(position, "bool", str(value).lower())
+    kinds = {int: "int", Decimal: "float"}
+    return YamlNode(position, kinds.get(type(value), "text"), str(value))
+
+
+def _read_topic(fields: Fields, findings: Findings) -> None:
+    add_topic(
+        findings,
+        fields.position,
+        fields.require_text("name"),
+        fields.number("partitions"),
+        fields.number("replication_factor"),
+        fields.config("config"),
+    )
+
+
+def _read_confluent_topic(fields: Fields, findings: Findings) -> None:
+    name, partitions = fields.require_text("topic_name"), fields.number("partitions_count")
+    add_topic(findings, fields.position, name, partitions, config=fields.config("config"))
+    fields.skip("kafka_cluster", "rest_endpoint", "credentials", "http_endpoint")
+
+
+def _read_acl(fields: Fields, findings: Findings) -> None:
+    acl = make_acl(
+        fields.position,
+        fields.require_text("acl_principal"),
+        fields.require_text("acl_operation"),
+        # Schema version 0 had longer names.
+        fields.text("resource_type") or fields.require_text("acl_resource_type"),
+        fields.text("resource_name") or fields.require_text("acl_resource_name"),
+        pattern=fields.text("resource_pattern_type_filter") or "Literal",
+        host=fields.require_text("acl_host"),
+        permission=fields.require_text("acl_permission_type"),
+    )
+    add_acl(findings, fields.position, acl)
+
+
+def _read_confluent_acl(fields: Fields, findings: Findings) -> None:
+    acl = make_acl(
+        fields.position,
+        fields.require_text("principal"),
+        fields.require_text("operation"),
+        fields.require_text("resource_type"),
+        fields.require_text("resource_name"),
+        pattern=fields.require_text("pattern_type"),
+        host=fields.require_text("host"),
+        permission=fields.require_text("permission"),
+    )
+    add_acl(findings, fields.position, acl)
+    fields.skip("kafka_cluster", "rest_endpoint", "credentials")
+
+
+def _read_quota(fields: Fields, findings: Findings) -> None:
+    arguments: dict[str, Value] = {"entity_type": fields.require_text("entity_type")}
+    if (name := fields.text("entity_name")) is not None:
+        arguments["entity_name"] = name
+    limits = {
+        key: read_decimal(node, f"{fields.title}: {key}")
+        for key, node in fields.entries("config").items()
+    }
+    findings.add(QUOTA, FrozenMap(arguments | {"config": FrozenMap(limits)}), fields.position)
+
+
+def _read_user(fields: Fields, findings: Findings) -> None:
+    arguments: dict[str, Value] = {
+        "username": fields.require_text("username"),
+        "scram_mechanism": fields.require_text("scram_mechanism"),
+        "scram_iterations": fields.number("scram_iterations"),
+        "password_wo_version": fields.text("password_wo_version"),
+    }
+    fields.skip(*_PASSWORDS)
+    set_ = {name: value for name, value in arguments.items() if value is not None}
+    findings.add(USER, FrozenMap(set_), fields.position)
+
+
+def _read_connector(fields: Fields, findings: Findings) -> None:
+    config = dict(fields.config("config", variables=False))
+    name = fields.text("name") or config.get("name") or fields.require_text("name")
+    secrets = [*fields.entries("config_sensitive"), *fields.entries("config_sensitive_wo")]
+    add_connector(findings, fields.position, name, config, secrets=secrets)
+    fields.skip("config_wo_version", "config_sensitive_wo_version")
+
+
+def _read_confluent_connector(fields: Fields, findings: Findings) -> None:
+    config = dict(fields.config("config_nonsensitive", variables=False))
+    if "name" not in config:
+        raise Unfit(fields.position, f"{fields.title}: config_nonsensitive has no name")
+    state = {"RUNNING": "running", "PAUSED": "paused"}.get(fields.text("status") or "")
+    secrets = list(fields.entries("config_sensitive"))
+    add_connector(findings, fields.position, config["name"], config, state=state, secrets=secrets)
+    fields.skip("environment", "kafka_cluster", "offsets")
+
+
+def _read_schema(fields: Fields, findings: Findings) -> None:
+    subject, position = fields.require_text("subject"), fields.position
+    add_subject_config(findings, position, subject, fields.text("compatibility_level"))
+    # The providers of this name differ in it.
+    nodes = (*fields.items("references"), *fields.items("reference"))
+    rows = [Fields(row, findings, f"{subject}: a reference") for row in nodes]
+    format, text = fields.text("schema_type") or "avro", fields.require_pattern("schema")
+    add_schema(findings, position, subject, text, format=format, references=rows)
+    fields.skip("version", "schema_id", "hard_delete")
+
+
+def _read_confluent_schema(fields: Fields, findings: Findings) -> None:
+    subject, position = fields.require_text("subject_name"), fields.position
+    rows = fields.items("schema_reference")
+    references = [Fields(row, findings, f"{subject}: a reference") for row in rows]
+    format, text = fields.text("format") or "avro", fields.require_pattern("schema")
+    add_schema(findings, position, subject, text, format=format, references=references)
+    fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "hard_delete")
+    fields.skip("version", "schema_identifier", "recreate_on_update", "normalize")
+    fields.skip("skip_validation_during_plan", "disable_schema_normalization")
+    fields.leave("rules and metadata of a schema are not managed", "ruleset", "metadata")
+
+
+def _read_confluent_subject(fields: Fields, findings: Findings) -> None:
+    level, mode = fields.text("compatibility_level"), fields.text("mode")
+    subject = fields.require_text("subject_name")
+    add_subject_config(findings, fields.position, subject, level, mode)
+    fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "force")
+    fields.leave("groups of compatibility are not managed", "compatibility_group")
+
+
+def _read_confluent_registry(fields: Fields, findings: Findings) -> None:
+    level = fields.require_text("compatibility_level")
+    findings.add(REGISTRY_CONFIG, FrozenMap(compatibility=level), fields.position)
+    fields.skip("schema_registry_cluster", "rest_endpoint", "credentials")
+
+
+_TYPES: Mapping[str, Callable[[Fields, Findings], None]] = {
+    "kafka_topic": _read_topic,
+    "kafka_acl": _read_acl,
+    "kafka_quota": _read_quota,
+    "kafka_user_scram_credential": _read_user,
+    "confluent_kafka_topic": _read_confluent_topic,
+    "confluent_kafka_acl": _read_confluent_acl,
+    "confluent_connector": _read_confluent_connector,
+    "confluent_schema": _read_confluent_schema,
+    "confluent_subject_config": _read_confluent_subject,
+    "confluent_subject_mode": _read_confluent_subject,
+    "confluent_schema_registry_cluster_config": _read_confluent_registry,
+    "kafka-connect_connector": _read_connector,
+    "schemaregistry_schema": _read_schema,
+}

@@ -14,10 +14,9 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles
 
 from ..kinds.topic.resource_type import KIND as TOPIC
-from .declarations import FACTOR, add_acl, add_topic, make_acl
+from .declarations import FACTOR, YAML, add_acl, add_topic, make_acl, read_files
 from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_number
-from .files import YAML, read_files
 
 RETENTION = "retention.ms"
 _MINUTE = 60_000
@@ -140,27 +139,24 @@ def _read_row(row: YamlNode, title: str) -> list[int]:
 def _read_acls(spec: Fields, findings: Findings) -> None:
     for node in spec.items("acls"):
         with findings.contain():
-            _read_acl(Fields(node, findings, f"{spec.title}: an ACL"), findings)
-
-
-def _read_acl(rule: Fields, findings: Findings) -> None:
-    resource = rule.table("resource")
-    if resource is None:
-        raise Unfit(rule.position, f"{rule.title}: resource is missing")
-    name, principal = resource.require_text("name"), resource.require_text("principal")
-    for text in (name, principal):
-        _refuse_variable(rule.position, rule.title, text)
-    for operation in rule.texts("operations"):
-        acl = make_acl(
-            rule.position,
-            principal,
-            operation,
-            resource.require_text("type"),
-            name,
-            pattern=resource.require_text("patternType"),
-            host=resource.text("host") or "*",
-            permission=resource.text("permission") or "Allow",
-        )
-        add_acl(findings, rule.position, acl)
-    resource.close()
-    rule.close()
+            rule = Fields(node, findings, f"{spec.title}: an ACL")
+            resource = rule.table("resource")
+            if resource is None:
+                raise Unfit(rule.position, f"{rule.title}: resource is missing")
+            name, principal = resource.require_text("name"), resource.require_text("principal")
+            for text in (name, principal):
+                _refuse_variable(rule.position, rule.title, text)
+            for operation in rule.texts("operations"):
+                acl = make_acl(
+                    rule.position,
+                    principal,
+                    operation,
+                    resource.require_text("type"),
+                    name,
+                    pattern=resource.require_text("patternType"),
+                    host=resource.text("host") or "*",
+                    permission=resource.text("permission") or "Allow",
+                )
+                add_acl(findings, rule.position, acl)
+            resource.close()
+            rule.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import kinds
+from . import profile
 from .profile import Citation, Profile, Refusal, VendorNote, VendorRule, WritesValue
 
 _READ = "2026-11-26"
@@ -25,7 +25,7 @@ PROFILE = Profile(
             "aiven-few-replicas",
             "Aiven does not allow topics with fewer than 2 replicas: {found}",
             _cite("Best practices for Aiven for Apache Kafka", "howto/best-practices"),
-            (kinds.TOPIC,),
+            (profile.TOPIC,),
             WritesValue(("replication_factor",), low=2),
             advice="write 2 or more",
         ),
@@ -33,34 +33,34 @@ PROFILE = Profile(
             "aiven-principal-type",
             "Aiven supports only principals that begin with User:, not {found}",
             _ACLS,
-            (kinds.ACL,),
+            (profile.ACL,),
             WritesValue(("acl_principal",), pattern="User:.*"),
             advice="write User:NAME",
         ),
         Refusal(
             "Aiven manages quotas in its console, command line and API",
             _cite("Quotas in Aiven for Apache Kafka", "concepts/kafka-quotas"),
-            (kinds.QUOTA,),
-            apis=kinds.QUOTA_APIS,
+            (profile.QUOTA,),
+            apis=profile.QUOTA_APIS,
         ),
         Refusal(
             "Aiven manages users as service users, in its console, command line and API",
             _USERS,
-            (kinds.USER,),
-            apis=kinds.USER_APIS,
+            (profile.USER,),
+            apis=profile.USER_APIS,
         ),
         Refusal(
             "Aiven manages configs of brokers as parameters of the service, in its console and "
             "command line",
             _cite("Manage Apache Kafka parameters", "howto/set-kafka-parameters"),
-            kinds.BROKERS,
-            apis=kinds.CONFIG_APIS,
+            profile.BROKERS,
+            apis=profile.CONFIG_APIS,
         ),
         Refusal(
             "Aiven manages ACLs in its console, command line and API, too",
             _cite("Manage access control lists in Aiven for Apache Kafka", "howto/manage-acls"),
-            (kinds.ACL,),
-            apis=kinds.ACL_APIS,
+            (profile.ACL,),
+            apis=profile.ACL_APIS,
         ),
     ),
     (

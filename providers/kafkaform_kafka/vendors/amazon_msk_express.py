@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kafkaform.core.finding import Level
 
-from . import amazon_msk, kinds
+from . import amazon_msk, profile
 from .profile import Citation, Profile, VendorRule, WritesKey, WritesValue
 
 _READ = "2026-11-26"
@@ -73,7 +73,7 @@ PROFILE = Profile(
             "amazon-msk-express-replication-factor",
             "MSK Express creates every topic with a replication factor of 3, not {found}",
             _WRITABLE,
-            (kinds.TOPIC,),
+            (profile.TOPIC,),
             WritesValue(("replication_factor",), only=("3",)),
             advice="write replication_factor = 3, or leave it out",
         ),
@@ -81,7 +81,7 @@ PROFILE = Profile(
             "amazon-msk-express-protected-config",
             "MSK Express does not let a topic change {found}",
             _WRITABLE,
-            kinds.TOPICS,
+            profile.TOPICS,
             WritesKey("config", never=_PROTECTED),
             advice="remove it from config",
         ),
@@ -89,7 +89,7 @@ PROFILE = Profile(
             "amazon-msk-express-compaction-lag",
             "MSK Express keeps max.compaction.lag.ms at 7 days or more, not {found}",
             _WRITABLE,
-            kinds.TOPICS,
+            profile.TOPICS,
             WritesValue(("config", "max.compaction.lag.ms"), low=604_800_000),
             advice="write 604800000 or more",
         ),
@@ -97,7 +97,7 @@ PROFILE = Profile(
             "amazon-msk-express-unlisted-config",
             "MSK Express does not list {found} among the configs that a topic can set",
             _WRITABLE,
-            kinds.TOPICS,
+            profile.TOPICS,
             WritesKey("config", only=_LISTED | _PROTECTED),
             Level.CAUTION,
             "the cluster may refuse it",
@@ -106,7 +106,7 @@ PROFILE = Profile(
             "amazon-msk-express-broker-config",
             "MSK Express sets {found} itself, and lets nobody change that",
             _READ_ONLY,
-            kinds.BROKERS,
+            profile.BROKERS,
             WritesKey("config", never=_BROKERS),
             advice="remove it from config",
         ),

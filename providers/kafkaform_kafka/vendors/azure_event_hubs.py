@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import kinds
+from . import profile
 from .profile import Citation, Profile, Sends, VendorNote, VendorRule
 
 _READ = "2026-11-26"
@@ -29,47 +29,47 @@ PROFILE = Profile(
             "Azure Event Hubs has no topic management for Kafka clients: event hubs are made and "
             "configured with the tools of Azure",
             _CONFIGURATIONS,
-            kinds.TOPICS,
+            profile.TOPICS,
             Sends(),
             advice=_PORTAL,
-            apis=("CreateTopics", "CreatePartitions", "DeleteTopics", *kinds.CONFIG_APIS),
+            apis=("CreateTopics", "CreatePartitions", "DeleteTopics", *profile.CONFIG_APIS),
         ),
         VendorRule(
             "azure-event-hubs-acl",
             "Azure Event Hubs has no ACLs: DescribeAcls, CreateAcls and DeleteAcls are not among "
             "the requests that it offers",
             _VERSIONS,
-            (kinds.ACL,),
+            (profile.ACL,),
             Sends(),
             advice="assign roles of Azure RBAC instead",
-            apis=kinds.ACL_APIS,
+            apis=profile.ACL_APIS,
         ),
         VendorRule(
             "azure-event-hubs-broker-config",
             "Azure Event Hubs has no configs of brokers: it is fully managed",
             _CONFIGURATIONS,
-            kinds.BROKERS,
+            profile.BROKERS,
             Sends(),
             advice="remove the block",
-            apis=kinds.CONFIG_APIS,
+            apis=profile.CONFIG_APIS,
         ),
         VendorRule(
             "azure-event-hubs-config",
             "Azure Event Hubs does not offer the request IncrementalAlterConfigs",
             _VERSIONS,
-            (kinds.GROUP_CONFIG, kinds.METRICS),
+            (profile.GROUP_CONFIG, profile.METRICS),
             Sends(),
             advice="remove the block",
-            apis=kinds.CONFIG_APIS,
+            apis=profile.CONFIG_APIS,
         ),
         VendorRule(
             "azure-event-hubs-leaders",
             "Azure Event Hubs does not offer the request ElectLeaders",
             _VERSIONS,
-            (kinds.LEADERS,),
+            (profile.LEADERS,),
             Sends(),
             advice="let Azure Event Hubs choose",
-            apis=kinds.ELECTIONS,
+            apis=profile.ELECTIONS,
         ),
     ),
     connection=VendorNote(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaform.core.finding import Level
 
-from . import kinds
+from . import profile
 from .profile import (
     ONLY_CREATE,
     ONLY_UPDATE,
@@ -105,7 +105,7 @@ PROFILE = Profile(
             "confluent-cloud-replication-factor",
             "Confluent Cloud accepts a replication factor of 3 only, not {found}",
             _FACTOR,
-            (kinds.TOPIC,),
+            (profile.TOPIC,),
             WritesValue(("replication_factor",), only=("3",)),
             advice="write replication_factor = 3, or leave it out",
         ),
@@ -113,7 +113,7 @@ PROFILE = Profile(
             "confluent-cloud-replicas",
             "Confluent Cloud manages where replicas are ({found})",
             _TYPES,
-            (kinds.TOPIC,),
+            (profile.TOPIC,),
             Writes((("replica_assignment",),)),
             advice="remove replica_assignment",
         ),
@@ -121,7 +121,7 @@ PROFILE = Profile(
             "confluent-cloud-compression-type",
             "Confluent Cloud does not let a topic set {found}",
             _TOPICS,
-            (kinds.TOPIC,),
+            (profile.TOPIC,),
             WritesKey("config", never=frozenset({"compression.type"}), actions=ONLY_CREATE),
             advice="remove it from config",
         ),
@@ -129,7 +129,7 @@ PROFILE = Profile(
             "confluent-cloud-fixed-config",
             "Confluent Cloud does not let an existing topic change {found}",
             _EDITABLE,
-            (kinds.TOPIC,),
+            (profile.TOPIC,),
             WritesKey("config", only=_EDITABLE_CONFIGS, actions=ONLY_UPDATE),
             advice="leave it as it was, or create a new topic",
         ),
@@ -137,7 +137,7 @@ PROFILE = Profile(
             "confluent-cloud-fixed-config-override",
             "Confluent Cloud does not let an existing topic change {found}",
             _EDITABLE,
-            (kinds.TOPIC_CONFIG,),
+            (profile.TOPIC_CONFIG,),
             WritesKey("config", only=_EDITABLE_CONFIGS),
             advice="remove it from config",
         ),
@@ -145,7 +145,7 @@ PROFILE = Profile(
             "confluent-cloud-delete-retention",
             "Confluent Cloud allows delete.retention.ms up to 701 d (60566400000), not {found}",
             _TOPICS,
-            kinds.TOPICS,
+            profile.TOPICS,
             WritesValue(("config", "delete.retention.ms"), high=60_566_400_000),
             advice='write 60566400000 or less, or retention("701d")',
         ),
@@ -153,7 +153,7 @@ PROFILE = Profile(
             "confluent-cloud-acl-host",
             'Confluent Cloud\'s ACLs hold for all hosts: acl_host must be "*", not {found}',
             _ACL_RESOURCE,
-            (kinds.ACL,),
+            (profile.ACL,),
             WritesValue(("acl_host",), only=("*",)),
             advice='write acl_host = "*"',
         ),
@@ -162,7 +162,7 @@ PROFILE = Profile(
             "Confluent Cloud names principals by the ids of their accounts, such as User:sa-1234 "
             "or User:1234, not {found}",
             _ACL_OPERATIONS,
-            (kinds.ACL,),
+            (profile.ACL,),
             WritesValue(("acl_principal",), pattern=r"User:(\*|\d+|[a-z]+-.+)"),
             Level.CAUTION,
             "make sure that this principal exists",
@@ -173,7 +173,7 @@ PROFILE = Profile(
             "single ACL in the form that is asked for: what a plan says about ACLs that are not "
             "managed, about losses, and import --all are about the first form",
             _ACL_OPERATIONS,
-            (kinds.ACL,),
+            (profile.ACL,),
             Sends(),
             Level.NOTE,
             per_cluster=True,
@@ -182,14 +182,14 @@ PROFILE = Profile(
             "Confluent Cloud manages client quotas with its own tools: its command line, its "
             "console, or its Terraform provider",
             _QUOTAS,
-            (kinds.QUOTA,),
-            apis=kinds.QUOTA_APIS,
+            (profile.QUOTA,),
+            apis=profile.QUOTA_APIS,
         ),
         Refusal(
             "Confluent Cloud lets only Dedicated clusters change some settings of the cluster",
             _SETTINGS,
-            kinds.BROKERS,
-            apis=kinds.CONFIG_APIS,
+            profile.BROKERS,
+            apis=profile.CONFIG_APIS,
         ),
     ),
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaform.core.finding import Level
 
-from . import kinds
+from . import profile
 from .profile import (
     Citation,
     Profile,
@@ -48,7 +48,7 @@ PROFILE = Profile(
             "redpanda-even-replication-factor",
             "Redpanda requires an odd replication factor, not {found}",
             _cite("Manage topics", "develop/manage-topics/config-topics/"),
-            (kinds.TOPIC,),
+            (profile.TOPIC,),
             WritesValue(("replication_factor",), odd=True),
             advice="write an odd number, such as 3",
         ),
@@ -56,7 +56,7 @@ PROFILE = Profile(
             "redpanda-ignored-config",
             "Redpanda accepts {found} without any effect, so every plan shows the difference again",
             _cite_code("topics/types.h"),
-            kinds.TOPICS,
+            profile.TOPICS,
             WritesKey(
                 "config",
                 # Those of `allowlist_topic_noop_confs` that version 26.2 does not document either.
@@ -84,25 +84,25 @@ PROFILE = Profile(
             "Redpanda sets the configs of the cluster already in a dry run: it heeds validate_only "
             "for topics only",
             _cite_code("incremental_alter_configs.cc"),
-            (kinds.CLUSTER_CONFIG,),
+            (profile.CLUSTER_CONFIG,),
             Sends(),
             advice="use rpk cluster config",
-            apis=kinds.CONFIG_APIS,
+            apis=profile.CONFIG_APIS,
         ),
         VendorRule(
             "redpanda-broker-config",
             "Redpanda has no configs of single brokers",
             _cite_code("incremental_alter_configs.cc"),
-            (kinds.BROKER_CONFIG,),
+            (profile.BROKER_CONFIG,),
             Sends(),
             advice="use rpk cluster config",
-            apis=kinds.CONFIG_APIS,
+            apis=profile.CONFIG_APIS,
         ),
         VendorRule(
             "redpanda-request-percentage",
             "Redpanda does not support the quota request_percentage",
             _COMPATIBILITY,
-            (kinds.QUOTA,),
+            (profile.QUOTA,),
             WritesKey("config", never=frozenset({"request_percentage"})),
             advice="remove it from config",
         ),
@@ -110,7 +110,7 @@ PROFILE = Profile(
             "redpanda-quota-entity",
             "Redpanda has quotas of users and client ids only, not {found}",
             _QUOTAS,
-            (kinds.QUOTA,),
+            (profile.QUOTA,),
             WritesKey("entity", only=frozenset({"user", "client-id"})),
             advice="remove the block",
         ),
@@ -118,15 +118,15 @@ PROFILE = Profile(
             "Redpanda has had quotas of users since a later version than its source of 2024-12-20, "
             "which refuses them",
             _cite_code("client_quotas.cc"),
-            (kinds.QUOTA,),
-            apis=kinds.QUOTA_APIS,
+            (profile.QUOTA,),
+            apis=profile.QUOTA_APIS,
             advice="upgrade the brokers",
         ),
         VendorRule(
             "redpanda-two-scram-mechanisms",
             "Redpanda lets a user have one SCRAM mechanism only",
             _COMPATIBILITY,
-            (kinds.USER,),
+            (profile.USER,),
             Sends(),
             Level.CAUTION,
             "declare one credential for each user",
@@ -140,15 +140,15 @@ PROFILE = Profile(
                 "2025-06-12",
                 _READ,
             ),
-            (kinds.USER,),
-            apis=kinds.USER_APIS,
+            (profile.USER,),
+            apis=profile.USER_APIS,
             advice="upgrade the brokers, or use rpk security user",
         ),
         Refusal(
             "Redpanda's source of 2024-12-20 does not offer the request ElectLeaders",
             _OFFERED,
-            (kinds.LEADERS,),
-            apis=kinds.ELECTIONS,
+            (profile.LEADERS,),
+            apis=profile.ELECTIONS,
             advice="use rpk cluster partitions transfer-leadership",
         ),
     ),

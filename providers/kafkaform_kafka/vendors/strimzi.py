@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaform.core.finding import Level
 
-from . import kinds
+from . import profile
 from .profile import Citation, Profile, Sends, VendorNote, VendorRule
 
 _READ = "2026-11-26"
@@ -32,7 +32,7 @@ PROFILE = Profile(
             "strimzi-topic-operator",
             "Strimzi's Topic Operator reverts changes of topics that have a KafkaTopic resource",
             _TOPICS,
-            kinds.TOPICS,
+            profile.TOPICS,
             Sends(),
             Level.CAUTION,
             "manage each topic in one place: here, or as a KafkaTopic",
@@ -43,7 +43,7 @@ PROFILE = Profile(
             "Strimzi's User Operator, where it runs, deletes the ACLs, quotas and SCRAM "
             "credentials of users without a KafkaUser resource",
             _USERS,
-            (kinds.ACL, kinds.QUOTA, kinds.USER),
+            (profile.ACL, profile.QUOTA, profile.USER),
             Sends(),
             Level.CAUTION,
             "name the users that are managed here in its STRIMZI_IGNORED_USERS_PATTERN",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaform.core.finding import Level
 
-from . import kinds
+from . import profile
 from .profile import (
     Citation,
     Profile,
@@ -45,7 +45,7 @@ PROFILE = Profile(
             "WarpStream reports a replication factor of 3 for every topic, so {found} would be "
             "shown as a change by every plan",
             _CONFIGS,
-            (kinds.TOPIC,),
+            (profile.TOPIC,),
             WritesValue(("replication_factor",), only=("3",)),
             advice="write replication_factor = 3, or leave it out",
         ),
@@ -53,7 +53,7 @@ PROFILE = Profile(
             "warpstream-replicas",
             "WarpStream has no replicas on brokers: its data is in an object store ({found})",
             _PROTOCOL,
-            (kinds.TOPIC,),
+            (profile.TOPIC,),
             Writes((("replica_assignment",),)),
             advice="remove replica_assignment",
         ),
@@ -61,16 +61,16 @@ PROFILE = Profile(
             "warpstream-leaders",
             "WarpStream's partitions have no leaders",
             _PROTOCOL,
-            (kinds.LEADERS,),
+            (profile.LEADERS,),
             Sends(),
             advice="there is nothing to elect",
-            apis=kinds.ELECTIONS,
+            apis=profile.ELECTIONS,
         ),
         VendorRule(
             "warpstream-compaction-switched",
             "WarpStream cannot switch the compaction of an existing topic on or off: {found}",
             _TOPICS,
-            kinds.TOPICS,
+            profile.TOPICS,
             Switches(("config", "cleanup.policy"), "compact"),
             advice="create a new topic with this cleanup.policy and copy the data",
         ),
@@ -78,7 +78,7 @@ PROFILE = Profile(
             "warpstream-ignored-config",
             "WarpStream silently ignores configs of topics that its reference does not list",
             _TOPICS,
-            kinds.TOPICS,
+            profile.TOPICS,
             Writes((("config",),)),
             Level.CAUTION,
             "compare the configs of this plan with it",
@@ -87,22 +87,22 @@ PROFILE = Profile(
         Refusal(
             _NOT_LISTED.format("IncrementalAlterConfigs"),
             _PROTOCOL,
-            (*kinds.TOPICS, *kinds.BROKERS, kinds.GROUP_CONFIG, kinds.METRICS),
-            apis=kinds.ALTER_CONFIGS,
+            (*profile.TOPICS, *profile.BROKERS, profile.GROUP_CONFIG, profile.METRICS),
+            apis=profile.ALTER_CONFIGS,
             advice="set the config with WarpStream's console or its Terraform provider",
         ),
         Refusal(
             _NOT_LISTED.format("those of quotas"),
             _PROTOCOL,
-            (kinds.QUOTA,),
-            apis=kinds.QUOTA_APIS,
+            (profile.QUOTA,),
+            apis=profile.QUOTA_APIS,
             advice="remove the block",
         ),
         Refusal(
             _NOT_LISTED.format("those of SCRAM credentials"),
             _PROTOCOL,
-            (kinds.USER,),
-            apis=kinds.USER_APIS,
+            (profile.USER,),
+            apis=profile.USER_APIS,
             advice="create credentials in WarpStream's console or with its Terraform provider",
         ),
     ),

@@ -1,5 +1,5 @@
-"""What comes back: the answers to a request with many items, topic ids (KIP-516) as Kafka writes them
-(22 characters of base64url), and in plain words what kafka-python raises."""
+"""What comes back: the answers to a request with many items, topic ids (KIP-516) as Kafka writes
+them (22 characters of base64url), and in plain words what kafka-python raises."""
 
 from __future__ import annotations
 

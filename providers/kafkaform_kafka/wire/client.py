@@ -1,5 +1,5 @@
-"""Open the connection to a cluster, and send one raw request to one broker. If it fails, say whether
-the request can have left; if no broker lets us in, say why.
+"""Open the connection to a cluster, and send one raw request to one broker. If it fails, say
+whether the request can have left; if no broker lets us in, say why.
 
 This uses the connections of kafka-python instead of its admin client. That one routes to a
 "controller" that KRaft does not have, repeats writes on its own, and hides error codes.
@@ -451,15 +451,15 @@ async def _reach_broker(pool: ConnectionPool, patience: float) -> None:
 async def _connect_all(pool: ConnectionPool, seconds: float) -> Set[str]:
     """The addresses of the bootstrap list, after an attempt to connect to each of them."""
     deadline = time.monotonic() + seconds
-    connections = []
+    attempts = []
     brokers = pool.cluster.bootstrap_brokers()
     for broker in brokers:
         with suppress(KafkaError):
-            connections.append(pool.get_connection(broker.node_id, refresh_metadata_on_err=False))
-    for connection in connections:
+            attempts.append(pool.get_connection(broker.node_id, refresh_metadata_on_err=False))
+    for attempt in attempts:
         with suppress(KafkaError, OSError):
-            await pool.wait_for(connection.init_future, _count_milliseconds(deadline))
-        connection.close()
+            await pool.wait_for(attempt.init_future, _count_milliseconds(deadline))
+        attempt.close()
     return {name_address(broker) for broker in brokers}
 
 

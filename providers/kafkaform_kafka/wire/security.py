@@ -1,9 +1,9 @@
-"""Who may do what: ACLs, users with passwords (KIP-554) and delegation tokens (KIP-48, KIP-373), one
-request each, with every error code visible.
+"""Who may do what: ACLs, users with passwords (KIP-554) and delegation tokens (KIP-48, KIP-373),
+one request each, with every error code visible.
 
 The public methods of both clients drop the top-level code of DescribeAcls, so that a refusal looks
-like an empty list, or they fail on resource types and operations that are newer than the client. Raw
-requests show every code of every user and token, can be sent to a particular broker, and keep
+like an empty list, or they fail on resource types and operations that are newer than the client.
+Raw requests show every code of every user and token, can be sent to a particular broker, and keep
 passwords away from any client library.
 """
 

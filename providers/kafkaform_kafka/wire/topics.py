@@ -1,5 +1,6 @@
 """Topics and their partitions: CreateTopics (v5 to v7), CreatePartitions, DeleteTopics by id (v6),
-Metadata, AlterPartitionReassignments (45), ListPartitionReassignments (46) and ElectLeaders (43)."""
+Metadata, AlterPartitionReassignments (45), ListPartitionReassignments (46) and ElectLeaders (43).
+"""
 
 from __future__ import annotations
 

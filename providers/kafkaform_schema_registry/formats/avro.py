@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kafkaform.provider.http.strict_json import parse_json
 
-from .json_text import sort_keys, write_json, write_sorted
+from .json_schema import sort_keys, write_json, write_sorted
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NAMED = frozenset({"record", "error", "enum", "fixed"})

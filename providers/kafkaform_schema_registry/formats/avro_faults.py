@@ -15,7 +15,7 @@ from kafkaform.core.diagnostics import suggest
 
 from .avro import NAMED, PRIMITIVES, NotAvro, join_name, split_name
 from .faults import Place, PlacedFault
-from .json_text import write_json
+from .json_schema import write_json
 
 Definitions = Mapping[str, tuple[Mapping[str, Any], str]]
 """Full name -> the definition, and the namespace inside of it."""

@@ -10,8 +10,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.strict_json import parse_json
 
 from .avro import open_schema, parse_avro
-from .edits import write_edit
-from .json_changes import describe_json_type
+from .faults import write_edit
+from .json_schema import describe_json_type
 from .normal_form import FORMATS
 from .protobuf import open_protobuf
 

@@ -15,14 +15,10 @@ from kafkaform.provider.http.strict_json import parse_json
 from .avro import find_record_name, normalize_avro, open_schema, parse_avro
 from .avro_changes import list_avro_edits
 from .avro_faults import find_avro_faults
-from .edits import SchemaEdit
-from .faults import MAX_FAULTS, PlacedFault, SchemaFault, read_document
-from .json_changes import list_json_edits
-from .json_faults import find_json_faults
-from .json_text import sort_keys, write_json
+from .faults import MAX_FAULTS, PlacedFault, SchemaEdit, SchemaFault, read_document
+from .json_schema import find_json_faults, list_json_edits, sort_keys, write_json
 from .protobuf import find_message_name, normalize_protobuf, open_protobuf
-from .protobuf_changes import list_protobuf_edits
-from .protobuf_faults import find_protobuf_faults
+from .protobuf_judgements import find_protobuf_faults, list_protobuf_edits
 
 
 class SchemaFormat(Struct, frozen=True):

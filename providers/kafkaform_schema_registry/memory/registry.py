@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from kafkaform.core.canonical import dumps
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
-from ..api.answers import BadAnswer, read_schema_version
 from ..formats.avro import open_schema, parse_avro
-from ..formats.avro_resolution import Unreadable, find_unreadable
+from ..formats.avro_changes import Unreadable, find_unreadable
 from ..formats.normal_form import BY_REGISTRY_NAME, inspect_schema
 from ..kinds.levels import LEVELS, MODES, PROMISES
 from ..products import APICURIO_LIMIT
+from ..requests import BadAnswer, read_schema_version
 
 
 class StoredVersion(Struct, frozen=True):

@@ -11,14 +11,13 @@ from kafkaform.core.rule import Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..formats.avro import AvroType, NotAvro, open_schema, parse_avro
-from ..formats.avro_resolution import Unreadable, find_unreadable
-from ..formats.edits import EditKind, SchemaEdit
+from ..formats.avro_changes import Unreadable, find_unreadable
+from ..formats.faults import EditKind, SchemaEdit
 from ..formats.normal_form import FORMATS
 from ..kinds import global_config, subject_config
 from ..kinds.levels import INHERITED, PROMISES
 from ..kinds.schema import KIND
-from .questions import VERSIONS, NextVersion, collect_answers, name_listing
-from .schemas import PROOFS, TEXT, TYPES
+from .schemas import PROOFS, TEXT, TYPES, VERSIONS, NextVersion, collect_answers, name_listing
 
 MAX_EDITS = 20
 """Differences of one schema that have a finding of their own."""

@@ -133,13 +133,11 @@ def _survey_levels(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         whole = change.identity.kind == global_config.KIND
         figures, scope = _count_subjects(scene) if whole else (EMPTY, "")
         name = "the registry" if whole else change.identity.key
-        sides = " → ".join(_name_level(level) for level in (old, new))
+        sides = " → ".join(
+            ("the registry's own level" if level == INHERITED else level) for level in (old, new)
+        )
         text = f"the level of {name} changes, {sides}{scope}: {'; '.join(losses)}"
         yield change.identity, LOWERED.find(text, LEVEL_PATH, figures=figures)
-
-
-def _name_level(level: str) -> str:
-    return "the registry's own level" if level == INHERITED else level
 
 
 def _list_losses(old: str, new: str) -> list[str]:

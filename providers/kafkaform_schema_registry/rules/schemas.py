@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.finding import Block, Finding, Harm, Level
-from kafkaform.core.resource import Depth, Facts, Identity
+from kafkaform.core.resource import Depth, Facts, Identity, Sweep
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
@@ -15,7 +19,59 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ..formats.faults import SchemaFault
 from ..formats.normal_form import FORMATS, inspect_schema
 from ..kinds.schema import KIND, MAX_BYTES, WRITTEN
-from .questions import NUMBERS, USERS, collect_answers, name_listing
+
+VERSIONS = "schema_registry_next_versions"
+"""At what level new versions are checked, and what the registry says about them."""
+USERS = "schema_registry_users"
+"""Which schemas refer to subjects."""
+NUMBERS = "schema_registry_numbers"
+"""Which versions subjects have."""
+
+
+class NextVersion(Struct, frozen=True):
+    """A schema that a plan registers for a subject that exists."""
+
+    subject: str
+    format: str
+    schema: str
+    references: tuple[Mapping[str, Any], ...]
+    level: str | None
+    """The level that the plan gives to the subject; INHERITED if it takes away its own. None if the
+    plan does not change it."""
+    registry_level: str | None
+    """The level that the plan gives to the registry, None if it does not change it."""
+
+
+def name_listing(kind: str, questions: Sequence[Any]) -> str:
+    """The name of the listing that answers these questions: next versions, or names of subjects."""
+    return f"{kind} {msgspec.json.encode(questions).decode()}"
+
+
+def parse_listing(name: str) -> tuple[str, str]:
+    """The kind of a listing, and its questions as JSON; no questions for an ordinary kind."""
+    kind, _, questions = name.partition(" ")
+    return kind, questions
+
+
+def read_versions(questions: str) -> list[NextVersion]:
+    """The questions of a listing of VERSIONS."""
+    return msgspec.json.decode(questions, type=list[NextVersion])
+
+
+def read_subjects(questions: str) -> list[str]:
+    """The questions of other listings."""
+    return msgspec.json.decode(questions, type=list[str])
+
+
+def collect_answers(sweeps: Mapping[str, Sweep], kind: str) -> Mapping[str, FrozenMap]:
+    """Subject -> the answer; none for what the registry did not say."""
+    return {
+        item.identity.key: item.attributes
+        for name, sweep in sweeps.items()
+        if parse_listing(name)[0] == kind
+        for item in sweep.items
+    }
+
 
 TYPES = (KIND,)
 WRITING = (Action.CREATE, Action.UPDATE)
@@ -177,7 +233,9 @@ def _survey_users(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         users = [subject for subject in answer["subjects"] if subject not in deleted]
         unnamed = answer["unnamed"]
         if users:
-            names = _join_names(users)
+            more = len(users) - MAX_NAMES
+            listing = ", ".join(users[:MAX_NAMES])
+            names = f"{listing} and {more} more" if more > 0 else listing
             text = f"{names} {'refers' if len(users) == 1 else 'refer'} to {change.identity.key}"
             yield change.identity, REFERRED.find(text, figures=FrozenMap(subjects=tuple(users)))
         elif unnamed:
@@ -195,12 +253,6 @@ def _survey_users(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
 def _is_deleted(change: Change) -> bool:
     kind, action = change.identity.kind, change.action
     return kind == KIND and action is Action.DELETE and change.effective
-
-
-def _join_names(names: Sequence[str]) -> str:
-    more = len(names) - MAX_NAMES
-    listing = ", ".join(names[:MAX_NAMES])
-    return f"{listing} and {more} more" if more > 0 else listing
 
 
 # ── references ──────────────────────────────────────────────────────────────────────────

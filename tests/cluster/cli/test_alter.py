@@ -8,8 +8,14 @@ import pytest
 
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.errors import UsageError
-from kafkaform_kafka.commands.config_lists import Pair, parse_keys, parse_pairs
-from kafkaform_kafka.commands.drafts import DRAFTS, make_drafts, read_edit
+from kafkaform_kafka.commands.drafts import (
+    DRAFTS,
+    Pair,
+    make_drafts,
+    parse_keys,
+    parse_pairs,
+    read_edit,
+)
 
 from ...conftest import Broker
 from ...kit.commands.bare import Bare

@@ -18,9 +18,9 @@ from kafkaform.provider.http.settings import BasicLogin, HttpSettings
 from kafkaform.provider.testing.conformance import Check, select_checks
 from kafkaform.provider.testing.workbench import INSTANCE
 from kafkaform_connect import rest
-from kafkaform_connect.connection import WorkerAddress, WorkersProof
-from kafkaform_connect.connection import connect as open_session
 from kafkaform_connect.provider import PROVIDER
+from kafkaform_connect.session import WorkerAddress, WorkersProof
+from kafkaform_connect.session import connect as open_session
 
 from ...kit.servers import Worker, wait_until
 from ...unit.connect.connector_systems import ConnectorSystem

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call, HttpAnswer, read_error_code
-from kafkaform_schema_registry.api import calls
+from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 
 from ...kit.schema_registry.schemas import (
@@ -33,87 +33,89 @@ def send(subject: str, text: str, kind: str = "avro", *references: Any) -> Froze
 
 def versions(name: str) -> Iterator[Call]:
     """A subject grows, and what does not fit is refused."""
-    yield calls.list_versions(name)
-    yield calls.read_version(name, None)
-    yield calls.look_up(send(name, ORDER))
-    yield calls.check_all(send(name, ORDER))
-    yield calls.check_latest(send(name, ORDER))
-    yield calls.register(send(name, ORDER))
-    yield calls.register(send(name, ORDER))
-    yield calls.read_version(name, None)
-    yield calls.read_version(name, 1)
-    yield calls.read_version(name, 2)
-    yield calls.look_up(send(name, ORDER))
-    yield calls.look_up(send(name, ORDER.replace(" ", "")))
-    yield calls.put_setting("config", name, {"compatibility": "BACKWARD"})
-    yield calls.check_all(send(name, ORDER_WITH_NOTE))
-    yield calls.check_all(send(name, ORDER_WITH_AMOUNT))
-    yield calls.check_latest(send(name, ORDER_WITH_AMOUNT))
-    yield calls.check_all(send(name, "{"))
-    yield calls.register(send(name, ORDER_WITH_AMOUNT))
-    yield calls.register(send(name, "{"))
-    yield calls.register(send(name, ORDER_WITH_NOTE))
-    yield calls.register(send(name, ORDER))
-    yield calls.read_version(name, None)
-    yield calls.list_versions(name)
+    yield requests.list_versions(name)
+    yield requests.read_version(name, None)
+    yield requests.look_up(send(name, ORDER))
+    yield requests.check_all(send(name, ORDER))
+    yield requests.check_latest(send(name, ORDER))
+    yield requests.register(send(name, ORDER))
+    yield requests.register(send(name, ORDER))
+    yield requests.read_version(name, None)
+    yield requests.read_version(name, 1)
+    yield requests.read_version(name, 2)
+    yield requests.look_up(send(name, ORDER))
+    yield requests.look_up(send(name, ORDER.replace(" ", "")))
+    yield requests.put_setting("config", name, {"compatibility": "BACKWARD"})
+    yield requests.check_all(send(name, ORDER_WITH_NOTE))
+    yield requests.check_all(send(name, ORDER_WITH_AMOUNT))
+    yield requests.check_latest(send(name, ORDER_WITH_AMOUNT))
+    yield requests.check_all(send(name, "{"))
+    yield requests.register(send(name, ORDER_WITH_AMOUNT))
+    yield requests.register(send(name, "{"))
+    yield requests.register(send(name, ORDER_WITH_NOTE))
+    yield requests.register(send(name, ORDER))
+    yield requests.read_version(name, None)
+    yield requests.list_versions(name)
 
 
 def levels(name: str) -> Iterator[Call]:
     """Levels of a subject that does not exist, exists, and is deleted."""
-    yield calls.read_setting("config", name)
-    yield calls.put_setting("config", name, {"compatibility": "FULL"})
-    yield calls.read_setting("config", name)
-    yield calls.delete_setting("config", name)
-    yield calls.read_setting("config", name)
-    yield calls.put_setting("config", name, {"compatibility": "NONE"})
-    yield calls.put_setting("config", name, {"compatibility": "FULL"})
-    yield calls.register(send(name, ORDER))
-    yield calls.check_all(send(name, ORDER_WITH_AMOUNT))
-    yield calls.read_setting("config", name)
-    yield calls.read_setting("config", name)
-    yield calls.put_setting("config", name, {"compatibility": "NONE"})
-    yield calls.read_setting("config", name)
-    yield calls.put_setting("config", name, {"compatibility": "UPWARD"})
-    yield calls.put_setting("config", name, {"compatibility": "FORWARD_TRANSITIVE"})
-    yield calls.delete_setting("config", name)
-    yield calls.read_setting("config", name)
-    yield calls.put_setting("config", name, {"compatibility": "FULL"})
-    yield calls.delete_subject(name, permanent=False)
-    yield calls.read_setting("config", name)
-    yield calls.delete_subject(name, permanent=True)
-    yield calls.read_setting("config", name)
-    yield calls.read_setting("mode", None)
-    yield calls.read_setting("mode", name)
-    yield calls.put_setting("mode", name, {"mode": "READONLY"})
-    yield calls.IDENTIFY
+    yield requests.read_setting("config", name)
+    yield requests.put_setting("config", name, {"compatibility": "FULL"})
+    yield requests.read_setting("config", name)
+    yield requests.delete_setting("config", name)
+    yield requests.read_setting("config", name)
+    yield requests.put_setting("config", name, {"compatibility": "NONE"})
+    yield requests.put_setting("config", name, {"compatibility": "FULL"})
+    yield requests.register(send(name, ORDER))
+    yield requests.check_all(send(name, ORDER_WITH_AMOUNT))
+    yield requests.read_setting("config", name)
+    yield requests.read_setting("config", name)
+    yield requests.put_setting("config", name, {"compatibility": "NONE"})
+    yield requests.read_setting("config", name)
+    yield requests.put_setting("config", name, {"compatibility": "UPWARD"})
+    yield requests.put_setting("config", name, {"compatibility": "FORWARD_TRANSITIVE"})
+    yield requests.delete_setting("config", name)
+    yield requests.read_setting("config", name)
+    yield requests.put_setting("config", name, {"compatibility": "FULL"})
+    yield requests.delete_subject(name, permanent=False)
+    yield requests.read_setting("config", name)
+    yield requests.delete_subject(name, permanent=True)
+    yield requests.read_setting("config", name)
+    yield requests.read_setting("mode", None)
+    yield requests.read_setting("mode", name)
+    yield requests.put_setting("mode", name, {"mode": "READONLY"})
+    yield requests.IDENTIFY
 
 
 def deletions(name: str) -> Iterator[Call]:
     """Softly, permanently, again, and what others refer to."""
     other, reference = f"{name} 2", {"name": "Order", "subject": name, "version": 1}
-    yield calls.delete_subject(name, permanent=False)
-    yield calls.delete_subject(name, permanent=True)
-    yield calls.register(send(name, ORDER))
-    yield calls.delete_subject(name, permanent=True)
-    yield calls.register(send(other, record(field("o", "Order"), name="Cart"), "avro", reference))
-    yield calls.read_version(other, None)
-    yield calls.delete_subject(name, permanent=False)
-    yield calls.delete_subject(other, permanent=False)
-    yield calls.delete_subject(name, permanent=False)
-    yield calls.delete_subject(other, permanent=True)
-    yield calls.delete_subject(name, permanent=False)
-    yield calls.delete_subject(name, permanent=False)
-    yield calls.read_version(name, None)
-    yield calls.list_versions(name)
-    yield calls.look_up(send(name, ORDER))
-    yield calls.register(send(name, ORDER_WITH_AMOUNT))
-    yield calls.list_versions(name)
-    yield calls.delete_subject(name, permanent=False)
-    yield calls.delete_subject(name, permanent=True)
-    yield calls.register(send(name, ORDER))
-    yield calls.list_versions(name)
+    yield requests.delete_subject(name, permanent=False)
+    yield requests.delete_subject(name, permanent=True)
+    yield requests.register(send(name, ORDER))
+    yield requests.delete_subject(name, permanent=True)
+    yield requests.register(
+        send(other, record(field("o", "Order"), name="Cart"), "avro", reference)
+    )
+    yield requests.read_version(other, None)
+    yield requests.delete_subject(name, permanent=False)
+    yield requests.delete_subject(other, permanent=False)
+    yield requests.delete_subject(name, permanent=False)
+    yield requests.delete_subject(other, permanent=True)
+    yield requests.delete_subject(name, permanent=False)
+    yield requests.delete_subject(name, permanent=False)
+    yield requests.read_version(name, None)
+    yield requests.list_versions(name)
+    yield requests.look_up(send(name, ORDER))
+    yield requests.register(send(name, ORDER_WITH_AMOUNT))
+    yield requests.list_versions(name)
+    yield requests.delete_subject(name, permanent=False)
+    yield requests.delete_subject(name, permanent=True)
+    yield requests.register(send(name, ORDER))
+    yield requests.list_versions(name)
     nowhere = {"name": "Order", "subject": f"{name} nowhere", "version": 1}
-    yield calls.register(send(other, record(field("o", "Order"), name="Cart"), "avro", nowhere))
+    yield requests.register(send(other, record(field("o", "Order"), name="Cart"), "avro", nowhere))
 
 
 def formats(name: str) -> Iterator[Call]:
@@ -123,9 +125,9 @@ def formats(name: str) -> Iterator[Call]:
         ("protobuf", 'syntax = "proto3"; message M { string a = 1; }'),
     ):
         subject = f"{name}/{kind}?#é%"
-        yield calls.register(send(subject, text, kind))
-        yield calls.read_version(subject, None)
-        yield calls.register(send(subject, "{", kind))
+        yield requests.register(send(subject, text, kind))
+        yield requests.read_version(subject, None)
+        yield requests.register(send(subject, "{", kind))
 
 
 def reduce(answer: HttpAnswer) -> Any:
@@ -155,5 +157,5 @@ def test_another_spelling_of_a_schema_is_none_for_us(door: Door) -> None:
     name = f"parity {uuid4().hex[:8]}"
     door.register(name, ORDER)
     assert door.register(name, ORDER.replace(" ", "")) > 0
-    versions_of = door.write(calls.list_versions(name)).body
+    versions_of = door.write(requests.list_versions(name)).body
     assert versions_of == [1, 2]

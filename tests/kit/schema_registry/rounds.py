@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform_schema_registry.api import calls
+from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.formats.avro import normalize_avro
 from kafkaform_schema_registry.kinds import schema, subject_config
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
@@ -169,7 +169,7 @@ def open_registry(path: Path) -> Iterator[RegistrySystem]:
     """A simulated registry with a folder at this path."""
     registry, arrivals = SimulatedRegistry(), Arrivals(path)
     body = FrozenMap(subject=THEIRS, format="avro", schema=ORDER, references=())
-    registry.answer(calls.register(body))
+    registry.answer(requests.register(body))
 
     def answer(request: Any) -> tuple[int, Any]:
         call = read_call(request)

@@ -13,7 +13,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Provider, ResourceType, Secrets, Session
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform.provider.testing.workbench import INSTANCE, About, Edit, Question
-from kafkaform_schema_registry.api import calls
+from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.data_sources import DATA, SCHEMA, SCHEMAS
 from kafkaform_schema_registry.formats.avro import normalize_avro
 from kafkaform_schema_registry.kinds import schema, subject_config
@@ -60,7 +60,7 @@ class Door:
     def register(self, subject: str, text: str, kind: str = "avro", *references: Any) -> int:
         """Register a schema behind the tool's back; its id."""
         payload = FrozenMap(subject=subject, format=kind, schema=text, references=references)
-        return int(self.write(calls.register(payload)).body["id"])
+        return int(self.write(requests.register(payload)).body["id"])
 
 
 def open_simulated(registry: SimulatedRegistry) -> Door:
@@ -94,7 +94,7 @@ class System:
         return self._door.open_session(privileged)
 
     def recreate(self, attributes: FrozenMap) -> None:
-        self._door.write(calls.delete_subject(attributes["subject"], permanent=False))
+        self._door.write(requests.delete_subject(attributes["subject"], permanent=False))
         self.make(attributes)
 
     def make(self, attributes: FrozenMap) -> None:
@@ -155,7 +155,7 @@ class SchemaSystem(System):
         self._door.register(attributes["subject"], attributes["schema"])
         # Others use the registry's own level.
         body = {"compatibility": "BACKWARD"}
-        self._door.write(calls.put_setting("config", attributes["subject"], body))
+        self._door.write(requests.put_setting("config", attributes["subject"], body))
 
     def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
         self.make(attributes.with_items(given))
@@ -191,7 +191,7 @@ class SubjectConfigSystem(System):
 
     def make(self, attributes: FrozenMap) -> None:
         body = {"compatibility": attributes["compatibility"]}
-        self._door.write(calls.put_setting("config", attributes["subject"], body))
+        self._door.write(requests.put_setting("config", attributes["subject"], body))
 
     def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
         self.make(attributes.with_items(given))

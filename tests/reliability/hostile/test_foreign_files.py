@@ -19,7 +19,7 @@ from kafkaform.provider.registry import Registry
 from kafkaform.provider.takeover import ForeignFiles
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
-from kafkaform_kafka.takeover import documents, files
+from kafkaform_kafka.takeover import declarations, documents
 
 from ...kit.commands.stocks import PROVIDER
 from ...kit.kafka.takeover import CANARY, copy_source, list_tools
@@ -157,7 +157,7 @@ def test_files_that_are_too_many_or_too_large(
     for name in "abc":
         write(tmp_path / f"{name}.yaml", "kind: " + "x" * 50)
     with monkeypatch.context() as patch:
-        patch.setattr(files, "MAX_FILE", 20)
+        patch.setattr(declarations, "MAX_FILE", 20)
         large = read("strimzi", tmp_path)
     assert not large.objects
     assert [Path(omission.place).name for omission in large.omissions] == [
@@ -167,7 +167,7 @@ def test_files_that_are_too_many_or_too_large(
     ]
     for limit, value in (("MAX_TOTAL", 100), ("MAX_FILES", 2)):
         with monkeypatch.context() as patch:
-            patch.setattr(files, limit, value)
+            patch.setattr(declarations, limit, value)
             with pytest.raises(UsageError):
                 read("strimzi", tmp_path)
 

@@ -15,7 +15,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.workflow.model import Applied
-from kafkaform_kafka.commands.elections import elect_preferred
+from kafkaform_kafka.commands.alter import elect_preferred
 from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
 from kafkaform_kafka.kinds.topic.simulation import topic_key
 from kafkaform_kafka.memory import (

@@ -20,7 +20,7 @@ from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import render_markdown
 from kafkaform_kafka.kinds.topic.throttles import RATES, ThrottlePlace
 from kafkaform_kafka.memory import Killed, killed_before, lost_reply
-from kafkaform_kafka.words import WORDS
+from kafkaform_kafka.resource_kinds import WORDS
 
 from ...kit.simulated.engine import KAFKA, House, apply, desired, plan, topic
 from ...kit.simulated.managed_topics import codes, complete

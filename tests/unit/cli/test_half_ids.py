@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform_connect import connection, session
+from kafkaform_connect import session
 from kafkaform_connect.memory.workers import SimulatedWorkers
 
 from ...kit.commands.fixtures import here  # noqa: F401  # pytest finds it here
@@ -52,7 +52,7 @@ def folder(
 ) -> Here:
     """Two connectors, applied while the Connect cluster had no id."""
     with monkeypatch.context() as patch:
-        patch.setattr(connection, "make_scope", lambda cluster_id, group_id: HALF)
+        patch.setattr(session, "make_scope", lambda cluster_id, group_id: HALF)
         declare(here, served, "a", "b")
         assert here.run("apply", "-auto-approve").code == 0
     assert read_state(here)["providers"] == {"kafka_connect": HALF}

@@ -8,9 +8,8 @@ from kafkaform.core.change import Action, Change, Evidence, Ownership, PathChang
 from kafkaform.core.resource import Facts, Identity, Observed, Use
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.plan.diff import compare
-from kafkaform_connect.connector import KIND, TYPE, make_attributes
+from kafkaform_connect.connector import KIND, TYPE, list_uses, make_attributes
 from kafkaform_connect.rest import parse_release
-from kafkaform_connect.topics import list_uses
 
 FACTS = Facts("cluster")
 SECRET = SecretRef("env", "A")

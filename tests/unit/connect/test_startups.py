@@ -10,12 +10,10 @@ from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.provider.http.exchange import Call
-from kafkaform_connect.connection import WorkersProof
 from kafkaform_connect.memory.provider import URL, MemoryClient
 from kafkaform_connect.memory.workers import SimulatedWorkers
-from kafkaform_connect.observation import make_ticket
-from kafkaform_connect.reading import ConnectorReader
-from kafkaform_connect.session import SETTLE_SECONDS, WAIT_SECONDS, Startups
+from kafkaform_connect.reading import ConnectorReader, make_ticket
+from kafkaform_connect.session import SETTLE_SECONDS, WAIT_SECONDS, Startups, WorkersProof
 
 from .connector_systems import SOURCE
 

@@ -33,14 +33,14 @@ from kafkaform.inventory.live import (
     make_meta,
 )
 from kafkaform.provider.contract import Session
-from kafkaform_kafka.inspect import listing_trust
+from kafkaform_kafka.inspect import usage
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.provider import TYPES
 from kafkaform_kafka.simulation.schedule import not_sent, refused_items
 
 TOPIC, TOPIC_CONFIG, ACL = "kafka_topic", "kafka_topic_config", "kafka_acl"
-READER = ClusterReader(TYPES, frozenset({TOPIC_CONFIG}), listing_trust.sharpen_sweeps)
+READER = ClusterReader(TYPES, frozenset({TOPIC_CONFIG}), usage.sharpen_sweeps)
 LISTED = {name for name, kind in TYPES.items() if kind.expand is None}
 DENIED = Fault(
     "CLUSTER_AUTHORIZATION_FAILED", "Describe on Cluster is missing", FaultClass.PERMISSION
@@ -235,7 +235,7 @@ def test_all_topics_are_seen(hidden: dict[str, bool], acls: list[Observed], prov
     """One name for each pattern tells how all names are answered: a wildcard, a prefix that is
     denied, a literal; patterns of other resources, or that no topic can fit, do not matter."""
     fake = Fake(hidden)
-    sweeps = listing_trust.sharpen_sweeps(fake, [listing(TOPIC), listing(ACL, *acls)])  # type: ignore[arg-type]
+    sweeps = usage.sharpen_sweeps(fake, [listing(TOPIC), listing(ACL, *acls)])  # type: ignore[arg-type]
     how = CoverageKind.COMPLETE if proven else CoverageKind.VISIBLE_ONLY
     assert {s.kind: s.coverage.kind for s in sweeps}[TOPIC] is how
 
@@ -268,7 +268,7 @@ def test_topics_that_were_made_meanwhile(
 ) -> None:
     """What a listing lacks was made or deleted since, or its configs may not be seen: a look at
     it by name tells which."""
-    sweeps = listing_trust.sharpen_sweeps(Busy(reading), [listing(TOPIC), listing(ACL)])  # type: ignore[arg-type]
+    sweeps = usage.sharpen_sweeps(Busy(reading), [listing(TOPIC), listing(ACL)])  # type: ignore[arg-type]
     assert (sweeps[0].coverage.kind is CoverageKind.COMPLETE) is proven
 
 
@@ -276,27 +276,21 @@ def test_a_prefix_and_its_own_name_are_two_things() -> None:
     """`pay` can be allowed by its name while all that begins with it is denied: both are asked, and
     a name that fits nothing."""
     fake = Fake({"": False})
-    listing_trust.sharpen_sweeps(
-        fake, [listing(TOPIC), listing(ACL, acl("pay"), acl("pay", "Literal"))]
-    )  # type: ignore[arg-type]
+    usage.sharpen_sweeps(fake, [listing(TOPIC), listing(ACL, acl("pay"), acl("pay", "Literal"))])  # type: ignore[arg-type]
     assert len(fake.asked) == 3 and "pay" in fake.asked
     assert sum(name.startswith("pay") and len(name) > 3 for name in fake.asked) == 1
 
 
 def test_without_acls_nothing_is_proven() -> None:
     """Who may not list them cannot know what they hide."""
-    sweeps = listing_trust.sharpen_sweeps(
-        Fake({"": False}), [listing(TOPIC), listing(ACL, fault=DENIED)]
-    )  # type: ignore[arg-type]
+    sweeps = usage.sharpen_sweeps(Fake({"": False}), [listing(TOPIC), listing(ACL, fault=DENIED)])  # type: ignore[arg-type]
     assert [s.coverage.kind.value for s in sweeps] == ["visible_only", "failed"]
 
 
 def test_without_an_authorizer_everything_is_seen() -> None:
     """It keeps no ACLs, which is no failure, and hides nothing."""
     off = Fault("SECURITY_DISABLED", "no authorizer", FaultClass.DEFINITE)
-    sweeps = listing_trust.sharpen_sweeps(
-        Fake({"": True}), [listing(TOPIC), listing(ACL, fault=off)]
-    )  # type: ignore[arg-type]
+    sweeps = usage.sharpen_sweeps(Fake({"": True}), [listing(TOPIC), listing(ACL, fault=off)])  # type: ignore[arg-type]
     assert {s.coverage.kind for s in sweeps} == {CoverageKind.COMPLETE}
 
 
@@ -305,7 +299,7 @@ def test_what_brokers_are_too_old_for_is_left_out(code: str) -> None:
     """Nobody has read it, and nothing has failed."""
     old = Fault(code, "too old", FaultClass.DEFINITE)
     kind = "kafka_group_config"
-    assert listing_trust.sharpen_sweeps(Fake({"": True}), [listing(kind, fault=old)]) == ()  # type: ignore[arg-type]
+    assert usage.sharpen_sweeps(Fake({"": True}), [listing(kind, fault=old)]) == ()  # type: ignore[arg-type]
 
 
 def _with(sweeps: Iterable[Sweep], kind: str, item: Observed) -> tuple[Sweep, ...]:

@@ -21,7 +21,7 @@ from kafkaform.core.finding import Block, Harm
 from kafkaform.core.resource import Facts, Identity, Output, Pending
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan, PlanInstance, Unmanaged
-from kafkaform_kafka.words import WORDS as KAFKA
+from kafkaform_kafka.resource_kinds import WORDS as KAFKA
 
 from ...kit.findings import block, join_findings, note, risk
 

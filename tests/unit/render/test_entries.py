@@ -10,7 +10,7 @@ from kafkaform.core.finding import Block, Harm
 from kafkaform.render.change_entries import make_entries
 from kafkaform.render.plan_view import make_view
 from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.words import WORDS as KAFKA
+from kafkaform_kafka.resource_kinds import WORDS as KAFKA
 
 from ...kit.findings import block, note, risk
 from . import plans

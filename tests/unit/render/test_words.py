@@ -19,7 +19,7 @@ from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.report import make_apply_report, render_apply_summary
 from kafkaform.render.review.comment import render_markdown
 from kafkaform.render.stream import list_plan_events
-from kafkaform_kafka.words import WORDS as KAFKA
+from kafkaform_kafka.resource_kinds import WORDS as KAFKA
 
 from .plans import change, frozen, plan
 

@@ -7,7 +7,7 @@ import pytest
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.resource import Absent, CoverageKind, Depth, FaultClass, Observed
 from kafkaform.core.value import EMPTY
-from kafkaform_schema_registry.api import calls
+from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.kinds import global_config, schema, subject_config
 from kafkaform_schema_registry.memory.client import RegistryMishap
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
@@ -131,7 +131,7 @@ def test_a_subject_that_is_gone_makes_its_deletion_converge(desk: Desk) -> None:
     """Somebody else was faster: nothing is wrong."""
     desk.door.register(NAME, ORDER)
     _, steps = desk.plan(schema.KIND, Action.DELETE, subject=NAME, schema=ORDER)
-    desk.door.write(calls.delete_subject(NAME, permanent=False))
+    desk.door.write(requests.delete_subject(NAME, permanent=False))
     for fault in (desk.check(steps)[0].fault, desk.send(steps)[0].fault):
         assert fault is not None and fault.kind is FaultClass.CONVERGED
 

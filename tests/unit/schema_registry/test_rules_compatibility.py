@@ -9,7 +9,7 @@ from kafkaform.core.finding import Finding, Level
 from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform_schema_registry.formats.edits import EditKind
+from kafkaform_schema_registry.formats.faults import EditKind
 from kafkaform_schema_registry.kinds import global_config, schema, subject_config
 from kafkaform_schema_registry.kinds.levels import INHERITED
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry

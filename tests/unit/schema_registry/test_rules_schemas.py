@@ -13,7 +13,7 @@ from kafkaform.plan.rules import PROTECTED
 from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.schema import MAX_BYTES
 from kafkaform_schema_registry.rules.book import list_needs
-from kafkaform_schema_registry.rules.questions import NUMBERS, name_listing
+from kafkaform_schema_registry.rules.schemas import NUMBERS, name_listing
 
 from ...kit.schema_registry.judgement import judge, judge_block, list_rules
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_NOTE

@@ -19,7 +19,7 @@ from kafkaform.workflow.configuration.instances import Systems
 from kafkaform.workflow.connection import Connection, ConnectionInputs
 from kafkaform.workflow.workspace import open_instance
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
-from kafkaform_kafka.words import WORDS
+from kafkaform_kafka.resource_kinds import WORDS
 
 from ...kit.commands.stocks import desk
 

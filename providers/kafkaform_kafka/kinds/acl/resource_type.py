@@ -44,14 +44,17 @@ from ...protocol.acl import (
     parse_acl_key,
 )
 from ...protocol.acl import KIND as KIND
-from ..kind import Document, ResourceKind, defer, list_attributes
-from ..steps import (
+from ..kind import (
     CREATE_ACLS,
     DELETE_ALLOW_ACLS,
     DELETE_ALLOW_AHEAD,
     DELETE_DENY_ACLS,
     DELETE_DENY_AHEAD,
+    Document,
+    ResourceKind,
     all_paths,
+    defer,
+    list_attributes,
     make_step,
 )
 from . import roles

@@ -252,14 +252,10 @@ def recognize_roles(objects: Sequence[tuple[str, FrozenMap]]) -> Sequence[Frozen
         resource = (acl.resource_type, acl.resource_name, acl.pattern_type)
         rights[acl.principal, acl.host].setdefault(resource, set()).add(acl.operation)
     return [
-        FrozenMap({"principal": principal, **_say_host(host), **role})
+        FrozenMap({"principal": principal, **({} if host == "*" else {"host": host}), **role})
         for (principal, host), resource_rights in sorted(rights.items())
         for role in _find_roles({name: frozenset(ops) for name, ops in resource_rights.items()})
     ]
-
-
-def _say_host(host: str) -> Mapping[str, Value]:
-    return {} if host == "*" else {"host": host}
 
 
 def _find_roles(rights: Rights) -> Iterator[Mapping[str, Value]]:

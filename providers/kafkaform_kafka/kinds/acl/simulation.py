@@ -21,11 +21,13 @@ from kafkaform.core.resource import (
 from ...protocol import acl as acls
 from ...protocol import faults
 from ...protocol.acl import Acl
-from ...simulation.controller import (
+from ...simulation.world import (
+    CLUSTER,
     AdminAnswer,
     AdminCall,
     Item,
     ItemVerdict,
+    Key,
     ReadScene,
     Refusal,
     RequestResult,
@@ -34,7 +36,6 @@ from ...simulation.controller import (
     require,
     run_batch,
 )
-from ...simulation.world import CLUSTER, Key
 from .resource_type import check_already_done, make_acl_reading, make_acl_sweep
 
 _API = "DescribeAcls"

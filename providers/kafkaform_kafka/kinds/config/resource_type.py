@@ -30,8 +30,16 @@ from ...protocol.releases import (
     GROUP_CONFIGS,
     Capability,
 )
-from ..kind import KindRights, ResourceKind, defer
-from ..steps import ALTER_CONFIGS, REMOVE_CONFIGS, SILENT, all_paths, paths_below
+from ..kind import (
+    ALTER_CONFIGS,
+    REMOVE_CONFIGS,
+    SILENT,
+    KindRights,
+    ResourceKind,
+    all_paths,
+    defer,
+    paths_below,
+)
 from ..topic.configs import (
     compute_target_config,
     get_config,

@@ -32,21 +32,22 @@ from ...protocol.releases import (
     fit_range,
     presence_faults,
 )
-from ...simulation.controller import (
+from ...simulation.world import CLUSTER as ON_CLUSTER
+from ...simulation.world import (
     AdminAnswer,
     AdminCall,
     Item,
     ItemVerdict,
+    Key,
     ReadScene,
     Refusal,
     RequestResult,
     SimulatedKind,
     SimulatedReads,
+    User,
     require,
     run_batch,
 )
-from ...simulation.world import CLUSTER as ON_CLUSTER
-from ...simulation.world import Key, User
 from ..topic import simulation as topics
 from ..topic.configs import find_foreign_paths
 from .faults import is_hidden_config

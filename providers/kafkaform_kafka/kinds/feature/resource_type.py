@@ -14,8 +14,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol.releases import UpgradeType
-from ..kind import ResourceKind, defer
-from ..steps import UPDATE_FEATURES, make_step, paths_below
+from ..kind import UPDATE_FEATURES, ResourceKind, defer, make_step, paths_below
 
 KIND = "kafka_feature"
 API = UPDATE_FEATURES.name

@@ -16,11 +16,13 @@ from kafkaform.core.resource import (
 )
 
 from ...protocol.releases import METADATA_VERSION, UpgradeType
-from ...simulation.controller import (
+from ...simulation.world import (
+    CLUSTER,
     AdminAnswer,
     AdminCall,
     Item,
     ItemVerdict,
+    Key,
     ReadScene,
     Refusal,
     RequestResult,
@@ -29,7 +31,6 @@ from ...simulation.controller import (
     require,
     run_batch,
 )
-from ...simulation.world import CLUSTER, Key
 from . import resource_type as feature
 
 SUPPORTED: Mapping[str, tuple[int, int]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkaform.core.resource import Absent, Coverage, CoverageKind, Depth, Identity, Reading, Sweep
 
 from ...protocol import listings
-from ...simulation.controller import ReadScene, SimulatedKind, SimulatedReads
+from ...simulation.world import ReadScene, SimulatedKind, SimulatedReads
 
 
 def _sweep(_: ReadScene, depth: Depth) -> Sweep:

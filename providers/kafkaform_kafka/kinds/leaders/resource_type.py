@@ -14,8 +14,7 @@ from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema, 
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ..kind import ResourceKind, defer
-from ..steps import ELECT_LEADERS, make_step, paths_below
+from ..kind import ELECT_LEADERS, ResourceKind, defer, make_step, paths_below
 
 KIND = "kafka_topic_leaders"
 API = ELECT_LEADERS.name

@@ -23,7 +23,8 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 
 from ...protocol import faults
-from ...simulation.controller import (
+from ...simulation.world import (
+    CLUSTER,
     AdminAnswer,
     AdminCall,
     Item,
@@ -36,7 +37,6 @@ from ...simulation.controller import (
     require,
     run_batch,
 )
-from ...simulation.world import CLUSTER
 from ..topic import resource_type as topics
 from ..topic.simulation import SimulatedTopic, topic_key
 from . import resource_type as leaders

@@ -31,8 +31,19 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import keys
-from ..kind import Document, KindRights, ResourceKind, defer, sort_by_fields
-from ..steps import ALTER_QUOTAS, REMOVE_QUOTAS, SILENT, all_paths, make_step, paths_below
+from ..kind import (
+    ALTER_QUOTAS,
+    REMOVE_QUOTAS,
+    SILENT,
+    Document,
+    KindRights,
+    ResourceKind,
+    all_paths,
+    defer,
+    make_step,
+    paths_below,
+    sort_by_fields,
+)
 from ..topic.configs import make_remainder, select_declared
 from . import limits
 from .limits import CLIENT_ID, QUOTA_KEYS, USER, Quotas, list_quota_keys, list_weaker

@@ -8,24 +8,27 @@ from decimal import Decimal
 from msgspec import Struct, field
 
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Hidden, Identity, Reading, Sweep
-from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.core.value import EMPTY, FrozenMap
 
 from ...protocol import faults
-from ...simulation.controller import (
+from ...simulation.world import (
+    CLUSTER,
     AdminAnswer,
     AdminCall,
+    Changes,
     Charge,
     Item,
     ItemVerdict,
+    Key,
     ReadScene,
     Refusal,
     RequestResult,
     SimulatedKind,
     SimulatedReads,
+    SimulatedWorld,
     require,
     run_batch,
 )
-from ...simulation.world import CLUSTER, Changes, Key, SimulatedWorld
 from . import limits
 from . import resource_type as quotas
 from .limits import LevelLimit, Quotas, find_applying
@@ -101,11 +104,7 @@ def _may_see(scene: ReadScene) -> bool:
 
 
 def _to_decimals(config: FrozenMap) -> Mapping[str, Decimal]:
-    return {name: _to_decimal(value) for name, value in config.items()}
-
-
-def _to_decimal(value: Value) -> Decimal:
-    return Decimal(str(value))
+    return {name: Decimal(str(value)) for name, value in config.items()}
 
 
 SIMULATED = SimulatedKind(

@@ -18,8 +18,7 @@ from kafkaform.core.value import FrozenMap
 
 from ...protocol import acl as acls
 from ...protocol import keys, listings
-from ...simulation.controller import ReadScene, SimulatedKind, SimulatedReads
-from ...simulation.world import CLUSTER
+from ...simulation.world import CLUSTER, ReadScene, SimulatedKind, SimulatedReads
 from ..topic import resource_type as topics
 
 

@@ -31,7 +31,7 @@ from ...wire import security as wire
 from ...wire.client import Wire
 from ...wire.security import TokenRow, TokenRows, describe_tokens
 from ...wire.topics import ANSWER_MARGIN
-from ..steps import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
+from ..kind import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
 from . import resource_type as tokens
 from .resource_type import LONGEST, parse_period
 

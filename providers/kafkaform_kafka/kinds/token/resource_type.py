@@ -25,14 +25,16 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import keys
-from ..kind import Document, ResourceKind, defer
-from ..steps import (
+from ..kind import (
     CREATE_TOKEN,
     END_TOKEN,
     END_TOKEN_LATER,
     RENEW_TOKEN,
     SILENT,
+    Document,
+    ResourceKind,
     all_paths,
+    defer,
     make_step,
 )
 

@@ -21,11 +21,12 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 
 from ...protocol import faults, keys
-from ...simulation.controller import (
+from ...simulation.world import (
     AdminAnswer,
     AdminCall,
     Item,
     ItemVerdict,
+    Key,
     ReadScene,
     RequestResult,
     SimulatedKind,
@@ -33,8 +34,7 @@ from ...simulation.controller import (
     require,
     run_batch,
 )
-from ...simulation.world import Key
-from ..steps import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
+from ..kind import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
 from . import resource_type as tokens
 
 _DAY = 86_400_000

@@ -29,7 +29,7 @@ from ...protocol.config_keys import (
 )
 from ...protocol.config_values import Lookup, config_map, config_value, parse_integer, parse_items
 from ...protocol.releases import is_before
-from ..steps import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS, SILENT, all_paths, make_step, paths_below
+from ..kind import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS, SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_topic_config"
 
@@ -126,7 +126,10 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
     defaults = _list_defaults(
         releases.get_release(facts), facts.values.get("topic_defaults") or EMPTY
     )
-    before, after = (_list_overrides(side) for side in (change.before, change.after))
+    before, after = (
+        {key: str(value) for key, value in get_config(side).items() if value is not None}
+        for side in (change.before, change.after)
+    )
     fallbacks = {
         item.path[1]: str(item.effective)
         for item in change.paths
@@ -141,10 +144,6 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
         defaults.keys() - before.keys(),
         defaults.keys() - after.keys(),
     )
-
-
-def _list_overrides(attributes: FrozenMap | None) -> Mapping[str, str]:
-    return {key: str(value) for key, value in get_config(attributes).items() if value is not None}
 
 
 def list_kafka_defaults(facts: Facts) -> Mapping[str, str]:
@@ -319,23 +318,19 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
     if change.action is Action.DELETE:
-        return _removal_steps(change, facts)
+        gone = tuple(
+            key
+            for key in sorted(get_config(change.before))
+            if not is_foreign_config("topic", key, facts)
+        )
+        if not gone:
+            return ()
+        return (make_alter_step(change, 1, REMOVE_CONFIGS, EMPTY, gone, all_paths(change)),)
     if change.action is Action.CREATE:
         put = get_config(change.after)
         return (make_alter_step(change, 1, ALTER_TOPIC_CONFIGS, put, (), all_paths(change)),)
     step = make_update_step(change, 1)
     return () if step is None else (step,)
-
-
-def _removal_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
-    gone = tuple(
-        key
-        for key in sorted(get_config(change.before))
-        if not is_foreign_config("topic", key, facts)
-    )
-    if not gone:
-        return ()
-    return (make_alter_step(change, 1, REMOVE_CONFIGS, EMPTY, gone, all_paths(change)),)
 
 
 TYPE = ResourceType(

@@ -22,7 +22,7 @@ from kafkaform.core.change import Change, Evidence, Repeat, Step
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ..steps import MOVE_REPLICAS, make_step, paths_below
+from ..kind import MOVE_REPLICAS, make_step, paths_below
 
 Replicas = tuple[int, ...]
 """Broker ids of one partition, the preferred leader first."""

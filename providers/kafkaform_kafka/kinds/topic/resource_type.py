@@ -25,13 +25,15 @@ from kafkaform.provider.contract import ResourceType
 from ...protocol import broker_rules, config_keys
 from ...protocol.apis import MAX_RECORDS
 from ...protocol.config_values import config_map
-from ..kind import KindRights, ResourceKind, defer
-from ..steps import (
+from ..kind import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
     SILENT,
+    KindRights,
+    ResourceKind,
     all_paths,
+    defer,
     make_step,
     paths_below,
 )

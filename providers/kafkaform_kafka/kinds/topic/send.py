@@ -14,9 +14,8 @@ from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap
 
-from ...authority.own_rights import explain_missing, list_operations
-from ...authority.required_rights import HeldRights
-from ...authority.required_rights import judge_steps as missing_rights
+from ...authority.own_rights import HeldRights, explain_missing, list_operations
+from ...authority.own_rights import judge_steps as missing_rights
 from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol import apis
 from ...protocol.config_values import config_value

@@ -31,21 +31,23 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ...protocol import broker_rules, faults
 from ...protocol.broker_rules import INTERNAL_TOPICS, MAX_RECORDS
 from ...protocol.config_values import config_map
-from ...simulation.controller import (
+from ...simulation.world import (
+    CLUSTER,
     AdminAnswer,
     AdminCall,
     Item,
     ItemVerdict,
+    Key,
     ReadScene,
     Refusal,
     RequestResult,
     SimulatedKind,
     SimulatedReads,
+    User,
     refuse_all,
     require,
     run_batch,
 )
-from ...simulation.world import CLUSTER, Key, User
 from . import configs
 from . import resource_type as topics
 from .placement import MoveTicket, make_move_ticket, parse_ticket
@@ -422,19 +424,16 @@ def _reassign_topic(call: AdminCall, item: Item) -> ItemVerdict:
             require(current[number] != destination[number], 85)
             destination[number] = current[number]
             continue
-        _check_replicas(call, replicas, current[number])
+        had = current[number]
+        brokers_known = set(replicas) <= {*call.brokers, *had}
+        if not replicas or len(set(replicas)) != len(replicas) or not brokers_known:
+            raise Refusal(39, f"the replicas {list(replicas)} are not possible.")
         destination[number] = tuple(replicas)
         if set(replicas) <= set(current[number]):
             current[number] = tuple(replicas)
     target = tuple(destination) if destination != current else None
     moved = topic.with_assignment(tuple(current), target)
     return AdminAnswer(made=moved), moved, len(item["replicas"])
-
-
-def _check_replicas(call: AdminCall, replicas: Sequence[int], had: Sequence[int]) -> None:
-    brokers_known = set(replicas) <= {*call.brokers, *had}
-    if not replicas or len(set(replicas)) != len(replicas) or not brokers_known:
-        raise Refusal(39, f"the replicas {list(replicas)} are not possible.")
 
 
 def _check_step(scene: ReadScene, step: Step) -> Fault | None:

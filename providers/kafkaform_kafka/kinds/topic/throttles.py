@@ -109,7 +109,14 @@ def find_obstacle(access: ThrottleAccess, ticket: ThrottleTicket) -> Fault | Non
         if isinstance(live, Fault):
             return live
         if set(live.values()) - access.own_values.get(str(setting), set()):
-            return _foreign_fault(setting, live)
+            values = ", ".join(f"{key} = {value}" for key, value in sorted(live.items()))
+            return Fault(
+                "THROTTLED_BY_OTHERS",
+                f"{setting} has a replication throttle that is not in this audit log: {values}",
+                FaultClass.DEFINITE,
+                advice="ask its owner to remove it, or remove reassignment_throttle from the "
+                "provider block",
+            )
     return None
 
 
@@ -196,14 +203,3 @@ def _not_started_fault(fault: Fault) -> Fault:
     kind = FaultClass.PERMISSION if fault.kind is FaultClass.PERMISSION else FaultClass.DEFINITE
     text = f"the move was not started, because its throttle is not set: {fault.message}"
     return replace(fault, message=text, kind=kind)
-
-
-def _foreign_fault(setting: ThrottlePlace, live: Mapping[str, str]) -> Fault:
-    values = ", ".join(f"{key} = {value}" for key, value in sorted(live.items()))
-    return Fault(
-        "THROTTLED_BY_OTHERS",
-        f"{setting} has a replication throttle that is not in this audit log: {values}",
-        FaultClass.DEFINITE,
-        advice="ask its owner to remove it, or remove reassignment_throttle from the provider "
-        "block",
-    )

@@ -114,7 +114,11 @@ def send_alter_scram(context: ClusterContext, order: Order) -> Sequence[Reply]:
     if order.dry:
         fault = _find_hindrance(context)
         return [Reply(step, fault) for step in order.steps]
-    deletions = [_make_deletion(step) for step in order.steps if step.payload.get("delete")]
+    deletions = [
+        Deletion(step.payload["username"], MECHANISMS[step.payload["mechanism"]].code)
+        for step in order.steps
+        if step.payload.get("delete")
+    ]
     upsertions = [
         _make_upsertion(step, order.secrets)
         for step in order.steps
@@ -135,10 +139,6 @@ def _make_upsertion(step: Step, secrets: Secrets) -> Upsertion:
     mechanism = MECHANISMS[name]
     salted = salt_password(password, mechanism.digest, iterations)
     return Upsertion(user, mechanism.code, iterations, salted)
-
-
-def _make_deletion(step: Step) -> Deletion:
-    return Deletion(step.payload["username"], MECHANISMS[step.payload["mechanism"]].code)
 
 
 def _make_fault(step: Step, answers: ItemAnswers) -> Fault | None:

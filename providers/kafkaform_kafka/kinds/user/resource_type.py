@@ -19,14 +19,17 @@ from kafkaform.provider.contract import ResourceType
 
 from ...protocol import keys
 from ...protocol.apis import ALTER_USER_SCRAM_CREDENTIALS
-from ..kind import Document, KindRights, ResourceKind, defer
-from ..steps import (
+from ..kind import (
     DELETE_SCRAM_SHA_256,
     DELETE_SCRAM_SHA_512,
     SET_SCRAM_SHA_256,
     SET_SCRAM_SHA_512,
     SILENT,
+    Document,
+    KindRights,
+    ResourceKind,
     all_paths,
+    defer,
     make_step,
     paths_below,
 )

@@ -29,11 +29,13 @@ from kafkaform.core.secret import PartialRepr
 from ...protocol import faults, keys
 from ...protocol.apis import ALTER_USER_SCRAM_CREDENTIALS
 from ...protocol.releases import NEWEST, get_release, is_before
-from ...simulation.controller import (
+from ...simulation.world import (
+    CLUSTER,
     AdminAnswer,
     AdminCall,
     Item,
     ItemVerdict,
+    Key,
     ReadScene,
     Refusal,
     RequestResult,
@@ -42,7 +44,6 @@ from ...simulation.controller import (
     require,
     run_batch,
 )
-from ...simulation.world import CLUSTER, Key
 from . import resource_type as scram
 
 _DESCRIBE = "DescribeUserScramCredentials"

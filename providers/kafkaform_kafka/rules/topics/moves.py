@@ -11,7 +11,7 @@ from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ...kinds.steps import paths_below
+from ...kinds.kind import paths_below
 from ...kinds.topic import placement
 from ...kinds.topic.configs import find_effective
 from ...protocol import broker_rules, releases

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform_kafka.protocol.acl import describe_acl_key
-from kafkaform_kafka.words import WORDS
+from kafkaform_kafka.resource_kinds import WORDS
 
 
 @pytest.mark.parametrize(

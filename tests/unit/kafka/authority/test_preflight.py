@@ -11,7 +11,7 @@ from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Ste
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth, Failed, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.authority.required_rights import HeldRights, judge_steps, list_step_topics
+from kafkaform_kafka.authority.own_rights import HeldRights, judge_steps, list_step_topics
 from kafkaform_kafka.cluster.context import ClusterContext
 from kafkaform_kafka.connection.settings import make_client_config
 from kafkaform_kafka.kinds.quota import resource_type as quotas

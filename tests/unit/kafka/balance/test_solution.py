@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform_kafka.placement.problem import Layout, Partition, Problem, Replicas
-from kafkaform_kafka.placement.solution import Solution, solve
+from kafkaform_kafka.placement.search import Solution, solve
 
 from ....kit.quick import examples
 

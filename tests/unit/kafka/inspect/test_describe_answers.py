@@ -10,8 +10,8 @@ import pytest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap
+from kafkaform_kafka.commands import describe as commands
 from kafkaform_kafka.commands import describe as lists
-from kafkaform_kafka.commands import describe_configs as commands
 from kafkaform_kafka.inspect import documents as module
 from kafkaform_kafka.inspect import features
 from kafkaform_kafka.inspect.documents import RELEASE_SECONDS, describe

@@ -13,7 +13,7 @@ from kafkaform.core.resource import Declared
 from kafkaform.core.value import FrozenMap
 from kafkaform.render.text import render_page
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform_kafka.placement.page import placement_page
+from kafkaform_kafka.commands.propose import placement_page
 from kafkaform_kafka.placement.proposal import (
     ClusterLayout,
     PlacementQuery,

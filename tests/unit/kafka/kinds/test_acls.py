@@ -16,7 +16,7 @@ from kafkaform_kafka.kinds.acl.resource_type import (
     fits_arguments,
     make_acl_sweep,
 )
-from kafkaform_kafka.kinds.steps import CREATE_ACLS
+from kafkaform_kafka.kinds.kind import CREATE_ACLS
 from kafkaform_kafka.protocol.acl import NAMES, Acl, is_known, parse_acl, parse_acl_key
 
 from ....kit.kafka.changes import FACTS, facts

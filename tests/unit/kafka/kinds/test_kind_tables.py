@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Request
 from kafkaform_kafka.cluster.context import Requests
-from kafkaform_kafka.kinds import steps
-from kafkaform_kafka.kinds.kind import ResourceKind
-from kafkaform_kafka.kinds.steps import CREATING, make_request
+from kafkaform_kafka.kinds import kind
+from kafkaform_kafka.kinds.kind import CREATING, ResourceKind, make_request
 from kafkaform_kafka.memory.cluster import join_tables
 from kafkaform_kafka.protocol.apis import APIS, Api
 from kafkaform_kafka.provider import PROVIDER
@@ -21,7 +20,7 @@ from kafkaform_kafka.resource_kinds import KINDS
 from kafkaform_kafka.session import join_sends
 from kafkaform_kafka.wire.messages import groups, tokens
 
-ORDER = [place for place in vars(steps).values() if isinstance(place, Request)]
+ORDER = [place for place in vars(kind).values() if isinstance(place, Request)]
 COMPOSITE = frozenset({"kafka_access"})
 """Stands for objects of another kind, so nothing is read or sent for it."""
 UNGUARDED = frozenset(
@@ -84,8 +83,8 @@ def test_the_order_stands_as_it_is_sent() -> None:
         limits = APIS[place.name].limits
         assert limits is not None
         assert (place.max_items, place.max_weight) == (limits.items, limits.weight)
-    create = steps.CREATE_ACLS.phase
-    assert steps.DELETE_ALLOW_AHEAD < steps.DELETE_DENY_AHEAD < create
+    create = kind.CREATE_ACLS.phase
+    assert kind.DELETE_ALLOW_AHEAD < kind.DELETE_DENY_AHEAD < create
 
 
 def test_a_place_is_for_what_changes_something() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat
 from kafkaform.core.resource import Observed
-from kafkaform_kafka.kinds import steps
+from kafkaform_kafka.kinds import kind
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.protocol.config_values import parse_size
 from kafkaform_kafka.session import KafkaSession
@@ -31,7 +31,7 @@ def moving(before: Any, after: Any, *, config: dict[str, str] | None = None) -> 
 def test_only_the_partitions_that_change_are_sent() -> None:
     """The step may never be repeated blindly, is checked here, and says where it goes."""
     [step] = topics.TYPE.steps(moving([[1], [2]], [[1], [2, 3]]), FACTS) or [None]
-    assert step is not None and step.request == steps.MOVE_REPLICAS
+    assert step is not None and step.request == kind.MOVE_REPLICAS
     assert (step.repeat, step.evidence, step.weight) == (Repeat.NEVER, Evidence.LOCAL, 1)
     assert step.payload["replicas"] == {"1": (2, 3)} and step.owes is None
 

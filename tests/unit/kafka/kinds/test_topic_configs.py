@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.steps import ALTER_TOPIC_CONFIGS
+from kafkaform_kafka.kinds.kind import ALTER_TOPIC_CONFIGS
 from kafkaform_kafka.kinds.topic import configs
 
 from ....kit.kafka.changes import FACTS, change, facts

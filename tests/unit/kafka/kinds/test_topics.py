@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.change import Action, Evidence, PathChange, Repeat
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.steps import CREATE_TOPICS
+from kafkaform_kafka.kinds.kind import CREATE_TOPICS
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.protocol.apis import MAX_RECORDS
 

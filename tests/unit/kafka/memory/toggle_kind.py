@@ -25,11 +25,21 @@ from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 from kafkaform_kafka.cluster.context import ClusterContext, Order, Reads, Reply, Requests
-from kafkaform_kafka.kinds.kind import Document, KindRights, ResourceKind, list_attributes
-from kafkaform_kafka.kinds.steps import CREATING, DELETING, all_paths, make_request, make_step
+from kafkaform_kafka.kinds.kind import (
+    CREATING,
+    DELETING,
+    Document,
+    KindRights,
+    ResourceKind,
+    all_paths,
+    list_attributes,
+    make_request,
+    make_step,
+)
 from kafkaform_kafka.protocol.apis import Api, RequestLimits
 from kafkaform_kafka.protocol.faults import name_right
-from kafkaform_kafka.simulation.controller import (
+from kafkaform_kafka.simulation.world import (
+    CLUSTER,
     AdminAnswer,
     AdminCall,
     Item,
@@ -42,7 +52,6 @@ from kafkaform_kafka.simulation.controller import (
     require,
     run_batch,
 )
-from kafkaform_kafka.simulation.world import CLUSTER
 
 NAME = "kafka_toggle"
 UPDATE_TOGGLES = Api("UpdateToggles", 1057, "Alter", since="2.7", limits=RequestLimits(10, 10))

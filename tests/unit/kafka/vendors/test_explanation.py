@@ -18,12 +18,12 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY
 from kafkaform_kafka.protocol.faults import fault_of, lost_answer_fault
-from kafkaform_kafka.vendors.detection import load_profile
-from kafkaform_kafka.vendors.explanation import (
+from kafkaform_kafka.vendors.detection import (
     explain_fault,
     explain_reading,
     explain_readings,
     explain_sweep,
+    load_profile,
 )
 
 SERVERLESS, WARPSTREAM = load_profile("amazon-msk-serverless"), load_profile("warpstream")

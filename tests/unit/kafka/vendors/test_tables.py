@@ -13,7 +13,6 @@ from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.resource_kinds import KINDS
 from kafkaform_kafka.rules.vendors import ROWS
-from kafkaform_kafka.vendors.conditions import find_breaches
 from kafkaform_kafka.vendors.names import APACHE
 from kafkaform_kafka.vendors.names import PROFILES as NAMES
 from kafkaform_kafka.vendors.profile import (
@@ -28,6 +27,7 @@ from kafkaform_kafka.vendors.profile import (
     Writes,
     WritesKey,
     WritesValue,
+    find_breaches,
 )
 from kafkaform_kafka.vendors.profiles import PROFILES
 

@@ -14,7 +14,7 @@ from kafkaform.core.change import Action, Evidence
 from kafkaform_kafka.cluster.context import Order
 from kafkaform_kafka.cluster.facts import read_facts
 from kafkaform_kafka.connection.settings import KafkaSettings
-from kafkaform_kafka.inspect import listing_trust
+from kafkaform_kafka.inspect.usage import _are_all_live
 from kafkaform_kafka.kinds.topic.send import send_create_partitions, send_create_topics
 from kafkaform_kafka.protocol.releases import LEADER_AND_ISR
 from kafkaform_kafka.provider import TYPES
@@ -151,7 +151,7 @@ def test_nobody_knows_whether_an_old_broker_is_fenced(release: str) -> None:
     broker: Any = OldBroker(release, ANSWERS)
     assert [row.fenced for row in describe.describe_brokers(broker, T)] == [None, None]
     context: Any = SimpleNamespace(wire=broker, timeout=T)
-    assert not listing_trust._are_all_live(SimpleNamespace(context=context))  # type: ignore[arg-type]
+    assert not _are_all_live(SimpleNamespace(context=context))  # type: ignore[arg-type]
 
 
 def test_no_log_directories_are_no_size() -> None:

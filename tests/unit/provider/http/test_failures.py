@@ -11,8 +11,8 @@ import pytest
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.failures import explain_failure
-from kafkaform_connect import connection as workers
-from kafkaform_schema_registry import connection as registry
+from kafkaform_connect import session as workers
+from kafkaform_schema_registry import session as registry
 
 from ....kit.kafka import doors
 from ....kit.kafka.doors import Authority

@@ -15,8 +15,8 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Absent, Failed, Hidden, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http import client
-from kafkaform_connect import connection as workers
-from kafkaform_schema_registry import connection as registry
+from kafkaform_connect import session as workers
+from kafkaform_schema_registry import session as registry
 
 Answer = tuple[int, str, bytes, dict[str, str]]
 """Status, type, body, more headers."""

@@ -11,10 +11,11 @@ import pytest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.provider.commands import Answer
 from kafkaform.render.text import render_page
-from kafkaform_kafka.commands.describe_transactions import ask_transactions
-from kafkaform_kafka.inspect.hanging_transactions import find_hanging, hanging_page
+from kafkaform_kafka.commands.describe_groups import ask_transactions
 from kafkaform_kafka.inspect.transactions import (
     TransactionQuery,
+    find_hanging,
+    hanging_page,
     read_transactions,
     transactions_page,
 )

@@ -1,86 +1,159 @@
-"""Rules of single topic configs: names that no topic has, and values that no broker takes.
+"""Rules of single topic configs: names that no topic has, and values that no broker takes; and the
+judges of all configs of topics, and of overrides that another block declares.
 
-The sentences are those of `protocol/broker_rules`, which also refuses some of them while a block
-is read (`AttributeSchema.refuses`).
+The sentences are those of `protocol/broker_rules`, which also refuses some of them while a block is
+read (`AttributeSchema.refuses`). What whole sets of configs do is judged by `topics/configs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
-from kafkaform.core.resource import Facts
-from kafkaform.core.rule import Judge, Needs, Rule
-from kafkaform.core.value import Value
+from kafkaform.core.resource import Depth, Facts, Identity
+from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
+from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...kinds.topic.configs import get_config
-from ...protocol import broker_rules
-from ...protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey
-from ...protocol.config_values import render_config
-from ...protocol.releases import fit_old_range, fit_range, get_release, presence_faults
-from .config_rows import OVERRIDES, TOPIC
+from ..kinds.topic.configs import find_effective, get_config
+from ..protocol import broker_rules
+from ..protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey
+from ..protocol.config_values import render_config
+from ..protocol.releases import fit_old_range, fit_range, get_release, presence_faults
+from .config_harms import block_configs
+from .topics import config_rows as rows
+from .topics import configs
+from .topics.config_rows import OVERRIDES, TOPIC
+from .topics.configs import TopicConfigs
+
+
+def _judge_topic_replicas(change: Change, facts: Facts) -> Iterator[Finding]:
+    if change.action in (Action.CREATE, Action.UPDATE):
+        yield from configs.judge_in_sync_replicas(_make_topic_configs(change, facts))
+
+
+def _judge_topic(change: Change, facts: Facts) -> Iterator[Finding]:
+    if change.action is Action.UPDATE:
+        yield from configs.judge_records_and_clients(_make_topic_configs(change, facts))
+
+
+def _make_topic_configs(change: Change, facts: Facts) -> TopicConfigs:
+    effective = find_effective(change, facts)
+    return TopicConfigs(
+        effective.before if change.before is not None else {},
+        effective.after,
+        _count_replicas(change.after),
+        facts,
+        effective.inherited_before,
+        effective.inherited_after,
+        _count_replicas(change.before),
+    )
+
+
+def _count_replicas(attributes: FrozenMap | None) -> int | None:
+    """The replicas of each partition; None if the cluster chooses the number."""
+    whole = attributes or EMPTY
+    rows = whole.get("replica_assignment")
+    number = len(rows[0]) if rows else whole.get("replication_factor")
+    return number if isinstance(number, int) and number > 0 else None
+
+
+# The topic is there before the block and after it, so overrides that come or go with the block
+# concern records as much as an update.
+_WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
+
+
+def _judge_overrides(change: Change, facts: Facts) -> Iterator[Finding]:
+    if change.action in _WRITES:
+        yield from configs.judge_records_and_clients(_make_override_configs(change, None, facts))
+
+
+def _make_override_configs(change: Change, replicas: int | None, facts: Facts) -> TopicConfigs:
+    effective = find_effective(change, facts)
+    return TopicConfigs(
+        effective.before,
+        effective.after,
+        replicas,
+        facts,
+        effective.inherited_before,
+        effective.inherited_after,
+    )
+
+
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """The numbers of replicas of topics whose min.insync.replicas another block sets."""
+    return {rows.TOPIC: Depth.NAMES} if any(map(_sets_in_sync_replicas, changes)) else {}
+
+
+def _sets_in_sync_replicas(change: Change) -> bool:
+    """True for a `kafka_topic_config` whose topic gets another min.insync.replicas: only a listing
+    of the topics says how many replicas it has."""
+    return (
+        change.identity.kind == rows.OVERRIDES
+        and change.action in _WRITES
+        and any(item.path == ("config", rows.MIN_IN_SYNC) for item in change.paths)
+    )
+
+
+def _survey_overrides(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
+    sweep = scene.sweeps.get(rows.TOPIC)
+    replicas = {
+        item.identity.key: item.attributes.get("replication_factor") or None
+        for item in (sweep.items if sweep else ())
+    }
+    for change in filter(_sets_in_sync_replicas, scene.changes):
+        overrides = _make_override_configs(change, replicas.get(change.identity.key), scene.facts)
+        for finding in configs.judge_in_sync_replicas(overrides):
+            yield change.identity, finding
+
 
 _TYPES = (TOPIC, OVERRIDES)
 
 
-def _make_block(
-    id: str, title: str, needs: Needs, why: str, example: str, fix: str, proof: str = ""
-) -> Rule:
-    place = f"tests/cluster/claims/test_topics.py::{proof}" if proof else ""
-    return Rule(
-        id,
-        title,
-        Level.BLOCK,
-        Harm.NONE,
-        _TYPES,
-        needs,
-        why,
-        example,
-        fix,
-        Block.IMPOSSIBLE,
-        proof=place,
-    )
+_CLAIMS = "tests/cluster/claims/test_topics.py"
 
-
-MISSPELT = _make_block(
+MISSPELT = block_configs(
     "topic-config-misspelt",
     "No topic has a config of this name",
+    _TYPES,
     Needs.BLOCK,
     "Brokers refuse configs that they do not know with INVALID_CONFIG (40), and this name is like "
     "one that they know.",
     'config = { "retension.ms" = 86400000 }',
     "Correct the name.",
-    "test_configs_that_no_topic_has_are_refused",
+    f"{_CLAIMS}::test_configs_that_no_topic_has_are_refused",
 )
-OF_BROKERS = _make_block(
+OF_BROKERS = block_configs(
     "topic-config-of-brokers",
     "The config belongs to brokers",
+    _TYPES,
     Needs.BLOCK,
     "Brokers have defaults for topics under names of their own, which topics do not have "
     "(ServerTopicConfigSynonyms): INVALID_CONFIG (40).",
     'config = { "log.retention.hours" = 24 }',
     "Use the config of topics.",
-    "test_configs_that_no_topic_has_are_refused",
+    f"{_CLAIMS}::test_configs_that_no_topic_has_are_refused",
 )
-ABSENT = _make_block(
+ABSENT = block_configs(
     "topic-config-absent",
     "The brokers do not have the config",
+    _TYPES,
     Needs.FACTS,
     "Releases add and remove configs (LogConfig of each release); a broker refuses one that it "
     "does not have with INVALID_CONFIG (40).",
     'config = { "message.format.version" = "3.0" }   # Kafka 4.0',
     "Remove the config.",
-    "test_configs_that_no_topic_has_are_refused",
+    f"{_CLAIMS}::test_configs_that_no_topic_has_are_refused",
 )
-INVALID = _make_block(
+INVALID = block_configs(
     "topic-config-value-invalid",
     "No broker takes the value",
+    _TYPES,
     Needs.BLOCK,
     "Brokers check type, range and words of a value (LogConfig): INVALID_CONFIG (40).",
     'config = { "cleanup.policy" = "none" }',
     "Correct the value.",
-    "test_values_that_no_broker_takes_are_refused",
+    f"{_CLAIMS}::test_values_that_no_broker_takes_are_refused",
 )
 EMPTY_BLOCK = Rule(
     "topic-config-empty",
@@ -191,7 +264,7 @@ def _judge_configs(change: Change, facts: Facts) -> Iterator[Finding]:
         yield from judge_config(broker_rules.select_changed_configs(change), facts)
 
 
-def _judge_overrides(change: Change, _: Facts) -> Iterator[Finding]:
+def _judge_override_values(change: Change, _: Facts) -> Iterator[Finding]:
     if change.action not in (Action.CREATE, Action.UPDATE):
         return
     if not get_config(change.after):
@@ -201,7 +274,14 @@ def _judge_overrides(change: Change, _: Facts) -> Iterator[Finding]:
 
 
 RULES = (ABSENT, INVALID, MISSPELT, OF_BROKERS, OF_OLD_RELEASES, UNKNOWN)
-JUDGES = (
+VALUE_JUDGES = (
     Judge(RULES, _TYPES, Needs.BLOCK, _judge_configs),
-    Judge((EMPTY_BLOCK, INTERNAL), (OVERRIDES,), Needs.BLOCK, _judge_overrides),
+    Judge((EMPTY_BLOCK, INTERNAL), (OVERRIDES,), Needs.BLOCK, _judge_override_values),
 )
+JUDGES = (
+    Judge(configs.IN_SYNC_RULES, (rows.TOPIC,), Needs.BLOCK, _judge_topic_replicas),
+    Judge(configs.RULES, (rows.TOPIC,), Needs.OBJECT, _judge_topic),
+    Judge(configs.RULES, (rows.OVERRIDES,), Needs.OBJECT, _judge_overrides),
+    *VALUE_JUDGES,
+)
+SURVEYS = (Survey(configs.IN_SYNC_RULES, _survey_overrides),)
