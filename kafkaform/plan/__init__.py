@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core.lazy import load_on_use
 
+# `validate` does without the plan.
 if TYPE_CHECKING:
     from . import lifecycle
 else:

@@ -160,8 +160,8 @@ def show_topic_use(root: str, scope: str, topic: str) -> WindowSection:
     )
     lead = (f"By the fleet's snapshots: {'; '.join(row['evidence'])}.",)
     links = (Cell("All topics of the fleet", f"fleet/{make_id(USE)}"),)
-    tables = (table,) if groups else ()
-    return WindowSection("use", "Use", lead, facts=facts, tables=tables, links=links)
+    group_tables = (table,) if groups else ()
+    return WindowSection("use", "Use", lead, facts=facts, tables=group_tables, links=links)
 
 
 def render_report(sources: Sources, id: str, root: str) -> str | None:
