@@ -168,4 +168,5 @@ def render_report(sources: Sources, id: str, root: str) -> str | None:
     """The report of the newest build, as `fleet report` writes it."""
     if sources.fleet_root is None or id != REPORT:
         return None
-    return report.html.render_html(report.make.make_report(open_gold(sources.fleet_root)))
+    gold = open_gold(sources.fleet_root)  # first, because it says what to install
+    return report.html.render_html(report.make.make_report(gold))
