@@ -21,7 +21,8 @@ from docs.release import sbom
 from docs.release.build import release_lock
 from docs.release.lock import EXTRAS_LOCK, LOCK, read_lock
 from kafkaform.sandbox.jars import read_pinned_jars
-from kafkaform.sandbox.servers import connect, list_connect_versions, schema_registry
+from kafkaform.sandbox.servers import connect, schema_registry
+from kafkaform.sandbox.servers.connect import list_connect_versions
 from kafkaform.sandbox.versions import list_versions
 from kafkaform.version import VERSION
 from kafkaform.workflow.fleet.runs import DELTA

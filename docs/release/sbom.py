@@ -12,7 +12,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from kafkaform.sandbox.jars import Jar, read_pinned_jars
-from kafkaform.sandbox.servers import connect, list_connect_versions, schema_registry
+from kafkaform.sandbox.servers import connect, schema_registry
+from kafkaform.sandbox.servers.connect import list_connect_versions
 from kafkaform.sandbox.versions import list_versions
 from kafkaform.workflow.fleet.runs import DELTA
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core.lazy import load_on_use
 
+# Flags and `validate` need no secret of a provider.
 if TYPE_CHECKING:
     from . import secrets
 else:

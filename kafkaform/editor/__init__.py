@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core.lazy import load_on_use
 
+# Only editors need the server, whose library is optional.
 if TYPE_CHECKING:
     from . import json_schema, server
 else:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..core.lazy import load_on_use
 
+# `validate` does without the plan.
 if TYPE_CHECKING:
-    from . import lifecycle
+    from . import block_judge, lifecycle
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["lifecycle"]
+__all__ = ["block_judge", "lifecycle"]

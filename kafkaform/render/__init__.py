@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core.lazy import load_on_use
 
+# `validate` and `fmt` render nothing if all is well.
 if TYPE_CHECKING:
     from . import diagnostics, judgement, suite_results, text
 else:

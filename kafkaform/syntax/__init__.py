@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..core.lazy import load_on_use
 
+# Only programs and generated files write values.
 if TYPE_CHECKING:
     from . import write
 else:

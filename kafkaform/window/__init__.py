@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..core.lazy import load_on_use
 
+# Only `serve` needs them, and templates are slow to load.
 if TYPE_CHECKING:
     from . import server, sources
 else:

@@ -160,12 +160,13 @@ def show_topic_use(root: str, scope: str, topic: str) -> WindowSection:
     )
     lead = (f"By the fleet's snapshots: {'; '.join(row['evidence'])}.",)
     links = (Cell("All topics of the fleet", f"fleet/{make_id(USE)}"),)
-    tables = (table,) if groups else ()
-    return WindowSection("use", "Use", lead, facts=facts, tables=tables, links=links)
+    group_tables = (table,) if groups else ()
+    return WindowSection("use", "Use", lead, facts=facts, tables=group_tables, links=links)
 
 
 def render_report(sources: Sources, id: str, root: str) -> str | None:
     """The report of the newest build, as `fleet report` writes it."""
     if sources.fleet_root is None or id != REPORT:
         return None
-    return report.html.render_html(report.make.make_report(open_gold(sources.fleet_root)))
+    gold = open_gold(sources.fleet_root)  # first, because it says what to install
+    return report.html.render_html(report.make.make_report(gold))

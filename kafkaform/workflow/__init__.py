@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core.lazy import load_on_use
 
+# Most commands of `audit` do without it.
 if TYPE_CHECKING:
     from . import audit_log
 else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
+# `validate` opens no session and judges few changes.
 if TYPE_CHECKING:
     from . import rules, session
 else:

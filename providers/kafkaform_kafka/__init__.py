@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
+# A session loads the client, and only plans need reviews: `validate` needs neither.
 if TYPE_CHECKING:
     from . import review, session
 else:

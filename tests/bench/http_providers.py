@@ -30,7 +30,7 @@ from kafkaform.core.progress import ignore_event
 from kafkaform.plan.model import Options
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.sandbox import ServerKind
-from kafkaform.sandbox.servers import start_servers
+from kafkaform.sandbox.servers.start import start_servers
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.planning import plan_workspace
 from kafkaform.workflow.workspace import Workspace, open_sessions, open_workspace

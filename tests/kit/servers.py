@@ -17,7 +17,8 @@ import pytest
 
 from kafkaform.core.errors import Locked
 from kafkaform.sandbox import Sandbox, ServerKind
-from kafkaform.sandbox.servers import list_connect_versions, start_servers
+from kafkaform.sandbox.servers.connect import list_connect_versions
+from kafkaform.sandbox.servers.start import start_servers
 
 from .kafka.versions import get_choice
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# Only a log in a store needs the client of stores.
 if TYPE_CHECKING:
     from . import objects
 else:

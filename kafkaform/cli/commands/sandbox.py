@@ -16,7 +16,7 @@ from ... import sandbox
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
 from ...core.text.quantity import render_amount
-from ...sandbox import ServerKind
+from ...sandbox import ServerKind, servers
 from ...sandbox.record import HOST
 from ..terminal import console as terminal
 from ..terminal.console import outlive_output
@@ -53,10 +53,9 @@ def count_brokers(box: sandbox.Sandbox) -> int:
     # are asked, and they get time to answer.
     if not all(_is_listening(broker.ports.client) for broker in box.brokers):
         return 0
-    from confluent_kafka import KafkaException  # noqa: PLC0415  # the client is slow to load
-    from confluent_kafka.admin import AdminClient  # noqa: PLC0415  # the client is slow to load
+    from confluent_kafka import KafkaException, admin  # noqa: PLC0415  # the client is slow to load
 
-    client = AdminClient(
+    client = admin.AdminClient(
         {
             "bootstrap.servers": box.bootstrap,
             "security.protocol": "SASL_PLAINTEXT",
@@ -130,24 +129,22 @@ def up(
         zookeeper,
         authorizer,
     )
-    servers = {ServerKind.SCHEMA_REGISTRY: schema_registry, ServerKind.CONNECT: connect}
+    flags = {ServerKind.SCHEMA_REGISTRY: schema_registry, ServerKind.CONNECT: connect}
     # Brokers that are starting must not be left behind because a pipe was closed.
     outlive_output()
-    _report_ready(_start(options, [kind for kind, is_asked in servers.items() if is_asked]))
+    _report_ready(_start(options, [kind for kind, is_asked in flags.items() if is_asked]))
 
 
 def _start(options: sandbox.SandboxOptions, kinds: Sequence[ServerKind]) -> sandbox.Sandbox:
     if kinds:
-        from ...sandbox.servers import check_servers  # noqa: PLC0415  # loads an HTTP client
-
-        check_servers(kinds, options.kafka_version)
+        servers.start.check_servers(kinds, options.kafka_version)
     with _Screen() as screen:
         box = sandbox.up(options, count_brokers, screen.report)
         if not kinds and not box.servers:
             return box
-        from ...sandbox.servers import start_servers  # noqa: PLC0415  # see above
-
-        return start_servers(box.name, kinds, options.ready_within * _SLOWER, screen.report)
+        return servers.start.start_servers(
+            box.name, kinds, options.ready_within * _SLOWER, screen.report
+        )
 
 
 def _report_ready(box: sandbox.Sandbox) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# Only a wrong command line needs advice, and only a key press completions.
 if TYPE_CHECKING:
     from . import advice, completion
 else:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# rich is slow to load, and only a bug of ours needs a report.
 if TYPE_CHECKING:
     from . import bars, bug_report
 else:

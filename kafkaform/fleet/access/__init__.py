@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# It loads Spark; `permission_rows` does without it.
 if TYPE_CHECKING:
     from . import permissions
 else:

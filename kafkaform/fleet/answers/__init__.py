@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# They load Arrow; `who_can` does without it.
 if TYPE_CHECKING:
     from . import history, query
 else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# They load Spark, which `fleet doctor` and `--help` do without.
 if TYPE_CHECKING:
     from . import datasets, driver, intake
 else:

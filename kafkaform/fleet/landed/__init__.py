@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# It loads Spark and librdkafka, which only a build from a topic needs.
 if TYPE_CHECKING:
     from . import topic_source
 else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# They load Arrow; `rows` does without it.
 if TYPE_CHECKING:
     from . import batches, html, make
 else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# It loads Spark; `session` starts it only when it is needed.
 if TYPE_CHECKING:
     from . import store
 else:

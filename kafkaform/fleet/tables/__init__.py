@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# delta-rs and Arrow take half a second to load.
 if TYPE_CHECKING:
     from . import reader
 else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# Only JSON files need `json_bodies`; stores need the others for a backend block.
 if TYPE_CHECKING:
     from . import folder, json_bodies, settings
 else:

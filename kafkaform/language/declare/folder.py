@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
+from ...core.lazy import load
 from ...syntax.limits import ALL_FILES_BYTES
 from ...syntax.nodes import Attribute, Block, File, Lit
 from ...syntax.parse import parse
@@ -313,15 +314,19 @@ def is_read(name: str) -> bool:
 
 ParseFile: TypeAlias = Callable[[bytes, str], tuple[File, Diagnostics]]
 """Parses a configuration file from its content and its name."""
+_JSON = {
+    "configuration": "kafkaform.language.declare.json_bodies:parse_json_file",
+    "values": "kafkaform.language.declare.json_bodies:parse_json_values",
+}
+"""What a file in JSON contains -> its parser, as `module:attribute`: few folders have one."""
 
 
 def parse_configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
     """Parse a configuration file in HCL or JSON."""
     if not name.endswith(".json"):
         return parse(content, name)
-    from .json_bodies import parse_json_file  # noqa: PLC0415  # only JSON files need it
-
-    return parse_json_file(content, name)
+    parse_json: ParseFile = load(_JSON["configuration"])
+    return parse_json(content, name)
 
 
 def load_folder(
@@ -371,9 +376,8 @@ def parse_values(content: bytes, name: str) -> tuple[File, Diagnostics]:
     # A name without an ending, such as that of a pipe, says nothing about the form.
     guess = not name.endswith(_NATIVE_VALUES) and content.lstrip().startswith(b"{")
     if name.endswith(".json") or guess:
-        from .json_bodies import parse_json_values  # noqa: PLC0415  # only JSON files need it
-
-        file, faults = parse_json_values(content, name)
+        parse_json: ParseFile = load(_JSON["values"])
+        file, faults = parse_json(content, name)
     else:
         file, faults = parse(content, name)
     return file, tuple(replace(fault, excerpt=None) for fault in faults)

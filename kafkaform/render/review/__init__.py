@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# Only reviews need these forms of a plan, which load templates.
 if TYPE_CHECKING:
     from . import comment, html_page
 else:

@@ -4,7 +4,14 @@ Each is a real server on the loopback address, from pinned files.
 Must not know: plans, providers, Kafka clients, terminals.
 """
 
-from .connect import list_connect_versions
-from .start import check_servers, start_servers
+from typing import TYPE_CHECKING
 
-__all__ = ["check_servers", "list_connect_versions", "start_servers"]
+from ...core.lazy import load_on_use
+
+# They load an HTTP client, which a sandbox of brokers alone does without.
+if TYPE_CHECKING:
+    from . import connect, start
+else:
+    __getattr__ = load_on_use(__name__)
+
+__all__ = ["connect", "start"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# A folder without a backend block needs no language to find its state.
 if TYPE_CHECKING:
     from . import evaluation, files
 else:

@@ -44,7 +44,6 @@ from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
 from ...language.functions.file_reader import Read, make_checkout_reader, make_confined_reader
 from ...language.policy.compilation import RuleSets, compile_policies
-from ...plan.block_judge import collect_rules
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
 from ...syntax.limits import FILE_BYTES
@@ -266,7 +265,7 @@ class Configuration(PartialRepr, frozen=True):
             if provider.read_rules()
         }
         systems = frozenset(provider.words.system_field for provider in providers.values())
-        rules = collect_rules(providers.values())
+        rules = plan.block_judge.collect_rules(providers.values())
         return sets, systems, {id: rule.accept for id, rule in rules.items()}
 
     def list_unconnected(self, built: Built) -> Diagnostics:

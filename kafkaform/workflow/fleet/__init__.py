@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# The commands of `fleet` need one of these each, and Spark is slow to load.
 if TYPE_CHECKING:
     from . import answers, register_file, runs, snapshot
 else:

@@ -103,7 +103,8 @@ def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path
 def query_build(root: str, sql: str) -> Sheet:
     """Run a query over the current build. Raises UsageError: it is not a query, or names what does
     not exist."""
-    return answers.query.run_query(_open_gold(root), sql)
+    gold = _open_gold(root)  # first, because it says what to install
+    return answers.query.run_query(gold, sql)
 
 
 def find_who_can(
@@ -144,9 +145,8 @@ def _render_sql(value: Any) -> str:
 
 def find_history(root: str, key: str, cluster: str, since: str) -> Sheet:
     """Return the history of an object. Raises UsageError: there is no such object."""
-    return answers.history.read_history(
-        _open_gold(root), cluster, key, answers.history.parse_span(since)
-    )
+    gold = _open_gold(root)
+    return answers.history.read_history(gold, cluster, key, answers.history.parse_span(since))
 
 
 def format_history(sheet: Sheet, form: str, key: str) -> str:

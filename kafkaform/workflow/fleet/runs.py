@@ -228,10 +228,10 @@ def _prepare_session(spark: SparkOptions) -> Iterator[Start]:
     with ExitStack() as stack:
         sessions: list[SparkSession] = []
 
-        def start(landed: LandedBytes) -> SparkSession:
+        def start(size: LandedBytes) -> SparkSession:
             if not sessions:
                 # One session for all of the run: starting a JVM takes seconds.
-                sessions.append(build_session(add_jars(replace(spark.setup, landed=landed))))
+                sessions.append(build_session(add_jars(replace(spark.setup, landed=size))))
                 stack.callback(sessions[0].stop)
             return sessions[0]
 
@@ -299,14 +299,17 @@ def render_result(result: BuildResult) -> Iterator[str]:
 
 def make_document(result: BuildResult) -> dict[str, Any]:
     """Return the result for programs."""
-    tables = {name: result.manifest.tables[name] for name in result.tables}
+    entries = {name: result.manifest.tables[name] for name in result.tables}
     return {
         "format_version": "1.0",
         "build": result.manifest.build,
         "as_of": result.manifest.as_of,
         "skipped": not result.tables,
         "clusters": None if result.clusters is ALL_CLUSTERS else sorted(result.clusters),
-        "tables": {n: {"rows": w.rows, "seconds": round(w.seconds, 3)} for n, w in tables.items()},
+        "tables": {
+            name: {"rows": entry.rows, "seconds": round(entry.seconds, 3)}
+            for name, entry in entries.items()
+        },
         "owed": sorted(result.manifest.owed),
     }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
+# Few configurations have modules from Git.
 if TYPE_CHECKING:
     from . import cache
 else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
+# `validate` opens no connection, and only logins with tokens load an HTTP client.
 if TYPE_CHECKING:
     from . import settings, tokens
 else:

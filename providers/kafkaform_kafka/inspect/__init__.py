@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
+# The messages are slow to load, and each command needs a few of them.
 if TYPE_CHECKING:
     from . import group_details, groups, transactions
 else:

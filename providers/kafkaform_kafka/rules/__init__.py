@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
+# Only what judges changes needs `book`, and only an apply the quota.
 if TYPE_CHECKING:
     from . import book, mutation_quota
 else:

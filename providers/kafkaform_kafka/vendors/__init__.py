@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
+# Most clusters are no vendor's.
 if TYPE_CHECKING:
     from . import profiles
 else:

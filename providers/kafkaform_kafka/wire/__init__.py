@@ -10,6 +10,7 @@ from kafkaform.core.lazy import load_on_use
 
 from .package import defer_package
 
+# Few plans need the messages about groups.
 if TYPE_CHECKING:
     from . import groups
 else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
+# Most commands show no schema.
 if TYPE_CHECKING:
     from . import details
 else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
+# Most commands judge nothing.
 if TYPE_CHECKING:
     from . import book
 else:

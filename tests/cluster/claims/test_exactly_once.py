@@ -21,7 +21,8 @@ from confluent_kafka.admin import (
 
 from kafkaform.sandbox import Sandbox, ServerKind
 from kafkaform.sandbox.record import Server
-from kafkaform.sandbox.servers import connect, start_servers
+from kafkaform.sandbox.servers import connect
+from kafkaform.sandbox.servers.start import start_servers
 
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.logins import PATIENCE, admin_login, open_client

@@ -102,6 +102,37 @@ def test_no_command_loads_spark_before_it_needs_it() -> None:
     assert done.stdout.strip() == "[]"
 
 
+LACKING = """
+import sys, importlib.util
+from shlex import split
+lacking = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
+find_spec = importlib.util.find_spec
+class Refusal:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in lacking:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Refusal())
+importlib.util.find_spec = lambda name: None if name in lacking else find_spec(name)
+from kafkaform.cli.app import run_command_line
+for line in sys.argv[1:]:
+    assert run_command_line(["fleet", *split(line), "--root", "."]) == 1, line
+"""
+
+
+def test_what_is_not_installed_is_named(tmp_path: Path) -> None:
+    """Without the extra, each command that needs it says how to install it."""
+    lines = (
+        *("run", "report", "query 'select 1'", "who-can READ topic/a", "permissions", "status"),
+        *("history --key topic/a --cluster c", "permissions --expand"),
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", LACKING, *lines], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("the fleet pipeline is not installed") == len(lines)
+    assert done.stderr.count("[fleet]") == len(lines)
+
+
 # ── what is said ────────────────────────────────────────────────────────────────────────
 
 

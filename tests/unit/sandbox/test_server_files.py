@@ -18,7 +18,8 @@ from kafkaform.core.progress import Event, Progress, ignore_event
 from kafkaform.sandbox import configuration, environment, folders, jars, versions
 from kafkaform.sandbox.jars import Fetch, Jar, Source
 from kafkaform.sandbox.record import Broker, Ports, Sandbox, Server, ServerKind
-from kafkaform.sandbox.servers import connect, list_connect_versions, schema_registry
+from kafkaform.sandbox.servers import connect, schema_registry
+from kafkaform.sandbox.servers.connect import list_connect_versions
 from kafkaform.sandbox.servers.schema_registry import ProgramArchive, ensure_archive, parse_archive
 
 FILES = {"program-runner.jar": b"the program", "lib/one.jar": b"a library"}
