@@ -9,8 +9,8 @@ from ..core.lazy import load_on_use
 
 # `validate` and `fmt` render nothing if all is well.
 if TYPE_CHECKING:
-    from . import diagnostics, judgement, suite_results, text
+    from . import diagnostics, judgement, text
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["diagnostics", "judgement", "suite_results", "text"]
+__all__ = ["diagnostics", "judgement", "text"]

@@ -8,24 +8,10 @@ from typing import Annotated
 
 import typer
 
-from ... import render
 from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostic
+from ...render import suite_results
 from ...render.stream import Stream, make_version
-from ...render.suite_results import (
-    RunResult,
-    SuiteResult,
-    SuiteStart,
-    has_failed,
-    list_run_events,
-    list_suite_events,
-    make_start,
-    make_summary,
-    render_run,
-    render_start,
-    render_suite,
-    render_summary,
-)
 from ...version import VERSION
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.plan_documents import render_plan, save_file
@@ -79,44 +65,46 @@ def test(
     show = _show_json if json else _show_text
     results = show(console, events, verbose)
     if junit is not None:
-        save_file(junit, render.suite_results.render_junit(results), private=False)
-    return int(has_failed(results))
+        save_file(junit, suite_results.render_junit(results), private=False)
+    return int(suite_results.has_failed(results))
 
 
 def _show_text(
     console: Console, events: Iterable[SuiteEvent], verbose: bool
-) -> tuple[SuiteResult, ...]:
-    results, reported = list[SuiteResult](), set[Diagnostic]()
+) -> tuple[suite_results.SuiteResult, ...]:
+    results, reported = list[suite_results.SuiteResult](), set[Diagnostic]()
     colour, width = console.colour, console.width
     for event in events:
         match event:
-            case SuiteStart():
-                console.write(render_start(event))
-            case RunResult():
-                console.write(render_run(event, reported, colour=colour, width=width))
+            case suite_results.SuiteStart():
+                console.write(suite_results.render_start(event))
+            case suite_results.RunResult():
+                console.write(suite_results.render_run(event, reported, colour=colour, width=width))
                 if verbose and event.plan is not None:
                     text = render_plan(event.plan, colour=colour, width=width)
                     console.write(f"\n{text.rstrip()}\n\n")
-            case SuiteResult():
-                console.write(render_suite(event, colour=colour, width=width))
+            case suite_results.SuiteResult():
+                console.write(suite_results.render_suite(event, colour=colour, width=width))
                 results.append(event)
-    console.write("\n" + render_summary(results, colour=console.colour))
+    console.write("\n" + suite_results.render_summary(results, colour=console.colour))
     return tuple(results)
 
 
 def _show_json(
     console: Console, events: Iterable[SuiteEvent], verbose: bool
-) -> tuple[SuiteResult, ...]:
-    stream, results = Stream(SystemClock()), list[SuiteResult]()
+) -> tuple[suite_results.SuiteResult, ...]:
+    stream, results = Stream(SystemClock()), list[suite_results.SuiteResult]()
     console.write(stream.render_line(make_version(VERSION)))
     for event in events:
         match event:
-            case SuiteStart():
-                console.write(stream.render_line(make_start(event)))
-            case RunResult():
-                console.write_lines(stream.render_lines(list_run_events(event, verbose)))
-            case SuiteResult():
-                console.write_lines(stream.render_lines(list_suite_events(event)))
+            case suite_results.SuiteStart():
+                console.write(stream.render_line(suite_results.make_start(event)))
+            case suite_results.RunResult():
+                console.write_lines(
+                    stream.render_lines(suite_results.list_run_events(event, verbose))
+                )
+            case suite_results.SuiteResult():
+                console.write_lines(stream.render_lines(suite_results.list_suite_events(event)))
                 results.append(event)
-    console.write(stream.render_line(make_summary(results)))
+    console.write(stream.render_line(suite_results.make_summary(results)))
     return tuple(results)
