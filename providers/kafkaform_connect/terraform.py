@@ -1,10 +1,9 @@
-"""The way back to Terraform: connectors as resources of `Mongey/kafka-connect`.
+"""Short, because another tool prescribes its form: connectors as resources of Terraform.
 
-Source: terraform-provider-kafka-connect `connect/resource_kafka_connector.go`: the name has to be a
-config too, secrets are in `config_sensitive`, and the import id is the name. An import reads every
-config into `config`, so the first apply moves the secrets.
-
-Small on purpose: it has the form that another tool prescribes, and no other module needs it.
+The provider is `Mongey/kafka-connect`. Source: terraform-provider-kafka-connect
+`connect/resource_kafka_connector.go`: the name has to be a config too, secrets are in
+`config_sensitive`, and the import id is the name. An import reads every config into `config`, so
+the first apply moves the secrets.
 """
 
 from __future__ import annotations

@@ -171,8 +171,8 @@ def answer_query(source: AnswerSource, name: str, arguments: FrozenMap) -> Froze
     """The computed attributes of this data source. Raises KafkaformError (see
     `Session.query`)."""
     if name not in _ANSWERS:
-        known = ", ".join(DATA)
-        advice = suggest(name, DATA) or f"use one of {known}"
+        offered = ", ".join(DATA)
+        advice = suggest(name, DATA) or f"use one of {offered}"
         raise KafkaformError(f"the kafka provider has no data source {name}", advice)
     return _ANSWERS[name](source, arguments)
 
@@ -183,14 +183,14 @@ def _answer_topic(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     reading = source.session.read([identity])[identity]
     if not isinstance(reading, Observed):
         _refuse_topic(name, reading)
-    seen = reading.attributes
+    attributes = reading.attributes
     return FrozenMap(
         {
             "id": name,
-            "partitions": seen["partitions"],
-            "replication_factor": seen["replication_factor"],
-            "replica_assignment": seen["replica_assignment"],
-            "config": seen["config"],
+            "partitions": attributes["partitions"],
+            "replication_factor": attributes["replication_factor"],
+            "replica_assignment": attributes["replica_assignment"],
+            "config": attributes["config"],
             "topic_id": reading.incarnation,
             "internal": reading.details["internal"],
         }
@@ -210,8 +210,8 @@ def _refuse_topic(name: str, reading: Absent | Hidden | Failed) -> NoReturn:
     )
 
 
-def _make_read_error(what: str, fault: Fault) -> KafkaformError:
-    return KafkaformError(f"{what} cannot be read: {fault.message}", fault.advice)
+def _make_read_error(subject: str, fault: Fault) -> KafkaformError:
+    return KafkaformError(f"{subject} cannot be read: {fault.message}", fault.advice)
 
 
 def _answer_topics(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
@@ -219,16 +219,16 @@ def _answer_topics(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     if sweep.coverage.fault is not None:
         raise _make_read_error("the list of topics", sweep.coverage.fault)
     pattern = arguments.get("name") or "*"
-    found = sorted(
+    candidates = sorted(
         (item for item in sweep.items if fnmatchcase(item.identity.key, pattern)),
         key=lambda item: item.identity.key,
     )
-    readings = source.session.read([item.identity for item in found])
+    readings = source.session.read([item.identity for item in candidates])
     # A topic can be deleted between the listing and the read.
-    there = (item for item in found if not isinstance(readings[item.identity], Absent))
+    present = (item for item in candidates if not isinstance(readings[item.identity], Absent))
     return FrozenMap(
         {
-            "list": tuple(_describe_listed(item, readings[item.identity]) for item in there),
+            "list": tuple(_describe_listed(item, readings[item.identity]) for item in present),
             "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
         }
     )
@@ -239,14 +239,14 @@ def _describe_listed(item: Observed, reading: Reading) -> FrozenMap:
     if isinstance(reading, Failed):
         _refuse_topic(item.identity.key, reading)
     whole = reading if isinstance(reading, Observed) else None
-    seen = (whole or item).attributes
+    attributes = (whole or item).attributes
     return FrozenMap(
         {
             "topic_name": item.identity.key,
             "name": item.identity.key,
-            "partitions": seen["partitions"],
-            "replication_factor": seen["replication_factor"],
-            "config": seen["config"] if whole else None,
+            "partitions": attributes["partitions"],
+            "replication_factor": attributes["replication_factor"],
+            "config": attributes["config"] if whole else None,
             "topic_id": (whole or item).incarnation,
             "internal": item.details["internal"],
         }
@@ -270,12 +270,12 @@ def _answer_quotas(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     sweep = source.session.sweep(quotas.KIND, Depth.FULL)
     if sweep.coverage.fault is not None:
         raise _make_read_error("the list of quotas", sweep.coverage.fault)
-    found = sorted(sweep.items, key=lambda item: item.identity.key)
+    items = sorted(sweep.items, key=lambda item: item.identity.key)
     return FrozenMap(
         {
             "list": tuple(
                 quota_filter.describe_quota(item)
-                for item in found
+                for item in items
                 if quota_filter.fits_arguments(item.attributes["entity"], arguments)
             ),
             "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
@@ -284,14 +284,14 @@ def _answer_quotas(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
 
 
 def _answer_cluster(source: AnswerSource, _: FrozenMap) -> FrozenMap:
-    found = source.cluster()
-    if isinstance(found, Fault):
-        raise _make_read_error("the cluster", found)
-    known = source.session.facts.values
-    return found.with_items(
+    cluster = source.cluster()
+    if isinstance(cluster, Fault):
+        raise _make_read_error("the cluster", cluster)
+    facts = source.session.facts.values
+    return cluster.with_items(
         {
-            "metadata_version": known.get("metadata_version"),
-            "kafka_version": None if known.get("newer_level") else known.get("kafka_version"),
+            "metadata_version": facts.get("metadata_version"),
+            "kafka_version": None if facts.get("newer_level") else facts.get("kafka_version"),
         }
     )
 

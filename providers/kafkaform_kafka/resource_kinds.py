@@ -12,12 +12,11 @@ from .kinds.acl import resource_type as acl
 from .kinds.config import resource_type as config
 from .kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, find_unit
 from .kinds.feature import resource_type as feature
-from .kinds.group import resource_type as group
 from .kinds.kind import ResourceKind
 from .kinds.leaders import resource_type as leaders
+from .kinds.listings import resource_type as listings
 from .kinds.quota import resource_type as quota
 from .kinds.quota.limits import find_quota_unit
-from .kinds.rights import resource_type as rights
 from .kinds.token import resource_type as token
 from .kinds.topic import resource_type as topic
 from .kinds.topic.configs import find_topic_unit
@@ -70,7 +69,6 @@ KINDS: tuple[ResourceKind, ...] = (
     *leaders.KINDS,
     *token.KINDS,
     *feature.KINDS,
-    *rights.KINDS,
-    *group.KINDS,
+    *listings.KINDS,
 )
 """In the order of the documentation."""

@@ -1,10 +1,8 @@
-"""The way back to Terraform: schemas as resources of `cultureamp/schemaregistry`.
+"""Short, because another tool prescribes its form: schemas as resources of Terraform.
 
-Source: terraform-provider-schemaregistry `internal/provider/resource_schema.go`: the import id is
-the subject, of the characters of a topic name; the text is JSON, which protobuf is not; a level
-that is left out stays as it is.
-
-Small on purpose: it has the form that another tool prescribes, and no other module needs it.
+The provider is `cultureamp/schemaregistry`. Source: terraform-provider-schemaregistry
+`internal/provider/resource_schema.go`: the import id is the subject, of the characters of a topic
+name; the text is JSON, which protobuf is not; a level that is left out stays as it is.
 """
 
 from __future__ import annotations

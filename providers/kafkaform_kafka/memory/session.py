@@ -255,9 +255,9 @@ class MemorySession:
         """Remove throttles, after one listing of all moves."""
         view = self._look(simulation.LISTING, None)
         moves = view if isinstance(view, Fault) else list_moving(view.topics)
-        kept = throttle_tickets(others).values()
+        remaining = throttle_tickets(others).values()
         return list(
-            throttles.remove_throttles(self._throttles, throttle_tickets(tickets), kept, moves)
+            throttles.remove_throttles(self._throttles, throttle_tickets(tickets), remaining, moves)
         )
 
     def prove(self) -> None:

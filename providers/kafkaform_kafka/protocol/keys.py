@@ -1,4 +1,5 @@
-"""Identity keys of several fields: joined by `|`, readable, and always separable again."""
+"""Short, because all kinds share this one form: identity keys of several fields, joined by `|`,
+readable, and always separable again."""
 
 from __future__ import annotations
 

@@ -29,14 +29,14 @@ def block_configs(
     title: str,
     types: tuple[str, ...],
     needs: Needs,
-    why: str,
+    reason: str,
     example: str,
     fix: str,
     proof: str = "",
 ) -> Rule:
     """A rule of configs of these resource types that blocks what no broker takes."""
     return Rule(
-        id, title, Level.BLOCK, Harm.NONE, types, needs, why, example, fix, Block.IMPOSSIBLE,
+        id, title, Level.BLOCK, Harm.NONE, types, needs, reason, example, fix, Block.IMPOSSIBLE,
         proof=proof,
     )  # fmt: skip
 

@@ -93,10 +93,10 @@ def killed_after(seconds: float = 0, reads: int = 0) -> Mishap:
     return Mishap(Ending.KILLED, delay=seconds, reads=reads)
 
 
-def replaced_cluster(cluster: Any, *, done: bool) -> Mishap:
+def replaced_cluster(cluster: Any, *, executed: bool) -> Mishap:
     """The cluster dies with this request, and another one answers at its address. done: the request
     took effect before."""
-    return Mishap(Ending.LOST, delay=0 if done else None, elsewhere=cluster)
+    return Mishap(Ending.LOST, delay=0 if executed else None, elsewhere=cluster)
 
 
 def led_elsewhere(cluster: Any) -> Mishap:

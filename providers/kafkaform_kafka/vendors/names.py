@@ -1,7 +1,5 @@
-"""The names of the profiles, which a provider block can contain.
-
-Apart from the tables, because every command checks the provider block.
-"""
+"""Short, because every command checks the provider block and must not load the tables: the names of
+the profiles that a block can contain."""
 
 from __future__ import annotations
 

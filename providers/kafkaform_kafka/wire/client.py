@@ -419,11 +419,14 @@ async def _prove(pool: ConnectionPool, connections: Sequence[Any] | None) -> Non
     """Check the cluster id on these connections at once, None for all open ones. A connection that
     does not answer is no proof of another cluster."""
     chosen = pool.least_used_connections() if connections is None else connections
-    ready = [each for each in chosen if each.connected and not each.paused]
-    answers = [each.net.call_soon_with_future(each.prove, 1000 * PER_BROKER) for each in ready]
-    for each in answers:
+    ready = [connection for connection in chosen if connection.connected and not connection.paused]
+    answers = [
+        connection.net.call_soon_with_future(connection.prove, 1000 * PER_BROKER)
+        for connection in ready
+    ]
+    for answer in answers:
         with suppress(KafkaError, OSError):
-            await each
+            await answer
 
 
 async def _reach_broker(pool: ConnectionPool, patience: float) -> None:

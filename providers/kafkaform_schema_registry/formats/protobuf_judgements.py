@@ -175,10 +175,10 @@ def _find_faults(file: ProtobufFile, *, elsewhere: bool) -> Iterator[Fault]:
                 text = f"the fields {namesake} and {field.name} of {path} both have the number"
                 yield f"{text} {field.number}", field.offset, "Give one of them another number."
             if not 1 <= field.number <= MAX_NUMBER or _contains(FORBIDDEN, field.number):
-                first, last = FORBIDDEN
-                possible = f"possible are 1 to {MAX_NUMBER:,} without {first:,} to {last:,}"
-                yield f"{field_path} has the number {field.number:,}: {possible}", field.offset, ""
-            if any(_contains(limits, field.number) for limits in message.reserved):
+                text = f"{field_path} has the number {field.number:,}: possible are 1 to"
+                limits = f"{MAX_NUMBER:,} without {FORBIDDEN[0]:,} to {FORBIDDEN[1]:,}"
+                yield f"{text} {limits}", field.offset, ""
+            if any(_contains(span, field.number) for span in message.reserved):
                 yield (
                     f"{field_path} has the number {field.number}, which is reserved",
                     field.offset,

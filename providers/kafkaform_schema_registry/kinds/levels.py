@@ -1,4 +1,4 @@
-"""Compatibility levels and modes: their names, and what a level promises to whom."""
+"""Short, because it is a table: compatibility levels and modes, and what a level promises."""
 
 from __future__ import annotations
 

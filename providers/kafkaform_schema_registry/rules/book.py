@@ -21,4 +21,4 @@ BOOK = RuleBook(
 
 def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """What has to be listed for the surveys of these changes, and how deep."""
-    return {kind: depth for part in _PARTS for kind, depth in part.list_needs(changes).items()}
+    return {kind: depth for module in _PARTS for kind, depth in module.list_needs(changes).items()}

@@ -32,13 +32,13 @@ def _make_row(
     kind: EditKind,
     title: str,
     level: Level,
-    why: str,
+    reason: str,
     example: str,
     fix: str = "",
     proof: str = READERS,
 ) -> Rule:
     id = f"schema-{kind.value}"
-    return Rule(id, title, level, Harm.NONE, TYPES, Needs.SYSTEM, why, example, fix, proof=proof)
+    return Rule(id, title, level, Harm.NONE, TYPES, Needs.SYSTEM, reason, example, fix, proof=proof)
 
 
 EDITS: Mapping[EditKind, Rule] = {
@@ -280,8 +280,10 @@ def _survey_versions(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
 def _judge_verdict(subject: str, answer: FrozenMap) -> Iterator[Finding]:
     """What the registry itself says."""
     if answer.get("compatible") is False:
-        why = "; ".join(answer["reasons"]) or "it gives no reason"
-        text = f"level {answer['level']} refuses the new version of {subject}: {why.rstrip('.')}"
+        reasons = "; ".join(answer["reasons"]) or "it gives no reason"
+        text = (
+            f"level {answer['level']} refuses the new version of {subject}: {reasons.rstrip('.')}"
+        )
         yield INCOMPATIBLE.find(text, TEXT)
 
 
@@ -399,9 +401,9 @@ def _list_edits(
     sorted_edits = sorted(edits, key=lambda edit: EDITS[edit.kind].level.rank)
     for edit in sorted_edits[:MAX_EDITS]:
         yield _find_edit(edit, Level.NOTE if safe and has_verdict else None)
-    more = len(sorted_edits) - MAX_EDITS
-    if more > 0:
-        text = f"{subject} has {more} more differences"
+    surplus = len(sorted_edits) - MAX_EDITS
+    if surplus > 0:
+        text = f"{subject} has {surplus} more differences"
         yield MORE.find(text, TEXT, figures=FrozenMap(differences=len(sorted_edits)))
 
 

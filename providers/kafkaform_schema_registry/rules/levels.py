@@ -83,8 +83,8 @@ def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
         return
     if all(after.get(name) in (None, INHERITED) for name in SETTINGS):
         whole = change.identity.kind == global_config.KIND
-        what = "the registry" if whole else f"the subject {change.identity.key}"
-        yield NOTHING_SET.find(f"no level and no mode is set for {what}")
+        scope = "the registry" if whole else f"the subject {change.identity.key}"
+        yield NOTHING_SET.find(f"no level and no mode is set for {scope}")
 
 
 def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
@@ -93,8 +93,8 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
         return
     if after.get("mode") not in (None, INHERITED) and not facts.values.get("modes", True):
         yield NO_MODES.find("this registry has no modes", ("mode",))
-    none = change.identity.kind == subject_config.KIND and after.get("compatibility") == "NONE"
-    if none and not facts.values.get("subject_none", True):
+    is_none = change.identity.kind == subject_config.KIND and after.get("compatibility") == "NONE"
+    if is_none and not facts.values.get("subject_none", True):
         yield NO_SUBJECT_NONE.find(
             "Apicurio has no compatibility NONE for one subject: with it, the registry's own level "
             "takes effect",

@@ -195,12 +195,12 @@ def _is_written(change: Change) -> bool:
 
 
 def _find_invalid(kind: str, fault: SchemaFault) -> Finding:
-    place = f" (line {fault.line}, column {fault.column} of the schema)" if fault.line else ""
+    position = f" (line {fault.line}, column {fault.column} of the schema)" if fault.line else ""
     figures = FrozenMap(line=fault.line, column=fault.column) if fault.line else EMPTY
     title = FORMATS[kind].title
     article = "an" if title[0] in "AEIOU" else "a"
     return INVALID.find(
-        f"the text is not {article} {title}: {fault.text}{place}",
+        f"the text is not {article} {title}: {fault.text}{position}",
         TEXT,
         figures=figures,
         fix=fault.fix or None,
@@ -233,9 +233,9 @@ def _survey_users(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         users = [subject for subject in answer["subjects"] if subject not in deleted]
         unnamed = answer["unnamed"]
         if users:
-            more = len(users) - MAX_NAMES
+            surplus = len(users) - MAX_NAMES
             listing = ", ".join(users[:MAX_NAMES])
-            names = f"{listing} and {more} more" if more > 0 else listing
+            names = f"{listing} and {surplus} more" if surplus > 0 else listing
             text = f"{names} {'refers' if len(users) == 1 else 'refer'} to {change.identity.key}"
             yield change.identity, REFERRED.find(text, figures=FrozenMap(subjects=tuple(users)))
         elif unnamed:
@@ -275,8 +275,8 @@ def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         if change.identity.kind == KIND and change.effective
     }
     sweep = scene.sweeps.get(KIND)
-    there = {item.identity.key for item in sweep.items} if sweep else set[str]()
-    there |= _list_declared(scene.changes)
+    subjects = {item.identity.key for item in sweep.items} if sweep else set[str]()
+    subjects |= _list_declared(scene.changes)
     for change in scene.changes:
         for reference in _list_references(change):
             subject, version = str(reference["subject"]), int(reference["version"])
@@ -288,7 +288,7 @@ def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
             if lack:
                 name = change.identity.key
                 text = f"{name} refers to version {version} of {subject}, and {lack}"
-                near = "" if versions else suggest(subject, there - {name, subject})
+                near = "" if versions else suggest(subject, subjects - {name, subject})
                 yield (
                     change.identity,
                     REFERENCE_MISSING.find(

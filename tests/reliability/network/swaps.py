@@ -69,8 +69,8 @@ WRITES = frozenset(
     }
 )
 HOWS: dict[str, Callable[[SimulatedCluster], Mishap]] = {
-    "died before": lambda other: replaced_cluster(other, done=False),
-    "died after": lambda other: replaced_cluster(other, done=True),
+    "died before": lambda other: replaced_cluster(other, executed=False),
+    "died after": lambda other: replaced_cluster(other, executed=True),
     "led elsewhere": led_elsewhere,
 }
 """What becomes of the request with which the swap comes."""

@@ -1,4 +1,5 @@
-"""Define a class of a message by its JSON file, as kafka-python defines its own."""
+"""Short, because kafka-python does the work: define a class of a message by its JSON file, as
+kafka-python defines its own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Messages about groups that are newer than kafka-python's: the consumer protocol (KIP-848), share
-groups (KIP-932, KIP-1226) and streams groups (KIP-1071)."""
+"""Short, because their JSON files define them: messages about groups that are newer than
+kafka-python's, of the consumer protocol (KIP-848), share groups (KIP-932, KIP-1226) and streams
+groups (KIP-1071)."""
 
 from __future__ import annotations
 

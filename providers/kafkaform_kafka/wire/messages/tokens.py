@@ -1,4 +1,5 @@
-"""Messages about delegation tokens (KIP-48, KIP-373), which kafka-python does not have."""
+"""Short, because their JSON files define them: messages about delegation tokens (KIP-48, KIP-373),
+which kafka-python does not have."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Lists our own rights on the cluster and on every topic that we may describe (KIP-430).
-
-Reviews list them together with the ACLs, so that both are of the same moment.
-"""
+"""Lists our own rights, which are those that the cluster reports (KIP-430), and the names of the
+groups that we can see: each broker lists those that it coordinates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from kafkaform.core.resource import (
     Absent,
@@ -14,18 +13,21 @@ from kafkaform.core.resource import (
     Depth,
     Failed,
     Fault,
+    Hidden,
     Identity,
     Observed,
     Reading,
     Sweep,
 )
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap
 
-from ...cluster.context import ClusterContext, Reads, Requests, attempt
+from ...cluster.context import ClusterContext, Reads, Requests, attempt, live_nodes
 from ...protocol import keys, listings
 from ...protocol.acl import CLUSTER
+from ...protocol.faults import fault_of, name_right
 from ...wire.cluster import ClusterRow, describe_cluster
 from ...wire.topics import list_topics
+from ...wire.usage import GroupRows, list_groups
 
 
 def sweep_rights(context: ClusterContext, depth: Depth) -> Sweep:
@@ -70,4 +72,42 @@ def read_rights(
     return {identity: items.get(identity, Absent(identity)) for identity in ids}
 
 
-REQUESTS = Requests(Reads(sweep_rights, read_rights))
+RIGHTS_REQUESTS = Requests(Reads(sweep_rights, read_rights))
+
+
+_API = "ListGroups"
+
+
+def sweep_groups(context: ClusterContext, depth: Depth) -> Sweep:
+    """The names of the groups of all live brokers; the first fault if a broker does not answer."""
+    names: set[str] = set()
+    for node in live_nodes(context):
+        rows = attempt(_API, partial(list_groups, context.wire, node, context.timeout), node)
+        if isinstance(rows, GroupRows) and rows.code:
+            rows = fault_of(_API, rows.code, "", None, node)
+        if isinstance(rows, Fault):
+            return Sweep(listings.GROUPS, depth, (), Coverage(CoverageKind.FAILED, rows))
+        names |= {row.name for row in rows.groups}
+    items = tuple(
+        Observed(Identity(context.instance, listings.GROUPS, name), EMPTY) for name in sorted(names)
+    )
+    # Groups that we may not describe are left out without an error.
+    return Sweep(listings.GROUPS, depth, items, Coverage(CoverageKind.VISIBLE_ONLY))
+
+
+def read_groups(
+    context: ClusterContext, ids: Sequence[Identity], _: str | None
+) -> Mapping[Identity, Reading]:
+    """Which of these groups can be seen."""
+    sweep = sweep_groups(context, Depth.NAMES)
+    if sweep.coverage.fault is not None:
+        return {identity: Failed(identity, sweep.coverage.fault) for identity in ids}
+    items: Mapping[Identity, Reading] = {item.identity: item for item in sweep.items}
+    # A group that is missing from the listing may be there for others to see.
+    return {
+        identity: items.get(identity, Hidden(identity, name_right("DescribeGroups", identity.key)))
+        for identity in ids
+    }
+
+
+GROUP_REQUESTS = Requests(Reads(sweep_groups, read_groups))

@@ -1,4 +1,5 @@
-"""The rights of a user as the simulated cluster reports them."""
+"""The rights of a user as the simulated cluster reports them, and its groups: none, because it has
+no clients."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from ...simulation.world import CLUSTER, ReadScene, SimulatedKind, SimulatedRead
 from ..topic import resource_type as topics
 
 
-def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
+def _sweep_rights(scene: ReadScene, depth: Depth) -> Sweep:
     coverage = Coverage(CoverageKind.VISIBLE_ONLY)
     return Sweep(listings.RIGHTS, depth, tuple(_list_items(scene)), coverage)
 
@@ -46,9 +47,24 @@ def _make_item(scene: ReadScene, kind: str, name: str, resource: str) -> Observe
     return Observed(identity, FrozenMap({listings.HELD: operations}))
 
 
-def _read(scene: ReadScene, identity: Identity) -> Reading:
+def _read_rights(scene: ReadScene, identity: Identity) -> Reading:
     items = (item for item in _list_items(scene) if item.identity == identity)
     return next(items, Absent(identity))
 
 
-SIMULATED = SimulatedKind(SimulatedReads("ListTopics", "DescribeTopics", "Metadata", _sweep, _read))
+SIMULATED_RIGHTS = SimulatedKind(
+    SimulatedReads("ListTopics", "DescribeTopics", "Metadata", _sweep_rights, _read_rights)
+)
+
+
+def _sweep_groups(_: ReadScene, depth: Depth) -> Sweep:
+    return Sweep(listings.GROUPS, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
+
+
+def _read_groups(_: ReadScene, identity: Identity) -> Reading:
+    return Absent(identity)
+
+
+SIMULATED_GROUPS = SimulatedKind(
+    SimulatedReads("ListGroups", "DescribeGroups", "ListGroups", _sweep_groups, _read_groups)
+)

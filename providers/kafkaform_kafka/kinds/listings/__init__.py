@@ -1,0 +1,1 @@
+"""Listings that only reviews read, and no block declares: our own rights, and the live groups."""

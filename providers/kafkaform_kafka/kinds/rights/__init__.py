@@ -1,1 +1,0 @@
-"""`kafka_rights`: our own rights as the cluster reports them, which only reviews list."""
