@@ -63,11 +63,12 @@ def verify_store(
     if archive is not None:
         check_archive(manifest, archive)
         start = GENESIS
-    if anchor is not None and anchor.seq < start.seq:
-        raise UsageError(
-            f"record {anchor.seq} is archived in {archived_in}",
-            f"Check it with `kafkaform audit verify --archive {archived_in}`.",
-        )
+    for head in (stored_anchor, anchor):
+        if head is not None and head.seq <= start.seq and head != start:
+            raise UsageError(
+                f"record {head.seq}, which the log must contain, is archived in {archived_in}",
+                f"Check it with `kafkaform audit verify --archive {archived_in}`.",
+            )
 
     def read() -> Iterator[Line]:
         if archive is not None:

@@ -11,6 +11,7 @@ import typer
 from ...audit.chain import read_records
 from ...audit.chain import verify_log as verify_chain
 from ...audit.event import Record, encode, summarize_record
+from ...audit.segments import find_start
 from ...core.clock import SystemClock
 from ...core.errors import UsageError
 from ...core.head import Head, parse_head
@@ -183,7 +184,9 @@ def head(state: StateFile = None) -> None:
 
     Keep it elsewhere, such as in a CI log.
     """
-    Console.make_standard().write(str(verify_chain(open_store(state).sink.lines()).head))
+    sink = open_store(state).sink
+    start = find_start(sink.sealed)
+    Console.make_standard().write(str(verify_chain(sink.lines(start.seq), start=start).head))
 
 
 @app.command()

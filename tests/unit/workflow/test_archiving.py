@@ -10,12 +10,18 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.audit.event import read_line
-from kafkaform.audit.segments import MANIFEST, Limits, load_manifest, read_manifest
+from kafkaform.audit.segments import (
+    MANIFEST,
+    Limits,
+    find_start,
+    load_manifest,
+    read_manifest,
+)
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import StorageError, UsageError
-from kafkaform.core.head import Head
+from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.objects import Folder, Objects
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.backends.objects import ObjectBackend
@@ -104,10 +110,22 @@ def test_both_places_are_checked_together(store: Store, archive: Archive) -> Non
     both = verify_store(store, None, archive)
     assert (both.records, both.head, both.unread.seq) == (whole.records, whole.head, 0)
     first = Head(1, "0" * 64)
-    with pytest.raises(UsageError, match="record 1 is archived"):
+    with pytest.raises(UsageError, match="record 1, which the log must contain, is archived"):
         verify_store(store, first)
     with pytest.raises(StorageError, match="the log was rewritten"):
         verify_store(store, first, archive)
+
+
+def test_a_needed_record_in_the_archive_is_not_passed_over(store: Store, archive: Archive) -> None:
+    """A reader that starts after the archived records starts at the first one if it has to find
+    one of them, and is told how to bring them back."""
+    _move(store, archive)
+    sealed: Any = store.sink.sealed
+    last = read_manifest(sealed).archived
+    assert find_start(sealed) == find_start(sealed, None, last) == last
+    assert find_start(sealed, Head(last.seq + 1, "0" * 64)) == last
+    for head in (Head(last.seq, "0" * 64), Head(1, "0" * 64)):
+        assert find_start(sealed, head) == GENESIS
 
 
 def test_an_archive_that_somebody_edited_is_found(store: Store, archive: Archive) -> None:
