@@ -129,8 +129,7 @@ def find_start(objects: Objects | None, *needed: Head | None) -> Head:
     """
     archived = GENESIS if objects is None else read_manifest(objects).archived
     later = all(
-        head is None or head.seq > archived.seq or head == archived or head == GENESIS
-        for head in needed
+        head is None or head.seq > archived.seq or head in (archived, GENESIS) for head in needed
     )
     return archived if later else GENESIS
 

@@ -64,7 +64,7 @@ def verify_store(
         check_archive(manifest, archive)
         start = GENESIS
     for head in (stored_anchor, anchor):
-        if head is not None and head.seq <= start.seq and head != start:
+        if start.seq and head is not None and head.seq <= start.seq and head != start:
             raise UsageError(
                 f"record {head.seq}, which the log must contain, is archived in {archived_in}",
                 f"Check it with `kafkaform audit verify --archive {archived_in}`.",
