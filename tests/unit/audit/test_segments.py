@@ -290,7 +290,7 @@ def test_memory_is_never_sealed() -> None:
 
 
 def test_a_fork_after_the_segments_is_mended(tmp_path: Path) -> None:
-    """`audit mend` joins branches of the live file, and leaves segments and manifest as they are."""
+    """`audit mend` joins branches of the live file; segments and manifest stay as they are."""
     sink = LocalSink(tmp_path / "kafkaform.audit.jsonl")
     _write(sink, *[1, 2, 3] * 4)
     seal(sink)

@@ -193,7 +193,7 @@ def test_a_log_in_a_store(place: Folder) -> None:
 def test_a_sealed_log_lands_as_if_it_were_not(
     log: Log, place: Folder, *, landed_before: bool
 ) -> None:
-    """Its lines come from segments and from the file; what has landed before it was sealed stays."""
+    """Its lines come from segments and from the file; what landed before stays."""
     for _ in range(4):
         log.grow(3)
     lines, head = b"".join(log.lines), log.head
