@@ -120,6 +120,20 @@ def read_manifest(objects: Objects) -> Manifest:
     return load_manifest(objects)[0]
 
 
+def find_start(objects: Objects | None, *needed: Head | None) -> Head:
+    """The record that the first readable line follows, if some are archived. objects: as in
+    `Sink.sealed`; needed: heads that the log must contain.
+
+    A needed head among archived records makes it the beginning of the log: reading then ends with
+    the error that says how to bring them back. Raises StorageError.
+    """
+    archived = GENESIS if objects is None else read_manifest(objects).archived
+    later = all(
+        head is None or head.seq > archived.seq or head in (archived, GENESIS) for head in needed
+    )
+    return archived if later else GENESIS
+
+
 def load_manifest(objects: Objects) -> tuple[Manifest, str | None]:
     """The manifest of a log, and the version that a write of it has to replace, None if there is
     none yet. Raises StorageError."""

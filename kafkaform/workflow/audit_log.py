@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from kafkaform_kafka.publishing import NumberedRecord, PublishResult, publish
 
-from ..audit.chain import parse_record, read_records, verify_log
+from ..audit.chain import parse_record, read_glances, verify_log
 from ..audit.event import (
     Line,
     Record,
@@ -29,11 +29,12 @@ from ..audit.event import (
 )
 from ..audit.fork import Fork, find_fork, rejoin_branches
 from ..audit.index import get_run
-from ..audit.segments import read_manifest
+from ..audit.segments import find_start, read_manifest
 from ..audit.sinks.local import LocalSink
 from ..core.canonical import dumps
 from ..core.clock import Clock
 from ..core.errors import StorageError, UsageError
+from ..core.head import GENESIS
 from ..core.value import FrozenMap
 from ..render.text import escape_formula
 from ..state.backend import Lease
@@ -58,7 +59,7 @@ def list_rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str
     run: only the records of this run; after: only records with a higher number. Raises
     StorageError at the first record that was altered.
     """
-    for record in _read_records(store):
+    for record in _read_records(store, after):
         if record.seq > after and run in (None, record.run):
             yield _make_row(record)
 
@@ -93,10 +94,14 @@ def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Publi
     return published, sum(1 for seq in cut if seq > published.before)
 
 
-def _read_records(store: Store) -> Iterator[Record]:
-    """All records, each checked, also against the head that the state is anchored at."""
-    state = store.backend.load().state
-    return read_records(store.sink.lines(), store.sink.location, find_anchor(store.sink, state))
+def _read_records(store: Store, after: int = 0) -> Iterator[Record]:
+    """All records, each checked, also against the head that the state is anchored at. after:
+    records up to this one are left out if they are archived."""
+    sink, anchor = store.sink, find_anchor(store.sink, store.backend.load().state)
+    start = find_start(sink.sealed, anchor)
+    start = start if start.seq <= after else GENESIS
+    for glance in read_glances(sink.lines(start.seq), sink.location, anchor, start):
+        yield glance.read_whole()
 
 
 def _make_row(record: Record) -> Mapping[str, Any]:

@@ -3,17 +3,20 @@ and belongs to no log."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from ..audit.chain import verify_log
 from ..audit.checkpoint import check_checkpoints, refuse_bad_checkpoints
-from ..audit.event import decode
+from ..audit.event import Line, decode
 from ..audit.sealing import find_strays
 from ..audit.segments import ADVICE, MANIFEST, Manifest, read_manifest
 from ..audit.sink import SealableSink, Sink
-from ..core.errors import StorageError
+from ..core.errors import StorageError, UsageError
 from ..core.head import GENESIS, Head
 from ..render.text import render_count
+from .archiving import Archive, check_archive, read_with_archive
 from .stores import Store, find_anchor
 
 
@@ -34,11 +37,21 @@ class Verified(Struct, frozen=True):
     """The names of objects beside the log that are not a part of it."""
     missing: str | None = None
     """The newest checkpoint that a record names, if it is not stored."""
+    unread: Head = GENESIS
+    """The last record that is in an archive and was not checked."""
+    archive: str = ""
+    """Where those records are."""
 
 
-def verify_store(store: Store, anchor: Head | None = None) -> Verified:
-    """Check the log of a store. anchor: a head that was kept elsewhere. Raises StorageError at the
-    first thing that is not what was written."""
+def verify_store(
+    store: Store, anchor: Head | None = None, archive: Archive | None = None
+) -> Verified:
+    """Check the log of a store. anchor: a head that was kept elsewhere; archive: where archived
+    records are read; without it they are left out.
+
+    Raises StorageError at the first thing that is not what was written, and UsageError for an
+    anchor among records that are left out.
+    """
     state = store.backend.load().state
     stored_anchor = find_anchor(store.sink, state)
     manifest = read_manifest(store.sink.sealed) if store.sink.sealed is not None else Manifest()
@@ -49,28 +62,52 @@ def verify_store(store: Store, anchor: Head | None = None) -> Verified:
             ADVICE,
         )
     _refuse_other_lineage(store.sink, manifest)
-    anchors = (stored_anchor, anchor, *manifest.heads)
-    result = verify_log(store.sink.lines(), *anchors)
+    start, archived_in = manifest.archived, _find_archive(manifest)
+    if archive is not None:
+        check_archive(manifest, archive)
+        start = GENESIS
+    for head in (stored_anchor, anchor):
+        if start.seq and head is not None and head.seq <= start.seq and head != start:
+            raise UsageError(
+                f"record {head.seq}, which the log must contain, is archived in {archived_in}",
+                f"Check it with `kafkaform audit verify --archive {archived_in}`.",
+            )
+
+    def read() -> Iterator[Line]:
+        if archive is not None:
+            return read_with_archive(store.sink, manifest, archive)
+        return store.sink.lines(start.seq)
+
+    result = verify_log(read(), stored_anchor, anchor, *manifest.heads, start=start)
     if not result.ok:
         raise StorageError(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
-            f"Sound before it: {render_count(result.records, 'record')}. {result.advice}",
+            f"Sound before it: {render_count(result.records - start.seq, 'record')}. "
+            f"{result.advice}",
         )
     # The chain proves that nothing was altered; this, that what was written can be read today, and
     # that the checkpoints say the same.
-    checked = check_checkpoints(store.sink)
+    checked = check_checkpoints(store.sink, lines=read(), start=start)
     refuse_bad_checkpoints(checked)
     sink, head = store.sink, result.head
     strays = find_strays(sink, manifest, head) if isinstance(sink, SealableSink) else ()
     return Verified(
-        result.records,
+        result.records - start.seq,
         result.head,
         state is not None and state.audit_head is not None,
-        manifest.head.seq,
-        len(manifest.segments),
+        manifest.head.seq - start.seq,
+        sum(segment.last > start.seq for segment in manifest.segments),
         strays,
         checked.missing,
+        start,
+        archived_in,
     )
+
+
+def _find_archive(manifest: Manifest) -> str:
+    """Where the last archived records are, "" if none are archived."""
+    places = [segment.archived for segment in manifest.segments if segment.archived is not None]
+    return places[-1] if places else ""
 
 
 def _refuse_other_lineage(sink: Sink, manifest: Manifest) -> None:

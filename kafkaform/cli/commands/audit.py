@@ -1,7 +1,9 @@
-"""`kafkaform audit show|verify|mend|head|export|publish`: read, check, repair and copy the log."""
+"""`kafkaform audit show|verify|archive|mend|head|export|publish`: read, check, archive, repair and
+copy the log."""
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated
 
 import typer
@@ -10,6 +12,7 @@ from ... import workflow
 from ...audit.chain import read_records
 from ...audit.chain import verify_log as verify_chain
 from ...audit.event import Record, encode, summarize_record
+from ...audit.segments import find_start
 from ...core.clock import SystemClock
 from ...core.errors import UsageError
 from ...core.head import Head, parse_head
@@ -63,16 +66,22 @@ def verify(
         str | None,
         typer.Option("--anchor", metavar="HEAD", help="A head that `audit head` printed earlier."),
     ] = None,
+    archive: Annotated[
+        str | None,
+        typer.Option("--archive", metavar="URL", help="Also check the records archived there."),
+    ] = None,
     state: StateFile = None,
 ) -> None:
     """Check every record.
 
     The log must also contain the record that the state is anchored at.
     """
+    from ...workflow.archiving import open_archive  # noqa: PLC0415  # the other commands of the group do without
     from ...workflow.verification import verify_store  # noqa: PLC0415  # the other commands of the group do without
 
     typed_anchor = _parse_anchor(anchor) if anchor is not None else None
-    verified = verify_store(open_store(state), typed_anchor)
+    place = open_archive(archive) if archive is not None else None
+    verified = verify_store(open_store(state), typed_anchor, place)
     console = Console.make_standard()
     for stray in verified.strays:
         console.note(
@@ -83,6 +92,12 @@ def verify(
         console.note(
             f"{inline(verified.missing)} is missing: plan and apply read the whole log until the "
             "next apply that changes something stores another checkpoint. A copy of a log has none."
+        )
+    if verified.unread.seq:
+        console.note(
+            f"Records 1 to {verified.unread.seq:,} are archived in {inline(verified.archive)} and "
+            f"were not checked: `kafkaform audit verify --archive {inline(verified.archive)}` "
+            "checks them, too."
         )
     sealed = f" ({verified.sealed:,} in {render_count(verified.segments, 'segment')})"
     against = " and the state's anchor" if verified.anchored else ""
@@ -97,6 +112,53 @@ def _parse_anchor(text: str) -> Head:
         return parse_head(text)
     except ValueError as error:
         raise UsageError(str(error), "Use what `kafkaform audit head` printed.") from None
+
+
+@app.command("archive")
+def archive_(
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="DATE", help="Move segments that are older than this."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="URL", help="A folder or an address of a store.")
+    ] = None,
+    restore: Annotated[
+        str | None,
+        typer.Option("--restore", metavar="URL", help="Bring all segments back from there."),
+    ] = None,
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+) -> None:
+    """Move old segments of the log to another place, or bring them back.
+
+    Plans and applies do not need them. `audit verify --archive URL` checks them there.
+    """
+    from ...workflow.archiving import archive_log, open_archive, restore_log  # noqa: PLC0415  # the other commands of the group do without
+
+    store, clock = open_store(state), SystemClock()
+    timeout, console = parse_duration(lock_timeout, "--lock-timeout"), Console.make_standard()
+    if restore is not None and before is None and to is None:
+        moved = restore_log(store, open_archive(restore), clock, timeout)
+        console.write(f"Brought back {render_count(moved.segments, 'segment')}.")
+        return
+    if restore is not None or before is None or to is None:
+        raise UsageError(
+            "audit archive needs --before and --to, or --restore alone",
+            "For example: kafkaform audit archive --before 2026-01-01 --to s3://cold/kafka-prod",
+        )
+    moved = archive_log(store, open_archive(to), _check_date(before), clock, timeout)
+    held = f"it has records 1 to {moved.last:,}" if moved.last else "it is empty"
+    console.write(f"Moved {render_count(moved.segments, 'segment')} to {inline(to)}: {held}.")
+
+
+def _check_date(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise UsageError(
+            f"--before {text!r} is not a date", "Write it as YYYY-MM-DD; days are in UTC."
+        ) from None
 
 
 @app.command("mend")
@@ -128,7 +190,9 @@ def head(state: StateFile = None) -> None:
 
     Keep it elsewhere, such as in a CI log.
     """
-    Console.make_standard().write(str(verify_chain(open_store(state).sink.lines()).head))
+    sink = open_store(state).sink
+    start = find_start(sink.sealed)
+    Console.make_standard().write(str(verify_chain(sink.lines(start.seq), start=start).head))
 
 
 @app.command()

@@ -12,6 +12,7 @@ import typer
 
 from ...audit.chain import verify_log
 from ...audit.event import render_time
+from ...audit.segments import find_start
 from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError, StorageError, UsageError
@@ -203,7 +204,9 @@ def _render_state(stored_state: State | None) -> str:
 
 
 def _check_log(store: Store, state: State | None) -> str:
-    result = verify_log(store.sink.lines(), find_anchor(store.sink, state))
+    anchor = find_anchor(store.sink, state)
+    start = find_start(store.sink.sealed, anchor)
+    result = verify_log(store.sink.lines(start.seq), anchor, start=start)
     if not result.ok:
         raise StorageError(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
@@ -231,7 +234,9 @@ def _list_unignored(folder: Path, store: Store) -> list[tuple[str, str]]:
         reasons[f"{OURS}/"] = "the lock and earlier states of this computer"
     if store.backend.location == str(folder / STATE_FILE):
         shared = "Git does not lock it; a backend block stores it where everybody can"
+        folder_of_log = f"{AUDIT_FILE.removesuffix('.jsonl')}/"
         reasons |= {STATE_FILE: shared, AUDIT_FILE: "the log of the same state"}
+        reasons[folder_of_log] = "old records of this log"
     reasons[f"*{PLAN_FILE}"] = "saved plans, which fit one moment only"
     for name in files:
         pattern = next((glob for glob in _SECRET_FILES if fnmatchcase(name, glob)), None)

@@ -23,10 +23,14 @@ from kafkaform.audit.segments import (
 from kafkaform.audit.sink import MemorySink, SealableSink
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import FOLDER, ObjectSink
+from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import Locked, StorageError
 from kafkaform.core.objects import Objects
 from kafkaform.core.value import FrozenMap
+from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.backends.obstores import open_objects
+from kafkaform.workflow.audit_log import mend_log
+from kafkaform.workflow.stores import Store
 
 from ...kit import audit_story as story
 from ...kit.sealing import SOON, be_sure, remove, seal
@@ -283,6 +287,30 @@ def test_memory_is_never_sealed() -> None:
     """A log in memory has no place for segments."""
     assert MemorySink().sealed is None
     assert not isinstance(MemorySink(), SealableSink)
+
+
+def test_a_fork_after_the_segments_is_mended(tmp_path: Path) -> None:
+    """`audit mend` joins branches of the live file; segments and manifest stay as they are."""
+    sink = LocalSink(tmp_path / "kafkaform.audit.jsonl")
+    _write(sink, *[1, 2, 3] * 4)
+    seal(sink)
+    remove(sink)
+    before, sealed = sink.path.read_bytes(), _read(sink)
+    _write(LocalSink(sink.path), 2, run="one")
+    branch = sink.path.read_bytes()[len(before) :]
+    sink.path.write_bytes(before)
+    _write(LocalSink(sink.path), 3, run="two")
+    with sink.path.open("ab") as file:
+        file.write(branch)
+    files = {entry.key: sink.sealed.read(entry.key) for entry in sink.sealed.names("")}
+    store = Store(tmp_path, LocalBackend(tmp_path / "kafkaform.state.json"), LocalSink(sink.path))
+    assert not verify_log(sink.lines()).ok
+    mended = mend_log(store, SystemClock(), 0.0)
+    assert mended is not None and len(mended.others) == 2
+    assert {e.key: sink.sealed.read(e.key) for e in sink.sealed.names("")} == files
+    assert _read(sink)[: len(sealed)] == sealed
+    assert verify_log(sink.lines()).records == len(sealed) + 3 + 1 + 2
+    assert mend_log(store, SystemClock(), 0.0) is None
 
 
 # ── the manifest ────────────────────────────────────────────────────────────────────────

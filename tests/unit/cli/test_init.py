@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written(here: Here) -> None:
             assert "permission denied" in inside.fails("init", code=9)
 
 
-IGNORED = "kafkaform.state.json\nkafkaform.audit.jsonl\n*.kfplan\n"
+IGNORED = "kafkaform.state.json\nkafkaform.audit.jsonl\nkafkaform.audit/\n*.kfplan\n"
 
 
 @pytest.mark.parametrize("line", [".kafkaform/", "/.kafkaform", "**/.kafkaform/"])
@@ -115,7 +115,8 @@ def test_advice_for_git(here: Here, line: str) -> None:
     _, _, listed = said.partition("without the remarks (`kafkaform init --gitignore` does):\n\n")
     patterns = [row.split()[0] for row in listed.partition("\n\n")[0].splitlines()]
     assert patterns == [
-        *(".kafkaform/", "kafkaform.state.json", "kafkaform.audit.jsonl", "*.kfplan", "*.env")
+        *(".kafkaform/", "kafkaform.state.json", "kafkaform.audit.jsonl", "kafkaform.audit/"),
+        *("*.kfplan", "*.env"),
     ]
     assert "# the lock and earlier states of this computer" in listed
     here.write(".gitignore", f"*.tmp\n{line}\n")

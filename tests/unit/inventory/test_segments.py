@@ -24,6 +24,8 @@ from kafkaform.inventory import landing
 from kafkaform.inventory.landing import land_log
 from kafkaform.state.backends.obstores import open_objects
 
+from ...kit.sealing import remove, seal
+
 LINEAGE = "5f3c0d5e-1111-4222-8333-444455556666"
 
 
@@ -185,3 +187,23 @@ def test_a_log_in_a_store(place: Folder) -> None:
     stored = [objects.read(e.key) for e in objects.names("log")]
     assert whole(place) == b"".join(found.data for found in stored if found)
     assert [name for name, _ in pieces(place)] == ["000000000001-000000000006.jsonl"]
+
+
+@pytest.mark.parametrize("landed_before", [False, True])
+def test_a_sealed_log_lands_as_if_it_were_not(
+    log: Log, place: Folder, *, landed_before: bool
+) -> None:
+    """Its lines come from segments and from the file; what landed before stays."""
+    for _ in range(4):
+        log.grow(3)
+    lines, head = b"".join(log.lines), log.head
+    if landed_before:
+        land_log(place, LINEAGE, LocalSink(log.path), None)
+    seal(log.sink, lineage=LINEAGE)
+    remove(log.sink)
+    assert len(log.lines) == 3
+    land_log(place, LINEAGE, LocalSink(log.path), head)
+    assert whole(place) == lines
+    log.grow(1)
+    land_log(place, LINEAGE, LocalSink(log.path), log.head)
+    assert whole(place) == lines + log.lines[-1]

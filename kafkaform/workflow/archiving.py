@@ -1,0 +1,257 @@
+"""Move old segments of a log to another place, bring them back, and read them there.
+
+A segment is copied, read back and compared before the manifest says that it is elsewhere, and only
+then removed here. The archive has a manifest of its own with the same entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import chain, takewhile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..audit.event import Line, parse_time, render_time
+from ..audit.sealing import write_manifest
+from ..audit.segments import (
+    LIMITS,
+    Limits,
+    Manifest,
+    Segment,
+    load_manifest,
+    make_segment_error,
+    read_last_sealed,
+    read_sealed,
+    read_segment,
+    unpack_segment,
+)
+from ..audit.sink import SealableSink, Sink
+from ..core.clock import Clock
+from ..core.errors import StorageError, UsageError
+from ..core.objects import Folder, ObjectExists, Objects
+from ..core.progress import SlowTask
+from ..state.backend import LockInfo
+from ..state.backends.obstores import is_remote, open_objects
+from .stores import Store
+from .workspace import make_lock_info, make_run_id
+
+ARCHIVE, RESTORE = "audit archive", "audit archive --restore"
+CHECKPOINTS = "checkpoints"
+
+
+class Moved(Struct, frozen=True):
+    """What was moved."""
+
+    segments: int
+    """How many segments."""
+    last: int
+    """The number of the last record in the archive, 0 if it is empty."""
+
+
+class Archive(Struct, frozen=True):
+    """A place for old segments."""
+
+    url: str
+    """What a manifest calls it: an address without options, or an absolute path."""
+    objects: Objects
+    """Its objects."""
+
+
+def open_archive(text: str) -> Archive:
+    """The archive at an address or in a folder. Raises UsageError."""
+    if not is_remote(text):
+        folder = Path(text).absolute()
+        return Archive(str(folder), Folder(folder))
+    address = urlsplit(text)
+    return Archive(address._replace(query="").geturl(), open_objects(text, {}))
+
+
+def archive_log(
+    store: Store,
+    archive: Archive,
+    before: str,
+    clock: Clock,
+    timeout: float,
+    limits: Limits = LIMITS,
+) -> Moved:
+    """Move the segments whose records are all older than `before`, RFC 3339 in UTC, or its
+    beginning. Raises UsageError, Locked, StorageError."""
+    sink = _require_sealable(store.sink)
+    with store.backend.lock(_make_info(ARCHIVE, clock), timeout, clock) as lease:
+        state = store.backend.load().state
+        manifest, version = load_manifest(sink.sealed)
+        if state is None or not state.sealed or not manifest.segments:
+            raise UsageError(
+                f"{sink.location} has no segments, so nothing can be archived",
+                "An apply seals old records once there are enough of them.",
+            )
+        _refuse_other_log(archive, manifest)
+        now = clock.now()
+
+        def is_old(time: str) -> bool:
+            return now - parse_time(time) >= limits.grace
+
+        # What a segment has must be nowhere else here once it is moved: it could not be compared.
+        sink.remove_sealed(manifest, lease.ensure, is_old)
+        chosen = _choose_segments(sink, manifest, before, is_old)
+        new = [segment for segment in chosen if segment.archived is None]
+        task = SlowTask(f"Archiving in {archive.objects.location}", "segments")
+        for number, segment in enumerate(new, 1):
+            lease.ensure(0.0)
+            _copy(sink.sealed, archive.objects, segment)
+            task.report(number, len(new))
+        if new:
+            _write_archive_manifest(archive, manifest, chosen)
+            moved = [replace(s, archived=s.archived or archive.url) for s in chosen]
+            lease.ensure(0.0)
+            manifest = replace(manifest, segments=(*moved, *manifest.segments[len(chosen) :]))
+            write_manifest(sink.sealed, manifest, version)
+        _remove_copies(sink.sealed, archive, manifest, lease.ensure)
+        return Moved(len(new), manifest.archived.seq)
+
+
+def _choose_segments(
+    sink: SealableSink, manifest: Manifest, before: str, is_old: Callable[[str], bool]
+) -> tuple[Segment, ...]:
+    """The segments that are in the archive or go there. Raises UsageError if plans need all."""
+    covered = _find_covered(sink)
+
+    def goes(segment: Segment) -> bool:
+        return segment.archived is not None or (
+            segment.last <= covered
+            and is_old(segment.time)
+            and _find_last_time(sink.sealed, segment) < before
+        )
+
+    return tuple(takewhile(goes, manifest.segments))
+
+
+def restore_log(store: Store, archive: Archive, clock: Clock, timeout: float) -> Moved:
+    """Bring all archived segments back. The archive stays as it is. Raises UsageError, Locked,
+    StorageError."""
+    sink = _require_sealable(store.sink)
+    with store.backend.lock(_make_info(RESTORE, clock), timeout, clock) as lease:
+        manifest, version = load_manifest(sink.sealed)
+        archived = [segment for segment in manifest.segments if segment.archived is not None]
+        task = SlowTask(f"Restoring from {archive.objects.location}", "segments")
+        for number, segment in enumerate(archived, 1):
+            lease.ensure(0.0)
+            _copy(archive.objects, sink.sealed, replace(segment, archived=None))
+            task.report(number, len(archived))
+        if archived:
+            here = tuple(replace(segment, archived=None) for segment in manifest.segments)
+            lease.ensure(0.0)
+            write_manifest(sink.sealed, replace(manifest, segments=here), version)
+        return Moved(len(archived), 0)
+
+
+def read_with_archive(sink: Sink, manifest: Manifest, archive: Archive) -> Iterator[Line]:
+    """All lines of a log, the archived ones from the archive. Raises StorageError."""
+    archived = Manifest(segments=_list_archived(manifest))
+    return chain(read_sealed(archive.objects, archived), sink.lines(archived.head.seq))
+
+
+def check_archive(manifest: Manifest, archive: Archive) -> None:
+    """Raises StorageError unless the archive lists the segments that were moved there."""
+    kept, _ = load_manifest(archive.objects)
+    archived = _list_archived(manifest)
+    if kept.lineage != manifest.lineage or kept.segments[: len(archived)] != archived:
+        raise StorageError(
+            f"{archive.objects.location}: its manifest does not list the {len(archived)} segments "
+            "that were moved there",
+            "Check the address. If it is right, restore the archive from a backup.",
+        )
+
+
+# ── steps ───────────────────────────────────────────────────────────────────────────────
+
+
+def _require_sealable(sink: Sink) -> SealableSink:
+    if not isinstance(sink, SealableSink):
+        raise UsageError(f"{sink.location} has no segments")
+    return sink
+
+
+def _make_info(command: str, clock: Clock) -> LockInfo:
+    return make_lock_info(make_run_id(), command, render_time(clock.now()))
+
+
+def _list_archived(manifest: Manifest) -> tuple[Segment, ...]:
+    return tuple(replace(s, archived=None) for s in manifest.segments if s.archived is not None)
+
+
+def _refuse_other_log(archive: Archive, manifest: Manifest) -> None:
+    """Raises UsageError if the place has segments of another log, or if it lacks those that were
+    moved before."""
+    kept, _ = load_manifest(archive.objects)
+    if kept.segments and kept.lineage != manifest.lineage:
+        raise UsageError(
+            f"{archive.objects.location} has the segments of another log: its lineage is "
+            f"{kept.lineage}, that of this one is {manifest.lineage}",
+            "Give each log an archive of its own.",
+        )
+    if manifest.archived.seq > kept.head.seq:
+        raise UsageError(
+            f"{archive.objects.location} lacks the records up to {manifest.archived.seq:,}, which "
+            "were moved to another place before",
+            "Use the same archive, or bring them back with --restore first.",
+        )
+
+
+def _find_covered(sink: SealableSink) -> int:
+    """The record up to which every checkpoint that is kept covers the log: all that a plan reads
+    comes after it. Raises UsageError if there is no checkpoint."""
+    names = [entry.key for entry in sink.sealed.names(CHECKPOINTS)]
+    numbers = [name.rpartition("/")[2].partition(".")[0] for name in names]
+    covered = min((int(number) for number in numbers if number.isdecimal()), default=0)
+    if not covered:
+        raise UsageError(
+            f"{sink.location} has no checkpoint, so every plan needs all of its records",
+            "Run `kafkaform apply` first: a run that changes something writes one.",
+        )
+    return covered
+
+
+def _find_last_time(objects: Objects, segment: Segment) -> str:
+    """When the last record of a segment was written."""
+    last = read_last_sealed(objects, Manifest(segments=(segment,)))
+    assert last is not None  # a segment has lines
+    return last.rpartition(b'"time":"')[2].partition(b'"')[0].decode("ascii", "replace")
+
+
+def _copy(source: Objects, target: Objects, segment: Segment) -> None:
+    """Copy a segment, and read the copy. Raises StorageError."""
+    read_segment(source, segment)
+    stored = source.read(segment.key)
+    if stored is None:
+        raise make_segment_error(source, segment, "it is missing")
+    with suppress(ObjectExists):  # an earlier run copied it; what is there is checked next
+        target.create(segment.key, stored.data)
+    copied = target.read(segment.key)
+    if copied is None:
+        raise make_segment_error(target, segment, "it is not there although it was just written")
+    unpack_segment(target, segment, copied.data)
+
+
+def _write_archive_manifest(
+    archive: Archive, manifest: Manifest, chosen: tuple[Segment, ...]
+) -> None:
+    _, version = load_manifest(archive.objects)
+    segments = tuple(replace(segment, archived=None) for segment in chosen)
+    write_manifest(archive.objects, replace(manifest, segments=segments), version)
+
+
+def _remove_copies(
+    objects: Objects, archive: Archive, manifest: Manifest, ensure: Callable[[float], None]
+) -> None:
+    """Remove here what is in the archive, also what an interrupted run left."""
+    present = {entry.key for entry in objects.names("segments")}
+    for segment in _list_archived(manifest):
+        if segment.key in present:
+            read_segment(archive.objects, segment)
+            ensure(0.0)
+            objects.delete(segment.key)
