@@ -17,7 +17,7 @@ import hashlib
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from ..core.canonical import Misfit, dumps, from_data, loads
 from ..core.errors import StorageError
-from ..core.head import Head
+from ..core.head import GENESIS, Head
 from ..core.objects import Folder, ObjectChanged, ObjectExists, Objects
 from ..core.resource import Identity
 from ..core.value import FrozenMap
@@ -465,21 +465,34 @@ class Checked(Struct, frozen=True):
     """The newest checkpoint that a record names, if it is not stored."""
 
 
-def check_checkpoints(sink: Sink, anchor: Head | None = None) -> Checked:
+def check_checkpoints(
+    sink: Sink,
+    anchor: Head | None = None,
+    *,
+    lines: Iterable[Line] | None = None,
+    start: Head = GENESIS,
+) -> Checked:
     """Read the whole log, check the body of each record, and compare the stored checkpoints with
-    what the records before them say. Raises StorageError for a record that is not what was written.
+    what the records before them say.
+
+    lines: the log, if it is read from elsewhere, too; start: the record that the first line
+    follows. Without the records before it, only the digests of checkpoints are compared. Raises
+    StorageError for a record that is not what was written.
     """
     stored, objects = list_checkpoints(sink), sink.sealed
+    end = _parse_key(stored[-1]) if stored else 0
     # What a state may lack is in no checkpoint.
     indexer, problems, newest = Indexer(saved=sys.maxsize), list[str](), ""
-    for glance in read_glances(sink.lines(), sink.location, anchor):
+    for glance in read_glances(lines or sink.lines(start.seq), sink.location, anchor, start):
         glance.check()
         if glance.kind == RecordKind.CHECKPOINT:
             newest = f"{FOLDER}/{glance.seq - 1:020d}.json.gz"
             if objects is not None and newest in stored:
-                problem = _find_problem(objects, newest, glance.read_whole(), indexer)
+                reader = indexer if start == GENESIS else None
+                problem = _find_problem(objects, newest, glance.read_whole(), reader)
                 problems += [f"{objects.location}/{newest} {problem}"] if problem else []
-        indexer.read(glance)
+        if glance.seq <= end:
+            indexer.read(glance)
         glance.forget()
     missing = None
     if objects is not None and newest and newest not in stored:
@@ -497,9 +510,9 @@ def refuse_bad_checkpoints(checked: Checked) -> None:
         )
 
 
-def _find_problem(objects: Objects, key: str, record: Record, indexer: Indexer) -> str:
+def _find_problem(objects: Objects, key: str, record: Record, indexer: Indexer | None) -> str:
     """Why a checkpoint is not what its record names, or does not say what the records before it
-    say; an empty text if it does. indexer: of these records."""
+    say; an empty text if it does. indexer: of these records, None if they were not all read."""
     stored = objects.read(key)
     if stored is None:
         return ""  # a later run has removed it by now
@@ -507,6 +520,8 @@ def _find_problem(objects: Objects, key: str, record: Record, indexer: Indexer) 
         covered = read_checkpoint(stored.data, record)
     except ValueError as error:
         return str(error)
+    if indexer is None:
+        return ""
     index = indexer.make_index()
     names = [n for n in LogIndex.__struct_fields__ if getattr(covered, n) != getattr(index, n)]
     return f"does not say what the records before it say: {', '.join(names)}" if names else ""

@@ -4,6 +4,7 @@ whom and in which run each of them was last set."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
+from functools import lru_cache
 from sys import intern
 from typing import Any
 
@@ -63,11 +64,13 @@ class Writes(Struct):
     _own: dict[Identity, frozenset[Path]] = field(default_factory=dict)
     _paths: dict[Identity, dict[Path, LastWrite]] = field(default_factory=dict)
     _last: dict[Identity, LastWrite] = field(default_factory=dict)
+    # Thousands of objects have the same few sets, too.
+    _sets: dict[frozenset[Path], frozenset[Path]] = field(default_factory=dict)
 
     def restore(self, writes: Mapping[Identity, ObjectWrites]) -> None:
         """Take over what was written before."""
         for identity, item in writes.items():
-            self._own[identity] = item.own_paths
+            self._own[identity] = self._sets.setdefault(item.own_paths, item.own_paths)
             self._paths[identity] = dict(item.paths)
             if item.last is not None:
                 self._last[identity] = item.last
@@ -97,7 +100,8 @@ class Writes(Struct):
         removed = {path for path, gone in listed.items() if gone}
         before = frozenset[Path]() if made else self._own.get(identity, frozenset())
         after = before | target.paths | (listed.keys() - removed)
-        self._own[identity] = frozenset(after - removed - target.foreign_paths)
+        own_paths = frozenset(after - removed - target.foreign_paths)
+        self._own[identity] = self._sets.setdefault(own_paths, own_paths)
 
     def collect(self, runs: Container[str]) -> Mapping[Identity, ObjectWrites]:
         """Object -> what was written to it. runs: objects that are gone are left out, unless one of
@@ -122,18 +126,20 @@ def _read_paths(body: Mapping[str, Any]) -> Mapping[Path, bool]:
     }
 
 
+# Thousands of objects have the same few paths, and each is kept once.
+@lru_cache(maxsize=4096)
 def parse_path(text: str) -> Path:
     """The path that a record names."""
     # The first dot ends the name of the attribute; the key of a map may contain more.
     name, dot, key = text.partition(".")
-    return (intern(name), intern(key)) if dot else (intern(name),)
+    return (name, key) if dot else (name,)
 
 
 def _walk_leaves(attributes: Mapping[str, Any]) -> Iterator[Path]:
     for name, value in attributes.items():
         if isinstance(value, Mapping):
             yield from (
-                (intern(name), intern(key)) for key, item in value.items() if item is not None
+                parse_path(f"{name}.{key}") for key, item in value.items() if item is not None
             )
         elif value is not None:
-            yield (intern(name),)
+            yield parse_path(name)

@@ -30,11 +30,12 @@ from ..audit.checkpoint import (
 from ..audit.event import RecordKind
 from ..audit.index import LogIndex, list_instances
 from ..audit.journal import Journal
+from ..audit.segments import read_manifest
 from ..audit.sink import Sink, make_overtaken_error
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, ConnectError, OtherSystem, StorageError, UsageError
-from ..core.head import Head
+from ..core.head import GENESIS, Head
 from ..core.resource import Desired, Fault, FaultClass, Identity, World
 from ..core.secret import KnownSecrets, PartialRepr, keep_secrets, watched
 from ..core.storage import read_named_file
@@ -349,16 +350,19 @@ def list_display_settings(space: Workspace) -> FrozenMap:
 def read_log(sink: Sink, state: State | None, *, whole: bool = False) -> LogIndex:
     """The index of the log, which is read and checked from its last checkpoint on.
 
-    whole: check every record, and that the checkpoints say the same. Raises StorageError if a
+    whole: check every record that is not archived, and that the checkpoints say the same. Raises StorageError if a
     record or such a checkpoint was altered, or if the log lacks the record that the state is
     anchored at.
     """
     sink.pass_over_torn()
     head = find_anchor(sink, state)
     try:
-        if whole:
-            refuse_bad_checkpoints(check_checkpoints(sink, head))
-        return read_index(sink, head, whole=whole)
+        if not whole:
+            return read_index(sink, head)
+        # What is in an archive cannot be read here; `audit verify --archive` checks it.
+        start = read_manifest(sink.sealed).archived if sink.sealed is not None else GENESIS
+        refuse_bad_checkpoints(check_checkpoints(sink, head, start=start))
+        return read_index(sink, head, whole=start == GENESIS)
     except StorageError:
         _refuse_missing(sink, head)
         raise

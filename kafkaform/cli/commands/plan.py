@@ -117,13 +117,19 @@ def plan(
             hidden = workspace.configuration.list_sensitive_variables() if var else ()
             typed = TypedFlags(context, state, (*var_file, *var), hidden)
             screen.show_next(render_next_command(new_plan, files.out, typed))
-        refuse_if_blocked(new_plan, conditions)
-        if files.approval is not None and not has_errors(new_plan.diagnostics):
-            save_approval(new_plan, files.approval)
-        if (unmet := find_unmet(new_plan)) is not None:
-            raise unmet
+        _require_applicable(new_plan, conditions, files.approval)
     if detailed_exitcode and changed:
         raise typer.Exit(2)  # Terraform's code for "there are changes", which is no error
+
+
+def _require_applicable(new_plan: Plan, conditions: tuple[str, ...], approval: Path | None) -> None:
+    """Raises Blocked for a plan that would not be applied as it was asked for. approval: the file
+    for the approval of a plan that can be applied."""
+    refuse_if_blocked(new_plan, conditions)
+    if approval is not None and not has_errors(new_plan.diagnostics):
+        save_approval(new_plan, approval)
+    if (unmet := find_unmet(new_plan)) is not None:
+        raise unmet
 
 
 def _check_conditions(

@@ -14,9 +14,9 @@ from ..tables.definitions import TABLES, BuildContext, Frames
 
 GENESIS = "0" * 64
 """`prev` of the first record."""
-_OUTSIDE = ("state", "recover")
+_OUTSIDE = ("state", "recover", "checkpoint")
 """Kinds of records that are also written outside of runs: edits of the state, seals of torn
-appends."""
+appends, checkpoints before either."""
 _ERRORS = "steps array<struct<error:struct<code:string>>>"
 _BEGUN = (
     *(("command", "command"), ("host", "host"), ("commit", "commit")),

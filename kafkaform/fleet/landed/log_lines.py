@@ -20,7 +20,7 @@ STEPS = ("intent", "outcome", "recover")
 """Kinds of records that are about a step. A `recover` without a step seals a torn append."""
 KINDS = (
     *("run_begin", "plan", "approval", "validate", "intent", "outcome", "verify", "state"),
-    *("obligation", "discharged", "recover", "run_end"),
+    *("obligation", "discharged", "recover", "run_end", "checkpoint"),
 )
 """Every kind of record. The list repeats the audit log's own; a test compares the two."""
 FILE = "file"
