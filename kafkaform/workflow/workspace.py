@@ -350,9 +350,9 @@ def list_display_settings(space: Workspace) -> FrozenMap:
 def read_log(sink: Sink, state: State | None, *, whole: bool = False) -> LogIndex:
     """The index of the log, which is read and checked from its last checkpoint on.
 
-    whole: check every record that is not archived, and that the checkpoints say the same. Raises StorageError if a
-    record or such a checkpoint was altered, or if the log lacks the record that the state is
-    anchored at.
+    whole: check every record that is not archived, and that the checkpoints say the same. Raises
+    StorageError if a record or such a checkpoint was altered, or if the log lacks the record that
+    the state is anchored at.
     """
     sink.pass_over_torn()
     head = find_anchor(sink, state)
