@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any, cast
 
 import orjson
@@ -45,6 +46,28 @@ class LongLine(Struct, frozen=True):
 
 
 Line = bytes | LongLine
+LONG, ENOUGH = 1 << 20, 1 << 16
+"""Bytes from which on a line of an object is not kept in memory, and how much of its end is."""
+
+
+def split_lines(data: bytes, read_again: Callable[[], bytes | None]) -> Iterator[Line]:
+    """The lines of an object, each of which ends with a newline. read_again: the object once more,
+    None if it is gone."""
+    start = 0
+    while start < len(data):
+        end = data.index(b"\n", start)
+        if end - start < LONG:
+            yield data[start:end]
+        else:
+            pieces = partial(_cut_again, read_again, start, end)
+            yield LongLine(end - start, data[max(start, end - ENOUGH) : end], pieces)
+        start = end + 1
+
+
+def _cut_again(read_again: Callable[[], bytes | None], start: int, end: int) -> Iterator[bytes]:
+    data = read_again()
+    if data is not None:
+        yield data[start:end]
 
 
 def match_last_members(line: Line) -> re.Match[bytes] | None:

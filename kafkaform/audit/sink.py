@@ -11,6 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from ..core.errors import Locked
+from ..core.objects import Objects
 from .event import Line
 
 
@@ -36,10 +37,15 @@ class Sink(Protocol):
     def location(self) -> str:
         """The name of the log in messages."""
 
-    def lines(self) -> Iterator[Line]:
-        """All whole lines without newlines, the first one first, without a torn last line.
+    @property
+    def sealed(self) -> Objects | None:
+        """The segments and checkpoints of the log (`segments`); None for a log that has neither."""
 
-        Memory is bounded: long lines are not kept. Raises StorageError.
+    def lines(self, after: int = 0) -> Iterator[Line]:
+        """The whole lines without newlines, the first one first, without a torn last line.
+
+        after: only lines of records with a higher number; what is before them is not read. Memory
+        is bounded: long lines are not kept. Raises StorageError.
         """
 
     def last(self) -> bytes | None:
@@ -83,12 +89,13 @@ class MemorySink:
     """One log, which nobody else can reach."""
 
     location = "the log in memory"
+    sealed = None
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
 
-    def lines(self) -> Iterator[Line]:
-        return iter(tuple(self._lines))
+    def lines(self, after: int = 0) -> Iterator[Line]:
+        return iter(tuple(self._lines[after:]))
 
     def last(self) -> bytes | None:
         return self._lines[-1] if self._lines else None

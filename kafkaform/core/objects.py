@@ -96,6 +96,39 @@ class Objects(Protocol):
         """Remove an object; nothing happens if there is none."""
 
 
+class Subfolder(Struct, frozen=True):
+    """`core.objects.Objects` below one folder of others."""
+
+    objects: Objects
+    """The objects that the folder is among."""
+    folder: str
+    """Its name, without a slash at the end."""
+
+    @property
+    def location(self) -> str:
+        """The folder, for messages."""
+        return f"{self.objects.location}/{self.folder}"
+
+    def read(self, key: str) -> StoredObject | None:
+        return self.objects.read(f"{self.folder}/{key}")
+
+    def create(self, key: str, data: bytes) -> str:
+        return self.objects.create(f"{self.folder}/{key}", data)
+
+    def replace(self, key: str, data: bytes, version: str) -> str:
+        return self.objects.replace(f"{self.folder}/{key}", data, version)
+
+    def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
+        start = f"{self.folder}/"
+        entries = self.objects.names(f"{start}{prefix}", None if after is None else start + after)
+        return tuple(
+            Entry(entry.key.removeprefix(start), entry.size, entry.modified) for entry in entries
+        )
+
+    def delete(self, key: str) -> None:
+        self.objects.delete(f"{self.folder}/{key}")
+
+
 class Folder(Struct, frozen=True):
     """`core.objects.Objects` in files.
 

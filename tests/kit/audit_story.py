@@ -126,9 +126,10 @@ class MemorySink:
     stored: list[bytes] = field(default_factory=list)
     full: bool = False
     location: str = "memory"
+    sealed: None = None
 
-    def lines(self) -> Iterator[bytes]:
-        yield from self.stored
+    def lines(self, after: int = 0) -> Iterator[bytes]:
+        yield from self.stored[after:]
 
     def last(self) -> bytes | None:
         return self.stored[-1] if self.stored else None

@@ -1,4 +1,5 @@
-"""A log in a file: each append is one write that is made durable with fsync.
+"""A log in a file: each append is one write that is made durable with fsync. Old lines are in
+segments beside it (`audit.segments`), and the file has those that follow.
 
 After a failed write or fsync nothing more is appended: the kernel may have dropped the pages that
 it could not write, and a second fsync would report success for them.
@@ -28,6 +29,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from ...core.errors import KafkaformError
+from ...core.objects import Folder
 from ...core.storage import (
     PRIVATE_FILE,
     make_private_folder,
@@ -36,7 +38,8 @@ from ...core.storage import (
     sync_folder,
     write_new,
 )
-from ..event import Line, LongLine, digest_line, match_last_members
+from ..event import LONG, Line, LongLine, digest_line, match_last_members
+from ..segments import read_last_sealed, read_manifest, read_sealed
 from ..sink import Torn, make_overtaken_error
 
 Span = tuple[int, int]
@@ -71,6 +74,51 @@ def find_line_end(file: BinaryIO, before: int) -> int:
             return start + newline + 1
         before = start
     return 0
+
+
+def _find_line_after(file: BinaryIO, after: int, end: int) -> int:
+    """The offset of the first line whose record has a number greater than `after`. end: that after
+    the last line."""
+    # Numbers grow from line to line, so a few looks are enough for a log of any size.
+    low, high = 0, end
+    while low < high:
+        start = find_line_end(file, (low + high) // 2)
+        stop = _find_newline(file, (low + high) // 2)
+        seq = _read_seq(file, start, stop)
+        if seq is None:
+            # A line that is no record has no number. The readers of the chain have to see it,
+            # unless sound records that nobody needs come after it.
+            return _scan_for_line_after(file, after, end)
+        low, high = (stop + 1, high) if seq <= after else (low, start)
+    return low
+
+
+def _scan_for_line_after(file: BinaryIO, after: int, end: int) -> int:
+    start = offset = 0
+    while start < end:
+        stop = _find_newline(file, start)
+        seq = _read_seq(file, start, stop)
+        start = stop + 1
+        if seq is not None and seq <= after:
+            offset = start
+    return offset
+
+
+def _find_newline(file: BinaryIO, offset: int) -> int:
+    """The offset of the first newline from here on, which is there."""
+    file.seek(offset)
+    while piece := file.read(CHUNK):
+        if (newline := piece.find(b"\n")) >= 0:
+            return offset + newline
+        offset += len(piece)
+    return offset
+
+
+def _read_seq(file: BinaryIO, start: int, stop: int) -> int | None:
+    """The number of the record in a line, None if it is no record."""
+    file.seek(max(start, stop - CHUNK))
+    members = match_last_members(file.read(stop - max(start, stop - CHUNK)))
+    return int(members["seq"]) if members else None
 
 
 def _find_last_append(
@@ -110,10 +158,47 @@ def _is_successor(before: Line | None, line: Line) -> bool:
 
 
 CHUNK = 1 << 16
-LONG = 1 << 20
-"""Bytes from which on a line is not kept in memory."""
 SMALLEST_ROOM = 1 << 20
 _NUMBERS = tuple(f".{number}" for number in range(1, 100))
+
+
+class _Descriptor:
+    """An open file that is closed when nothing refers to it any more."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+def _read_line(file: BinaryIO, first: int, last: int) -> Line:
+    """The whole line at these offsets."""
+    file.seek(first)
+    start = file.read(min(last - first, LONG))
+    return start if len(start) == last - first else _read_long_line(file, start) or start
+
+
+def _read_long_line(file: BinaryIO, start: bytes) -> LongLine | None:
+    """The line that begins with `start`, read to its end; None if it was torn off."""
+    size, end = len(start), start[-CHUNK:]
+    first = file.tell() - size
+    while piece := file.readline(LONG):
+        size, end = size + len(piece), (end + piece)[-CHUNK:]
+        if piece.endswith(b"\n"):
+            # Not by its name: when it is read again, another file can have the name of the log.
+            descriptor = _Descriptor(os.dup(file.fileno()))
+            return LongLine(size - 1, end[:-1], partial(_read_span, descriptor, first, size - 1))
+    return None
+
+
+def _read_span(file: _Descriptor, first: int, size: int) -> Iterator[bytes]:
+    """So many bytes from this offset on, as far as they exist."""
+    while size and (piece := os.pread(file.number, min(size, LONG), first)):
+        first, size = first + len(piece), size - len(piece)
+        yield piece
 
 
 class _Claim(Struct, frozen=True):
@@ -132,8 +217,10 @@ class LocalSink(Struct):
     """The log file."""
     _broken: KafkaformError | None = None
     """The error of the append that failed."""
-    _end: int | None = None
-    """The offset after the last line that counts, if there are whole lines after it."""
+    # An offset says nothing about the file that replaced the one in which it was found.
+    _end: tuple[tuple[int, int], int] | None = None
+    """Device and inode of the log, and the offset after the last line that counts, if there are
+    whole lines after it."""
     _claimed: _Claim | None = None
     """The place of the next append."""
     # That the file exists does not say so: the run that made it may have been killed before it
@@ -152,19 +239,32 @@ class LocalSink(Struct):
 
     # ── reading ─────────────────────────────────────────────────────────────────────────
 
-    def lines(self) -> Iterator[Line]:
+    @property
+    def sealed(self) -> Folder:
+        """Segments and checkpoints, in a folder beside the file."""
+        return Folder(self.path.with_suffix(""))
+
+    def lines(self, after: int = 0) -> Iterator[Line]:
+        # The file is opened before the manifest is read: what is cut off its beginning has been in
+        # the manifest before that.
         with self._explain_errors("cannot read the audit log"):
             file = self._open_for_reading()
-            if file is None:
+            manifest = read_manifest(self.sealed)
+            yield from read_sealed(self.sealed, manifest, after)
+            if file is not None:
+                with file:
+                    after = max(after, manifest.head.seq)
+                    file.seek(_find_line_after(file, after, self._find_end(file)) if after else 0)
+                    yield from self._read_lines(file)
+
+    def _read_lines(self, file: BinaryIO) -> Iterator[Line]:
+        """The lines from here on that count."""
+        end = self._get_cut(file)
+        while start := file.readline(LONG):
+            line = start[:-1] if start.endswith(b"\n") else _read_long_line(file, start)
+            if line is None or (end is not None and file.tell() > end):
                 return
-            with file:
-                while start := file.readline(LONG):
-                    line = (
-                        start[:-1] if start.endswith(b"\n") else self._read_long_line(file, start)
-                    )
-                    if line is None or (self._end is not None and file.tell() > self._end):
-                        return
-                    yield line
+            yield line
 
     def pass_over_torn(self) -> None:
         with self._explain_errors("cannot read the audit log"):
@@ -173,36 +273,8 @@ class LocalSink(Struct):
                 return
             with file:
                 last = find_line_end(file, file.seek(0, os.SEEK_END))
-                end = find_end(file, last, partial(self._read_line, file))
-                self._end = end if end < last else None
-
-    def _read_line(self, file: BinaryIO, first: int, last: int) -> Line:
-        """The whole line at these offsets."""
-        file.seek(first)
-        start = file.read(min(last - first, LONG))
-        return start if len(start) == last - first else self._read_long_line(file, start) or start
-
-    def _read_long_line(self, file: BinaryIO, start: bytes) -> LongLine | None:
-        """The line that begins with `start`, read to its end; None if it was torn off."""
-        size, end = len(start), start[-CHUNK:]
-        first = file.tell() - size
-        while piece := file.readline(LONG):
-            size, end = size + len(piece), (end + piece)[-CHUNK:]
-            if piece.endswith(b"\n"):
-                return LongLine(size - 1, end[:-1], partial(self._read_part, first, size - 1))
-        return None
-
-    def _read_part(self, first: int, size: int) -> Iterator[bytes]:
-        """These bytes of the log, as far as they exist."""
-        with self._explain_errors("cannot read the audit log"):
-            file = self._open_for_reading()
-            if file is None:
-                return
-            with file:
-                file.seek(first)
-                while piece := file.read(min(size, LONG)):
-                    size -= len(piece)
-                    yield piece
+                end = find_end(file, last, partial(_read_line, file))
+                self._end = (_get_id(os.fstat(file.fileno())), end) if end < last else None
 
     def last(self) -> bytes | None:
         return self._find_last()[0]
@@ -215,20 +287,28 @@ class LocalSink(Struct):
         """The last line that counts, and the place of the next one."""
         with self._explain_errors("cannot read the audit log"):
             file = self._open_for_reading()
-            if file is None:
-                return None, _Claim(None, 0)
-            with file:
-                end = self._find_end(file)
-                start = find_line_end(file, end - 1) if end else 0
-                file.seek(start)
-                line = file.read(end - start - 1) if end else None
-                return line, _Claim(_get_id(os.fstat(file.fileno())), end)
+            claim, line = _Claim(None, 0), None
+            if file is not None:
+                with file:
+                    end = self._find_end(file)
+                    start = find_line_end(file, end - 1) if end else 0
+                    file.seek(start)
+                    line = file.read(end - start - 1) if end else None
+                    claim = _Claim(_get_id(os.fstat(file.fileno())), end)
+            if line is None:
+                line = read_last_sealed(self.sealed, read_manifest(self.sealed))
+            return line, claim
 
     def _find_end(self, file: BinaryIO) -> int:
         """The offset after the last line that counts."""
-        if self._end is not None:
-            return self._end
-        return find_line_end(file, file.seek(0, os.SEEK_END))
+        cut = self._get_cut(file)
+        return cut if cut is not None else find_line_end(file, file.seek(0, os.SEEK_END))
+
+    def _get_cut(self, file: BinaryIO) -> int | None:
+        """The offset after which whole lines do not count, None if all count."""
+        if self._end is None or self._end[0] != _get_id(os.fstat(file.fileno())):
+            return None
+        return self._end[1]
 
     # ── writing ─────────────────────────────────────────────────────────────────────────
 

@@ -2,23 +2,26 @@
 
 An object is named by the number of its first line. Two runs that go on from the same line want the
 same name, and only one gets it: a run that lost the lock notices that at its next append (the
-fence). Nothing is ever changed or removed. A listing only says what to fetch ahead. What it omits
-is looked for by name, so that a listing that lags behind hides nothing.
+fence). No object is ever changed. Old ones are removed after their lines were sealed in a segment
+(`audit.segments`), and readers take these lines from there. A listing only says what to fetch
+ahead. What it omits is looked for by name, so that a listing that lags behind hides nothing.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import chain, islice
 
 from msgspec import Struct
 
 from ...core.errors import KafkaformError, StorageError
-from ...core.objects import ObjectExists, Objects
-from ..event import Line, LongLine
+from ...core.objects import ObjectExists, Objects, Subfolder
+from ..event import Line, split_lines
+from ..segments import read_last_sealed, read_manifest, read_sealed
 from ..sink import Torn, make_overtaken_error
 
 FOLDER = "log"
@@ -26,14 +29,21 @@ AT_ONCE = 8
 """How many objects are fetched ahead."""
 HELD = 16 << 20
 """How many bytes of them are kept in memory; one object is, however large."""
-LONG, ENOUGH = 1 << 20, 1 << 16
-"""Bytes from which on a line is handed out piece by piece, and how much of its end is kept."""
 MARK, MARKED = f"{FOLDER}/writable", b"kafkaform may write here\n"
 EMPTY = (
     " If it never contained a line and no object follows it, delete it. The anchor of the state "
     "shows whether a record is missing then."
 )
-_SEGMENT = re.compile(rf"{FOLDER}/(\d{{20}})\.jsonl")
+_PIECE = re.compile(rf"{FOLDER}/(\d{{20}})\.jsonl")
+
+
+class _Gone(Exception):
+    """A piece is listed, but it is not there any more."""
+
+    def __init__(self, first: int, number: int) -> None:
+        """first: the number of its first line; number: of the next line that is needed."""
+        super().__init__()
+        self.first, self.number = first, number
 
 
 class ObjectSink(Struct):
@@ -51,24 +61,57 @@ class ObjectSink(Struct):
         """The folder of the log, for messages."""
         return f"{self.objects.location}/{FOLDER}/"
 
+    @property
+    def sealed(self) -> Objects:
+        """Segments and checkpoints, in the folder of the log."""
+        return Subfolder(self.objects, FOLDER)
+
     # ── reading ─────────────────────────────────────────────────────────────────────────
 
-    def lines(self) -> Iterator[Line]:
-        number = 1
-        for first, data in self._fetch_segments():
+    def lines(self, after: int = 0) -> Iterator[Line]:
+        # Pieces are listed before the manifest is read: it has all that was sealed and removed
+        # before the listing. What is removed after that is found in the manifest as it is then.
+        pieces = self._list_pieces(after)
+        manifest = read_manifest(self.sealed)
+        number = after + 1
+        while True:
+            if number <= manifest.head.seq:
+                yield from read_sealed(self.sealed, manifest, number - 1)
+                number = manifest.head.seq + 1
+            elif after > manifest.head.seq and number not in pieces:
+                # The line is in the middle of a piece, or the log ends before it.
+                pieces = self._list_pieces(manifest.head.seq)
+            unsealed = {f: size for f, size in pieces.items() if f > manifest.head.seq}
+            try:
+                yield from self._read_pieces(unsealed, number)
+                return
+            except _Gone as gone:
+                first, number = gone.first, gone.number
+            manifest = read_manifest(self.sealed)
+            if manifest.head.seq < first:
+                raise self._make_damage_error(first, "it is listed, but it cannot be read")
+
+    def _read_pieces(self, listed: Mapping[int, int], number: int) -> Iterator[Line]:
+        """The lines from this number on. listed: first line -> bytes of each piece that a listing
+        shows. Raises _Gone."""
+        start = max((first for first in listed if first <= number), default=number)
+        wanted, number = number, start
+        for first, data in self._fetch_pieces({f: s for f, s in listed.items() if f >= start}):
             if first < number:
                 raise self._make_damage_error(first, "it overlaps the object before it")
-            for missing, segments in self._read_unlisted(number, first):
-                number = yield from self._split_lines(missing, segments)
-            number = yield from self._split_lines(first, data)
+            if data is None:
+                raise _Gone(first, max(number, wanted))
+            for unlisted, lines in chain(self._read_unlisted(number, first), ((first, data),)):
+                yield from self._split_lines(unlisted, lines, wanted)
+                number = unlisted + lines.count(b"\n")
         for first, data in self._read_unlisted(number):
-            yield from self._split_lines(first, data)
+            yield from self._split_lines(first, data, wanted)
 
     def _read_unlisted(self, number: int, first: int | None = None) -> Iterator[tuple[int, bytes]]:
         """The objects from this line on that a listing omitted. first: up to this line, without a
         gap; None: as far as there are any."""
         while number != first:
-            data = self._read_segment(number)
+            data = self._read_piece(number)
             if data is None:
                 if first is not None:
                     raise self._make_damage_error(number, "it is missing")
@@ -76,25 +119,10 @@ class ObjectSink(Struct):
             yield number, data
             number += data.count(b"\n")
 
-    def _split_lines(self, first: int, data: bytes) -> Generator[Line, None, int]:
-        """The lines of one object; returns the number of the line after them."""
-        number, start = first, 0
-        while start < len(data):
-            end = data.index(b"\n", start)
-            yield self._make_line(first, data, start, end)
-            number, start = number + 1, end + 1
-        return number
-
-    def _make_line(self, first: int, data: bytes, start: int, end: int) -> Line:
-        if end - start < LONG:
-            return data[start:end]
-        read_part = partial(self._read_part, first, start, end)
-        return LongLine(end - start, data[max(start, end - ENOUGH) : end], read_part)
-
-    def _read_part(self, first: int, start: int, end: int) -> Iterator[bytes]:
-        data = self._read_segment(first)
-        if data is not None:
-            yield data[start:end]
+    def _split_lines(self, first: int, data: bytes, wanted: int) -> Iterator[Line]:
+        """The lines of one object from the wanted number on."""
+        lines = split_lines(data, partial(self._read_piece, first))
+        yield from islice(lines, max(0, wanted - first), None)
 
     def last(self) -> bytes | None:
         return self._find_last()[0]
@@ -105,39 +133,39 @@ class ObjectSink(Struct):
 
     def _find_last(self) -> tuple[bytes | None, int]:
         """The last line, and the number of the one after it."""
-        line, start = None, max(self._list_segments(), default=1)
+        manifest = read_manifest(self.sealed)
+        line, start = None, max(self._list_pieces(manifest.head.seq), default=manifest.head.seq + 1)
         for first, data in self._read_unlisted(start):
             start = first + data.count(b"\n")
             line = data[data.rfind(b"\n", 0, -1) + 1 : -1]
-        return line, start
+        return line if line is not None else read_last_sealed(self.sealed, manifest), start
 
-    def _list_segments(self) -> Mapping[int, int]:
-        """Number of the first line -> bytes, for each object that a listing shows, in order."""
-        entries = ((_SEGMENT.fullmatch(e.key), e.size) for e in self.objects.names(FOLDER))
+    def _list_pieces(self, after: int) -> Mapping[int, int]:
+        """Number of the first line -> bytes, for each object that a listing shows, in order; only
+        those that begin after this line."""
+        names = self.objects.names(FOLDER, render_key(after) if after else None)
+        entries = ((_PIECE.fullmatch(entry.key), entry.size) for entry in names)
         return dict(sorted((int(match[1]), size) for match, size in entries if match))
 
-    def _fetch_segments(self) -> Iterator[tuple[int, bytes]]:
-        """The objects that the listing shows, in order; some are fetched ahead."""
-        todo = deque(self._list_segments().items())
+    def _fetch_pieces(self, listed: Mapping[int, int]) -> Iterator[tuple[int, bytes | None]]:
+        """These objects in order, None for one that is gone; some are fetched ahead."""
+        todo = deque(listed.items())
         ahead: deque[tuple[int, int, Future[bytes | None]]] = deque()
         pool = ThreadPoolExecutor(AT_ONCE)
         try:
             while todo or ahead:
                 while todo and _has_room(ahead, todo[0][1]):
                     first, size = todo.popleft()
-                    ahead.append((first, size, pool.submit(self._read_segment, first)))
+                    ahead.append((first, size, pool.submit(self._read_piece, first)))
                 first, _, future = ahead.popleft()
-                data = future.result()
-                if data is None:
-                    raise self._make_damage_error(first, "it is listed, but it cannot be read")
-                yield first, data
+                yield first, future.result()
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _read_segment(self, first: int) -> bytes | None:
+    def _read_piece(self, first: int) -> bytes | None:
         """The lines of an object, None if it does not exist. Raises StorageError."""
         # Each append writes at least one whole line, so an empty object is damage, not an end.
-        stored = self.objects.read(_render_key(first))
+        stored = self.objects.read(render_key(first))
         if stored is None:
             return None
         if not stored.data:
@@ -148,9 +176,9 @@ class ObjectSink(Struct):
 
     def _make_damage_error(self, first: int, damage: str, hint: str = "") -> StorageError:
         return StorageError(
-            f"the audit log is damaged: {self.objects.location}/{_render_key(first)}: {damage}",
+            f"the audit log is damaged: {self.objects.location}/{render_key(first)}: {damage}",
             "Restore this object from a backup or from an earlier version in the bucket. kafkaform "
-            f"never changes or removes an object of the log.{hint}",
+            f"never changes an object of the log.{hint}",
         )
 
     # ── writing ─────────────────────────────────────────────────────────────────────────
@@ -170,7 +198,7 @@ class ObjectSink(Struct):
         number = self._next
         assert number is not None  # `claim` has set it
         try:
-            self.objects.create(_render_key(number), b"".join(line + b"\n" for line in lines))
+            self.objects.create(render_key(number), b"".join(line + b"\n" for line in lines))
         except ObjectExists:
             raise make_overtaken_error(self.location) from None
         self._next = number + len(lines)
@@ -201,5 +229,6 @@ def _has_room(ahead: Sequence[tuple[int, int, object]], size: int) -> bool:
     return not ahead or (len(ahead) < AT_ONCE and queued + size <= HELD)
 
 
-def _render_key(first: int) -> str:
+def render_key(first: int) -> str:
+    """The name of the object whose first line has this number."""
     return f"{FOLDER}/{first:020d}.jsonl"

@@ -177,8 +177,12 @@ class MemorySink:
     def location(self) -> str:
         return "log in memory"
 
-    def lines(self) -> Iterator[bytes]:
-        return iter(tuple(self.whole))
+    @property
+    def sealed(self) -> None:
+        return None
+
+    def lines(self, after: int = 0) -> Iterator[bytes]:
+        return iter(tuple(self.whole[after:]))
 
     def last(self) -> bytes | None:
         return self.whole[-1] if self.whole else None

@@ -94,6 +94,16 @@ def test_append_and_read(opened: Open) -> None:
         assert each.last() == encode(records[-1])
 
 
+def test_a_log_is_read_from_a_record_on(opened: Open) -> None:
+    """The lines after any record are the end of all lines, wherever an append began or ended."""
+    for run in range(6):
+        story.journal(opened(), f"run-{run}").write_all([(RecordKind.STATE, BODY)] * (run % 3 + 1))
+    lines = list(opened().lines())
+    assert len(lines) == 12
+    for after in range(14):
+        assert list(opened().lines(after)) == lines[after:], after
+
+
 def test_runs_go_on_from_each_other(opened: Open) -> None:
     """Journals of many runs, one after the other, make one chain that verifies."""
     for run in range(12):
