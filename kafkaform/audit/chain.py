@@ -110,14 +110,15 @@ def read_records(
 
 
 def read_glances(
-    lines: Iterable[Line], source: str, anchor: Head | None = None
+    lines: Iterable[Line], source: str, anchor: Head | None = None, start: Head = GENESIS
 ) -> Iterator[Glance]:
-    """The records of a log, each checked, but not parsed. source: the name of the log.
+    """The records of a log, each checked, but not parsed. source: the name of the log; start: the
+    record that the first line follows.
 
     Raises StorageError at the first record that is not what was written, or whose kind this version
     does not know.
     """
-    head, known_anchors = GENESIS, [anchor] if anchor is not None else []
+    head, known_anchors = start, [anchor] if anchor is not None else []
     for line in lines:
         match = match_last_members(line)
         follower, problem = _follow_line(head, line, match, known_anchors)

@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "graph": "commands.declarations:graph",
     "providers": "commands.declarations:app",
     "state": "commands.state:app",
+    "history": "commands.history:history",
     "lock": "commands.lock:app",
     "audit": "commands.audit:app",
     "fleet": "commands.fleet:app",

@@ -26,6 +26,16 @@ def complete_addresses(context: typer.Context, incomplete: str) -> list[str]:
     return offer_within_limit(lambda: _list_addresses(context), incomplete)
 
 
+def complete_objects(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer addresses, and kinds and names, of everything that state and log know."""
+    return offer_within_limit(lambda: _list_objects(context), incomplete)
+
+
+def complete_runs(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the ids of the newest runs."""
+    return offer_within_limit(lambda: _list_runs(context), incomplete)
+
+
 def complete_names(
     context: typer.Context, incomplete: str, complete: Callable[..., Iterable[str]]
 ) -> list[str]:
@@ -178,6 +188,26 @@ def _list_addresses(context: typer.Context) -> Iterator[str]:
         yield address
         # An instance such as a["x"] needs quotes, so its block is offered, too.
         yield address.partition("[")[0]
+
+
+def _list_objects(context: typer.Context) -> Iterator[str]:
+    """Names from the state, and from the newest records of the log."""
+    from ...workflow.history import list_recent_names, list_spellings  # noqa: PLC0415  # only completion needs it
+    from ...workflow.stores import open_store  # noqa: PLC0415  # see above
+
+    _enter_folder(context)
+    store = open_store(context.params.get("state"))
+    for identity, addresses in list_recent_names(store).items():
+        yield from list_spellings(identity, addresses)
+
+
+def _list_runs(context: typer.Context) -> Iterator[str]:
+    from ...workflow.history import list_recent_runs  # noqa: PLC0415  # only completion needs it
+    from ...workflow.stores import open_store  # noqa: PLC0415  # see above
+
+    _enter_folder(context)
+    for summary in list_recent_runs(open_store(context.params.get("state"))):
+        yield summary.facts.run
 
 
 def _ask_names(context: typer.Context, complete: Callable[..., Iterable[str]]) -> Iterable[str]:
