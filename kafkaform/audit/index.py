@@ -127,6 +127,8 @@ class LoggedRun(Struct, frozen=True):
     """Every step was applied or started."""
     plan: FrozenMap | None = None
     """The plan as recorded, only while something of the run is open."""
+    command: str = ""
+    """The command that it was."""
 
 
 class OpenRun(Struct, frozen=True):
@@ -349,7 +351,9 @@ class _Pass(Struct):
         # A run that is resumed under its own id becomes the last one: a dict keeps the old place of
         # a key that is only set again.
         self.runs.pop(record.run, None)
-        self.runs[record.run] = LoggedRun(record.run, approval, record.time)
+        self.runs[record.run] = LoggedRun(
+            record.run, approval, record.time, command=record.body.get("command", "")
+        )
 
     def _read_plan(self, record: Seen) -> None:
         self.plans[record.run] = record.seq

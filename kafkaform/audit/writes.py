@@ -1,5 +1,5 @@
 """Find what a log says about writes to objects: the paths that were written from here, and when, by
-whom and in which run an object was last set."""
+whom and in which run each was last set."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _SETS_NOTHING = frozenset({Action.REFRESH.value, Action.FORGET.value, Action.NOO
 
 
 class LastWrite(Struct, frozen=True):
-    """The last successful step of an object."""
+    """A successful step, as the last one that wrote something."""
 
     time: str
     """When its outcome was recorded, RFC 3339, UTC."""
@@ -97,15 +97,20 @@ class LastWrite(Struct, frozen=True):
     """The id of the run that sent it."""
 
 
+Writes = Mapping[str, LastWrite]
+"""Path, joined by dots -> its last write. The empty path is the object as a whole: its creation,
+adoption, import or deletion, the last write of every path that no later step wrote."""
+
+
 def find_last_writes(
     records: Iterable[Seen], identities: Collection[Identity]
-) -> Mapping[Identity, LastWrite]:
-    """Wanted identity -> its last write. records: trusted, in order.
+) -> Mapping[Identity, Writes]:
+    """Wanted identity -> its last writes. records: trusted, in order.
 
     An adoption and an import count: from then on the value was known here. A refresh does not,
     because it sets nothing.
     """
-    last_writes: dict[Identity, LastWrite] = {}
+    last_writes: dict[Identity, dict[str, LastWrite]] = {}
     for record in records:
         if record.kind not in _WRITE_KINDS:
             continue
@@ -114,9 +119,21 @@ def find_last_writes(
             identity = get_identity(record)
             if identity in identities:
                 full_record = record.read_whole()
-                last_writes[identity] = LastWrite(
-                    full_record.time, full_record.actor, get_run(record)
-                )
+                write = LastWrite(full_record.time, full_record.actor, get_run(record))
+                if body["action"] in MAKING or body["action"] in ENDING or body["adopts"]:
+                    last_writes[identity] = {"": write}
+                paths = (item["path"] for item in body["paths"])
+                last_writes.setdefault(identity, {}).update(dict.fromkeys(paths, write))
         if isinstance(record, Glance):
             record.forget()
     return last_writes
+
+
+def get_write(writes: Writes, path: str) -> LastWrite | None:
+    """The last write of a path, None if the log does not show it."""
+    return writes.get(path) or writes.get("")
+
+
+def get_newest(writes: Writes) -> LastWrite | None:
+    """The last write of an object, None if the log does not show one."""
+    return max(writes.values(), key=lambda write: write.time, default=None)

@@ -24,6 +24,8 @@ _HEAD = ("When (UTC)", "Who", "Run", "Commit", "What", "Value", "Outcome")
 _NO_CHANGES = "The audit log has no change of it in this time."
 _GONE = "The state does not have it any more."
 _SHORT_COMMIT = 9
+_NAMED = 3
+"""Changes that the row of a run names."""
 
 
 def make_history_page(document: Data, words: Vocabulary) -> Page:
@@ -81,6 +83,29 @@ def list_change_rows(changes: Iterable[Data], words: Vocabulary) -> list[list[st
             ]
         )
     return rows
+
+
+def make_runs_page(runs: Sequence[Data], words: Vocabulary) -> Page:
+    """The newest runs, one row for each, with what they changed in a few words."""
+    head = ("Run", "When (UTC)", "Who", "Command", "Commit", "End", "Changed")
+    yield Grid((head, *(_make_run_row(run, words) for run in runs)))
+
+
+def _make_run_row(run: Data, words: Vocabulary) -> tuple[str, ...]:
+    ends = {True: "complete", False: "not complete", None: "no end"}
+    command = f"undo of {run['undoes']}" if run["undoes"] else run["command"]
+    rows = list_change_rows(run["changes"], words)
+    texts = list(dict.fromkeys(f"{row[3]} {row[4]}" for row in rows))
+    more = f", and {len(texts) - _NAMED:,} more" if texts[_NAMED:] else ""
+    return (
+        run["run"],
+        render_moment(run["time"]),
+        run["actor"],
+        command,
+        render_commit(run),
+        ends[run["complete"]],
+        ", ".join(texts[:_NAMED]) + more,
+    )
 
 
 def render_values(change: Data, words: Words) -> str:

@@ -362,6 +362,16 @@ def list_recent_runs(store: Store, last: int = 10) -> tuple[RunSummary, ...]:
     )
 
 
+def find_run(store: Store, run: str) -> Collection[str]:
+    """The ids of the newest runs, up to this one; of all if the log does not have it."""
+    runs: Collection[str] = ()
+    for told in _read_windows(store.sink):
+        runs = told.runs
+        if run in runs:
+            break
+    return runs
+
+
 def list_recent_names(store: Store) -> Mapping[Identity, Collection[str]]:
     """The recorded objects, and those of the newest records -> their addresses."""
     rows = (store.backend.load().state or State("")).objects
@@ -425,6 +435,22 @@ def make_change_document(change: LoggedChange, runs: Mapping[str, RunFacts]) -> 
             {"path": v.path, "before": v.before, "after": v.after, "sensitive": v.sensitive}
             for v in change.values
         ],
+    }
+
+
+def make_run_document(summary: RunSummary) -> dict[str, Any]:
+    """One run, as `undo --json` lists it."""
+    facts = summary.facts
+    return {
+        "run": facts.run,
+        "time": facts.time,
+        "actor": facts.actor,
+        "command": facts.command,
+        "commit": facts.commit,
+        "pull_request": facts.pull_request,
+        "undoes": facts.undoes,
+        "complete": summary.complete,
+        "changes": [make_change_document(c, {facts.run: facts}) for c in summary.changes],
     }
 
 

@@ -25,21 +25,24 @@ from ..apply.secrets import (
 )
 from ..audit.chain import read_glances
 from ..audit.event import parse_time, render_time
+from ..audit.history import UNDO
 from ..audit.index import LogIndex, list_pending
 from ..audit.sink import Sink
-from ..audit.writes import LastWrite, find_last_writes
+from ..audit.writes import LastWrite, Writes, find_last_writes, get_newest, get_write
 from ..core.address import matches
-from ..core.change import Change, Path, PathChange, Verdict
+from ..core.change import Action, Change, Path, PathChange, Verdict, add_findings
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import ignore_event
 from ..core.resource import Desired, Identity, World
 from ..core.secret import keep_secrets
+from ..plan.approval import seal_plan
 from ..plan.build import PlanHeader, make_plan
 from ..plan.drift import refuse_idle_options
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import read_world
+from ..plan.rules import UNDONE
 from ..plan.select import names_unread, set_untyped_aside
 from ..provider.contract import Session
 from ..render.text import render_count
@@ -195,6 +198,7 @@ def plan_workspace(
     )
     if plan.drifted:
         plan = add_last_writes(plan, space.sink)
+    plan = note_undone(plan, space.sink, index)
     # A refresh-only plan changes nothing on a system: no policy judges it, and what is to be
     # removed there stays.
     if options.mode is Mode.REFRESH:
@@ -382,16 +386,50 @@ def list_option_words(options: Options) -> list[str]:
     return [*words, *(f"--accept={name}" for name in options.accept)]
 
 
+def note_undone(plan: Plan, sink: Sink, index: LogIndex) -> Plan:
+    """The plan that says of each change which `undo` it takes back. Reads the whole log once more,
+    if that has an undo and the plan changes something. Raises StorageError."""
+    undos = {run.run for run in index.runs.values() if run.command == UNDO}
+    changing = {change.identity for change in plan.effective if change.steps}
+    if not undos or not changing:
+        return plan
+    writes = _read_last_writes(sink, changing)
+
+    def note(change: Change) -> Change:
+        alike: dict[LastWrite, list[str]] = {}
+        own_writes = writes.get(change.identity, {})
+        # A creation or a deletion takes back what made or removed the object as a whole.
+        whole = change.action in (Action.CREATE, Action.DELETE)
+        for path in [""] if whole else [".".join(item.path) for item in change.paths]:
+            write = get_write(own_writes, path)
+            if write is not None and write.run in undos:
+                alike.setdefault(write, []).append(path)
+        return add_findings(
+            change,
+            *(
+                UNDONE.find(f"{', '.join(filter(None, paths)) or 'it'} was {_render_undo(write)}")
+                for write, paths in alike.items()
+            ),
+        )
+
+    noted = (note(c) if c.identity in changing else c for c in plan.changes)
+    return seal_plan(replace(plan, changes=tuple(noted)))
+
+
 def add_last_writes(plan: Plan, sink: Sink) -> Plan:
     """The plan with `Change.last_set` of its drifted objects. Reads the whole log once more, so it
     is for plans with drift. Raises StorageError for a log that cannot be read."""
-    last = _read_last_writes(sink, {change.identity for change in plan.drifted})
+    writes = _read_last_writes(sink, {change.identity for change in plan.drifted})
+    last = {
+        change.identity: write
+        for change in plan.drifted
+        if (write := _find_newest(change, writes.get(change.identity, {}))) is not None
+    }
     since = _ask_fleet(plan, plan.drifted, last)
 
     def describe(change: Change) -> str:
-        write = last.get(change.identity)
-        sentences = [_render_write(write) if write else NEVER, since.get(change.identity, "")]
-        return "; ".join(filter(None, sentences))
+        sentences = [_describe_writes(change, writes.get(change.identity, {}))]
+        return "; ".join(filter(None, (*sentences, since.get(change.identity, ""))))
 
     return replace(
         plan,
@@ -400,6 +438,29 @@ def add_last_writes(plan: Plan, sink: Sink) -> Plan:
             for change in plan.changes
         ),
     )
+
+
+def _find_newest(change: Change, writes: Writes) -> LastWrite | None:
+    """The last write of what has drifted."""
+    paths = {".".join(item.path) for item in change.drift}
+    found = {path: write for path in paths if (write := get_write(writes, path)) is not None}
+    return get_newest(found)
+
+
+def _describe_writes(change: Change, writes: Writes) -> str:
+    """When, by whom and in which run what has drifted was last set."""
+    # An object that is gone has drifted in all of its paths, of which nobody wants to read each.
+    if change.action in (Action.CREATE, Action.FORGET):
+        newest = get_newest(writes)
+        return _render_write(newest) if newest else NEVER
+    alike: dict[LastWrite | None, list[str]] = {}
+    for item in change.drift:
+        path = ".".join(item.path)
+        alike.setdefault(get_write(writes, path), []).append(path)
+    texts = {write: _render_write(write) if write else NEVER for write in alike}
+    if len(alike) == 1:
+        return next(iter(texts.values()))
+    return "; ".join(f"{', '.join(paths)}: {texts[write]}" for write, paths in alike.items())
 
 
 def tell_writers(
@@ -412,7 +473,12 @@ def tell_writers(
         for change in plan.changes
         if change.identity in differing
     ]
-    last = _read_last_writes(sink, differing)
+    writes = _read_last_writes(sink, differing)
+    last = {
+        change.identity: write
+        for change in changed
+        if (write := _find_newest(change, writes.get(change.identity, {}))) is not None
+    }
     since = _ask_fleet(plan, changed, last)
 
     def describe(identity: Identity) -> str:
@@ -432,10 +498,10 @@ def tell_writers_since(
     of which nobody knows. since: when that was, RFC 3339. Raises StorageError for a log that cannot
     be read."""
     drifted = {change.identity: change.last_set for change in plan.drifted}
-    last = _read_last_writes(sink, identities)
+    writes = _read_last_writes(sink, identities)
     writers = {}
     for identity in identities:
-        write = last.get(identity)
+        write = get_newest(writes.get(identity, {}))
         if write is not None and write.time >= since:
             writers[identity] = _render_change(write)
         elif identity in drifted:
@@ -443,7 +509,7 @@ def tell_writers_since(
     return writers
 
 
-def _read_last_writes(sink: Sink, identities: Collection[Identity]) -> Mapping[Identity, LastWrite]:
+def _read_last_writes(sink: Sink, identities: Collection[Identity]) -> Mapping[Identity, Writes]:
     return find_last_writes(read_glances(sink.lines(), sink.location), identities)
 
 
@@ -463,6 +529,10 @@ def _ask_fleet(
 
 def _render_write(write: LastWrite) -> str:
     return f"last set here {_render_time(write)} by {write.actor} (run {write.run})"
+
+
+def _render_undo(write: LastWrite) -> str:
+    return f"undone by run {write.run} on {_render_time(write)} by {write.actor}"
 
 
 def _render_change(write: LastWrite) -> str:

@@ -14,6 +14,7 @@ COMMANDS: Mapping[str, str] = {
     "plan": "commands.plan:plan",
     "apply": "commands.apply:apply_command",
     "destroy": "commands.apply:destroy",
+    "undo": "commands.undo:undo",
     "show": "commands.state:show",
     "output": "commands.output:output",
     "import": "commands.transfer:import_command",

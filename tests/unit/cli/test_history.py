@@ -229,3 +229,152 @@ def test_the_newest_lines_need_the_end_of_the_log_only(
     asked.clear()
     assert there.done("audit", "show", "--run", run).out.count(run) == 1
     assert asked == [size - 10, size - 20, 0]
+
+
+# ── undo ────────────────────────────────────────────────────────────────────────────────
+
+
+def undone(there: Here, *words: str) -> Any:
+    """Undo with approval; what was said."""
+    there.monkeypatch.setenv("KAFKAFORM_ACTOR", "carol")
+    return there.done("undo", *words, "--auto-approve")
+
+
+def test_a_config_comes_back_and_the_next_plan_says_who_undid_it(
+    there: Here, cluster: SimulatedCluster
+) -> None:
+    """The run is like any other in the log, the state stays the owner, and Git has to follow."""
+    applied(there, topic(retention_ms="1000000", max_message_bytes="2000"))
+    run = applied(there, topic(retention_ms="2000000"), "bob")
+    said = undone(there, run)
+    assert "The configuration still says otherwise" in said.text
+    assert f"undo of run {run}" in said.text
+    assert configs(cluster) == {"retention.ms": "1000000", "max.message.bytes": "2000"}
+    begin = [record for record in records(there) if record["kind"] == "run_begin"][-1]
+    assert (begin["body"]["command"], begin["body"]["undoes"]) == ("undo", run)
+    assert "kafka_topic.orders" in there.done("state", "list").out
+    planned = there.done("plan").text
+    assert f"undone by run {begin['run']}" in planned and "carol" in planned
+    assert "changed outside" not in planned.lower()
+    assert there.run("undo", run, "--auto-approve").text.count("There is nothing to undo.") == 1
+
+
+def test_an_undo_is_undone(there: Here, cluster: SimulatedCluster) -> None:
+    """By its own run."""
+    applied(there, topic(retention_ms="1000000"))
+    applied(there, topic(retention_ms="2000000"))
+    undone(there, "--last")
+    assert configs(cluster) == {"retention.ms": "1000000"}
+    undone(there, "--last")
+    assert configs(cluster) == {"retention.ms": "2000000"}
+    assert "No changes" in there.done("plan").text
+
+
+def test_what_somebody_changed_since_is_left_out(there: Here, cluster: SimulatedCluster) -> None:
+    """By another run, which is named, and from outside, where nobody knows who."""
+    applied(there, topic(retention_ms="1", max_message_bytes="1000", segment_ms="100000"))
+    run = applied(
+        there, topic(retention_ms="2", max_message_bytes="2000", segment_ms="200000"), "bob"
+    )
+    later = applied(
+        there, topic(retention_ms="3", max_message_bytes="2000", segment_ms="200000"), "dan"
+    )
+    cluster.outside.alter("orders", {"max.message.bytes": "3000"})
+    said = undone(there, run).text
+    assert "Not undone: kafka_topic.orders config.retention.ms: dan changed it since" in said
+    assert f"run {later}" in said
+    assert "Not undone: kafka_topic.orders config.max.message.bytes: it was changed outside" in said
+    assert configs(cluster) == {
+        "retention.ms": "3",
+        "max.message.bytes": "3000",
+        "segment.ms": "100000",
+    }
+    assert "max.message.bytes" in there.done("plan").text
+
+
+def test_partitions_that_were_added_stay(there: Here, cluster: SimulatedCluster) -> None:
+    """It says so, and brings the rest back."""
+    applied(there, topic(retention_ms="1000000"))
+    run = applied(there, topic(retention_ms="2000000", partitions=3))
+    said = undone(there, run).text
+    assert "Not undone: kafka_topic.orders partitions: it cannot come back" in said
+    assert configs(cluster) == {"retention.ms": "1000000"}
+
+
+def test_a_created_topic_goes_if_it_is_ours_and_not_protected(
+    there: Here, cluster: SimulatedCluster
+) -> None:
+    """With the proof of the log; prevent_destroy and a later change keep it."""
+    applied(there, topic())
+    run = applied(there, topic() + topic("new"))
+    undone(there, run)
+    assert names(cluster) == ["orders"]
+    held = topic("new").replace(
+        "  config", "  lifecycle {\n    prevent_destroy = true\n  }\n  config"
+    )
+    run = applied(there, topic() + held)
+    said = there.fails("undo", run, "--auto-approve", code=8)
+    assert "prevent_destroy" in said and names(cluster) == ["new", "orders"]
+    there.done("state", "rm", "kafka_topic.new")
+    said = there.done("undo", run, "--auto-approve").text
+    assert "Not undone: kafka_topic.new" in said and names(cluster) == ["new", "orders"]
+
+
+def test_a_deleted_topic_comes_back_empty_at_its_address(
+    there: Here, cluster: SimulatedCluster
+) -> None:
+    """With its configs and its protection; the plan says that its data does not."""
+    applied(there, topic() + topic("old", partitions=3, retention_ms="1000000"))
+    removed = "removed {\n  from = kafka_topic.old\n  lifecycle {\n    destroy = true\n  }\n}\n"
+    run = applied(there, topic() + removed)
+    assert names(cluster) == ["orders"]
+    said = undone(there, run).text
+    assert "created again, without the data that it had" in said
+    assert configs(cluster, "old") == {"retention.ms": "1000000"}
+    assert "kafka_topic.old" in there.done("state", "list").out
+    assert f"undone by run {last_run(there)}" in there.done("plan").text
+
+
+def test_only_runs_that_are_finished_and_known(there: Here) -> None:
+    """A typing error gets the nearest id; without a run the last ones are listed."""
+    assert "No runs" in there.done("undo").err
+    run = applied(there, topic())
+    assert f'Did you mean "{run}"?' in there.fails("undo", run[:-1] + "_")
+    assert "exclude each other" in there.fails("undo", run, "--last")
+    listed = there.done("undo")
+    assert run in listed.out and "create kafka_topic.orders" in listed.out
+    (document,) = there.done("undo", "--json").lines
+    assert (document["run"], document["complete"]) == (run, True)
+
+
+def test_a_run_that_was_killed_is_finished_first(there: Here) -> None:
+    """Nobody knows yet what it did; the next apply finds out."""
+    applied(there, topic(retention_ms="1000000"))
+    state = there.path / "kafkaform.state.json"
+    before = state.read_bytes()
+    run = applied(there, topic(retention_ms="2000000"))
+    log = there.path / LOG
+    lines = log.read_bytes().splitlines(keepends=True)
+    end = max(n for n, line in enumerate(lines) if b'"kind":"intent"' in line)
+    log.write_bytes(b"".join(lines[: end + 1]))
+    state.write_bytes(before)
+    said = there.fails("undo", run, "--auto-approve", code=4)
+    assert f"run {run} is not finished" in said and "kafkaform apply" in said
+    there.done("apply", "--auto-approve")
+
+
+def test_validate_sends_nothing(there: Here, cluster: SimulatedCluster) -> None:
+    """It shows the plan and its dry run."""
+    applied(there, topic(retention_ms="1000000"))
+    applied(there, topic(retention_ms="2000000"))
+    size = len(records(there))
+    assert "Nothing was sent." in there.done("undo", "--last", "--validate").text
+    assert configs(cluster) == {"retention.ms": "2000000"} and len(records(there)) == size
+
+
+def configs(cluster: SimulatedCluster, name: str = "orders") -> dict[str, str]:
+    return {key: str(value) for key, value in cluster.topics[name].config.items()}
+
+
+def names(cluster: SimulatedCluster) -> list[str]:
+    return sorted(cluster.topics)
