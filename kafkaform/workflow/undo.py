@@ -175,7 +175,7 @@ def plan_undo(scene: Scene, run: str) -> Plan:
     readings = _read_objects(scene, record.done)
     goals, left_out = _choose_goals(scene, record, readings)
     plan = _plan_goals(scene, record, goals)
-    # What the system cannot do, such as to take a partition back, only its rules know.
+    # What a system cannot take back, only the rules of its provider know.
     for _ in range(sum(len(goal.values) or 1 for goal in goals)):
         impossible = [c for c in plan.changes if c.block is Block.IMPOSSIBLE]
         if not impossible:

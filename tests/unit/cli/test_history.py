@@ -256,7 +256,7 @@ def test_a_config_comes_back_and_the_next_plan_says_who_undid_it(
     planned = there.done("plan").text
     assert f"undone by run {begin['run']}" in planned and "carol" in planned
     assert "changed outside" not in planned.lower()
-    assert there.run("undo", run, "--auto-approve").text.count("There is nothing to undo.") == 1
+    assert there.run("undo", run, "--auto-approve").text.count("There is nothing to change.") == 1
 
 
 def test_an_undo_is_undone(there: Here, cluster: SimulatedCluster) -> None:

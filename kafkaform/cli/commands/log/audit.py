@@ -7,21 +7,21 @@ from typing import Annotated
 
 import typer
 
-from ...audit.chain import check_bodies
-from ...audit.chain import verify_log as verify_chain
-from ...audit.event import Record, encode, summarize_record
-from ...audit.history import RECORDED
-from ...core.change import Action, OutcomeStatus
-from ...core.clock import SystemClock
-from ...core.diagnostics import suggest
-from ...core.errors import StorageError, UsageError
-from ...core.head import Head, parse_head
-from ...core.text.display import escape_log_commands
-from ...provider.page import Grid
-from ...provider.registry import Registry
-from ...render.history import list_change_rows
-from ...render.text import inline, render_count, render_json, render_page
-from ...workflow.history import (
+from ....audit.chain import check_bodies
+from ....audit.chain import verify_log as verify_chain
+from ....audit.event import Record, encode, summarize_record
+from ....audit.history import RECORDED
+from ....core.change import Action, OutcomeStatus
+from ....core.clock import SystemClock
+from ....core.diagnostics import suggest
+from ....core.errors import StorageError, UsageError
+from ....core.head import Head, parse_head
+from ....core.text.display import escape_log_commands
+from ....provider.page import Grid
+from ....provider.registry import Registry
+from ....render.history import list_change_rows
+from ....render.text import inline, render_count, render_json, render_page
+from ....workflow.history import (
     ChangeFilter,
     list_words,
     make_change_document,
@@ -29,12 +29,12 @@ from ...workflow.history import (
     read_newest,
     read_newest_records,
 )
-from ...workflow.stores import Store, find_anchor, open_store, parse_duration
-from ..options.connection import Way, connects
-from ..options.flags import LockTimeout, Since, StateFile, Until
-from ..options.provider_commands import get_terminal_width
-from ..options.tab_names import complete_objects, complete_runs
-from ..terminal.console import Console, outlive_output
+from ....workflow.stores import Store, find_anchor, open_store, parse_duration
+from ...options.connection import Way, connects
+from ...options.flags import LockTimeout, Since, StateFile, Until
+from ...options.provider_commands import get_terminal_width
+from ...options.tab_names import complete_objects, complete_runs
+from ...terminal.console import Console, outlive_output
 
 app = typer.Typer(help="Read, check, mend and copy the audit log.", no_args_is_help=True)
 SHOWN = 50
@@ -186,7 +186,7 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     Nothing is lost: a copy of the original log stays beside it, and a later apply recovers both
     runs.
     """
-    from ...workflow.audit_log import mend_log  # noqa: PLC0415  # the other commands of the group do without
+    from ....workflow.audit_log import mend_log  # noqa: PLC0415  # the other commands of the group do without
 
     store, console = open_store(state), Console.make_standard()
     mended = mend_log(store, SystemClock(), parse_duration(lock_timeout, "--lock-timeout"))
@@ -228,7 +228,7 @@ def export(
 
     Use this for spreadsheets and data frames.
     """
-    from ...workflow.audit_log import list_rows, render_csv  # noqa: PLC0415  # the other commands of the group do without
+    from ....workflow.audit_log import list_rows, render_csv  # noqa: PLC0415  # the other commands of the group do without
 
     rows = list_rows(open_store(state), run, after)
     Console.make_standard().write_lines(render_csv(rows) if csv else map(render_json, rows))
@@ -248,7 +248,7 @@ def publish(
 
     The copy is for readers. Recovery and proof still use the original log.
     """
-    from ...workflow.audit_log import publish_log  # noqa: PLC0415  # the other commands of the group do without
+    from ....workflow.audit_log import publish_log  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
     published, cut = publish_log(open_store(state), way.resolve_connection(), to_topic)
