@@ -407,7 +407,10 @@ def note_undone(plan: Plan, sink: Sink, index: LogIndex) -> Plan:
         return add_findings(
             change,
             *(
-                UNDONE.find(f"{', '.join(filter(None, paths)) or 'it'} was {_render_undo(write)}")
+                UNDONE.find(
+                    f"{', '.join(filter(None, paths)) or 'it'} was {_render_undo(write)}; revert "
+                    "the configuration, or this apply makes it again"
+                )
                 for write, paths in alike.items()
             ),
         )

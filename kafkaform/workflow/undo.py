@@ -526,7 +526,12 @@ def _keep_ownership(scene: Scene, goal: Goal, draft: Change, reason: str) -> Cha
     if goal.action is not Action.UPDATE or row is None:
         return draft
     # What others changed since is neither taken back nor taken over: the next plan shows it.
-    theirs = {item.path for item in draft.drift} & flatten(draft.after).keys()
+    recorded = flatten(row.attributes)
+    theirs = {
+        path
+        for path, value in flatten(draft.after).items()
+        if path not in goal.values and recorded.get(path) != value
+    }
     return replace(
         draft,
         row_after=row.ownership,

@@ -289,7 +289,8 @@ def test_what_somebody_changed_since_is_left_out(there: Here, cluster: Simulated
         "max.message.bytes": "3000",
         "segment.ms": "100000",
     }
-    assert "max.message.bytes" in there.done("plan").text
+    planned = there.done("plan").text
+    assert "Changed outside kafkaform" in planned and f"(run {run})" in planned
 
 
 def test_partitions_that_were_added_stay(there: Here, cluster: SimulatedCluster) -> None:
