@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from docs import schemas
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow import history
@@ -15,6 +16,7 @@ from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ...kit.commands.here import Here
 
+jsonschema = pytest.importorskip("jsonschema", reason="pip install -e '.[test]'")
 PROVIDER = """
 provider "kafka" {
   bootstrap_servers = ["localhost:9092"]
@@ -143,6 +145,26 @@ def test_objects_that_are_gone_or_renamed_keep_their_history(there: Here) -> Non
     (gone,) = there.json("history", "topic/old", "--json")["objects"]
     assert gone["recorded"] is False and gone["changes"][-1]["action"] == "delete"
     assert "The state does not have it any more." in there.done("history", "topic/old").out
+
+
+def test_what_programs_read_fits_its_schema(there: Here, cluster: SimulatedCluster) -> None:
+    """Also a change from outside, an edit of the state and an undo."""
+    applied(there, topic(retention_ms="1000000"))
+    cluster.outside.alter("orders", {"retention.ms": "5"})
+    applied(there, topic(retention_ms="1000000"))
+    undone(there, "--last")
+    there.done("state", "mv", "kafka_topic.orders", "kafka_topic.sales")
+    fits("history", [there.json("history", "topic/orders", "--json")])
+    changes = there.done("audit", "show", "--json").lines
+    assert {item["action"] for item in changes} == {"create", "update", "state mv"}
+    fits("change", changes)
+    fits("run", there.done("undo", "--json").lines)
+
+
+def fits(name: str, documents: list[Any]) -> None:
+    schema = json.loads((schemas.FOLDER / f"{name}.schema.json").read_text("utf-8"))
+    for document in documents:
+        jsonschema.Draft202012Validator(schema).validate(document)
 
 
 def test_a_typing_error_gets_the_nearest_name(there: Here) -> None:
