@@ -50,7 +50,8 @@ WITHOUT_TEST: Mapping[str, str] = {
         object-mentioned object-missing object-protected object-recreated object-renamed
         object-reserved object-setting-left object-task-running object-unmanaged object-unreadable
         object-waiting right-missing rule-failed schema-more-differences topic-id-unknown
-        topic-number-unknown used-object-missing user-login-missing values-kept values-taken-over
+        topic-number-unknown used-object-missing user-login-missing value-undone values-kept
+        values-taken-over
         """,
     "They are about the block alone: it declares nothing, or something twice": """
         broker-config-set-twice config-block-empty connector-config-twice quota-empty

@@ -23,8 +23,9 @@ from kafkaform.audit import bodies
 from kafkaform.audit.bodies import MemberRule, Rules
 from kafkaform.audit.checkpoint import Checkpoint
 from kafkaform.audit.event import RecordKind
+from kafkaform.audit.history import RECORDED
 from kafkaform.core.canonical import NOTHING, list_defaults
-from kafkaform.core.change import Action
+from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.finding import Block, Breadth, Harm, Level
 from kafkaform.core.landing import FORMAT as LANDING_FORMAT
 from kafkaform.core.landing import LandedRow, Meta
@@ -35,6 +36,7 @@ from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import FORMAT_VERSION
 from kafkaform.state.model import FORMAT as STATE_FORMAT
 from kafkaform.state.model import PROTECTIONS, SEALED_FORMAT
+from kafkaform.workflow.history import FORMAT_VERSION as HISTORY_VERSION
 from kafkaform.workflow.modules.cache import FORMAT as MODULES_FORMAT
 from kafkaform.workflow.modules.cache import Lock
 
@@ -448,6 +450,63 @@ def event_schema() -> Schema:
     return titled("A line of the JSON output of a plan or an apply", body, PARTS)
 
 
+# ── what happened ───────────────────────────────────────────────────────────────────────
+
+IDENTITY: Mapping[str, Schema] = {"instance": NAME, "kind": NAME, "key": TEXT}
+ATTRIBUTION: Mapping[str, Schema] = {
+    "actor": optional(NAME),
+    "run": optional(NAME),
+    "command": optional(TEXT),
+    "commit": optional(TEXT),
+    "pull_request": optional(TEXT),
+    "undoes": optional(NAME),
+    "time": TIME,
+}
+VALUE = closed({"path": TEXT, "before": {}, "after": {}, "sensitive": BOOL})
+LOGGED_CHANGE = closed(
+    {
+        **IDENTITY,
+        **ATTRIBUTION,
+        "record": {"type": "integer", "minimum": 1},
+        "since": optional(TIME),
+        "address": TEXT,
+        "action": NAME,
+        "outcome": {"enum": [*(status.value for status in OutcomeStatus), RECORDED]},
+        "error": optional(TEXT),
+        "values": listed(VALUE),
+    }
+)
+
+
+def change_schema() -> Schema:
+    """A line of `audit show --json`."""
+    return titled("A change in kafkaform's audit log", LOGGED_CHANGE)
+
+
+def history_schema() -> Schema:
+    """What `history --json` prints."""
+    members = {
+        **IDENTITY,
+        "addresses": listed(NAME),
+        "recorded": BOOL,
+        "changes": listed(refer("change")),
+    }
+    body = closed(
+        {
+            "format_version": {"const": HISTORY_VERSION},
+            "name": NAME,
+            "objects": listed(closed(members)),
+        }
+    )
+    return titled("The history of objects of kafkaform", body, {"change": LOGGED_CHANGE})
+
+
+def run_schema() -> Schema:
+    """A line of `undo --json` without a run."""
+    members = {**ATTRIBUTION, "complete": optional(BOOL), "changes": listed(refer("change"))}
+    return titled("A run in kafkaform's audit log", closed(members), {"change": LOGGED_CHANGE})
+
+
 # ── landing files, the lock file of modules ─────────────────────────────────────────────
 
 
@@ -497,6 +556,9 @@ MAKERS = {
     "audit-checkpoint": checkpoint_schema,
     "event": event_schema,
     "show": show_schema,
+    "history": history_schema,
+    "change": change_schema,
+    "run": run_schema,
     "landing-row": row_schema,
     "landing-meta": meta_schema,
     "landing-register": register_schema,

@@ -56,6 +56,7 @@ WORKFLOW = {
     "workflow/fleet/": "the fleet is about Kafka clusters",
     "workflow/connection.py": "connects by a bootstrap server and properties of the Java client",
     "workflow/audit_log.py": "copies the log to a topic",
+    "workflow/history.py": "finds objects by the words of `describe`: topic/orders, principal/ci",
     "workflow/configuration/untrusted.py": "names the one provider that is allowed by default",
     "workflow/configuration/instances.py": "shows how a variable is named",
 }

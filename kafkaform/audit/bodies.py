@@ -253,6 +253,8 @@ _RULES: Mapping[str, Rules] = {
         "changes?": _TEXTS,
         "scopes?": _TEXT_MAP,
         "commit?": _OPTIONAL_TEXT,
+        "pull_request?": _OPTIONAL_TEXT,
+        "undoes?": _NAME,
     },
     "plan": {**_EVERY, "plan": _MAP, "approval": _TEXT, "digest?": _TEXT},
     "approval": {**_EVERY, "approval": _TEXT, "how?": _TEXT},

@@ -65,6 +65,8 @@ class CoveredRun(Struct, frozen=True):
     """Every step was applied or started."""
     planned: Head | None = None
     """The record with its plan."""
+    command: str = ""
+    """The command that it was."""
 
 
 class CoveredOpenRun(Struct, frozen=True):
@@ -306,7 +308,13 @@ def _make_index(checkpoint: Checkpoint) -> LogIndex:
     plans = {r.run: r.body["plan"] for r in grounds if r.kind == RecordKind.PLAN}
     runs = {
         item.run: LoggedRun(
-            item.run, item.approval, item.time, item.complete, item.planned, plans.get(item.run)
+            item.run,
+            item.approval,
+            item.time,
+            item.complete,
+            item.planned,
+            plans.get(item.run),
+            item.command,
         )
         for item in checkpoint.runs
     }
@@ -433,7 +441,7 @@ def render_checkpoint(index: LogIndex, lineage: str) -> bytes:
             tuple(record.seq for record in outcomes),
         ),
         tuple(
-            CoveredRun(run.run, run.approval, run.time, run.complete, run.planned)
+            CoveredRun(run.run, run.approval, run.time, run.complete, run.planned, run.command)
             for run in index.runs.values()
         ),
         tuple(

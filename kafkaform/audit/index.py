@@ -139,6 +139,8 @@ class LoggedRun(Struct, frozen=True):
     """The record with its plan."""
     plan: FrozenMap | None = None
     """The plan as recorded, only while something of the run is open."""
+    command: str = ""
+    """The command that it was."""
 
 
 class OpenRun(Struct, frozen=True):
@@ -461,7 +463,10 @@ class Indexer(Struct):
         # a key that is only set again.
         before = self.runs.pop(record.run, None)
         planned = before.planned if before is not None else None
-        self.runs[record.run] = LoggedRun(record.run, approval, record.time, planned=planned)
+        command = record.body.get("command", "")
+        self.runs[record.run] = LoggedRun(
+            record.run, approval, record.time, planned=planned, command=command
+        )
         self._forget_runs()
 
     def _read_plan(self, record: Seen) -> None:

@@ -72,10 +72,14 @@ def make_run_begin_body(
     command: str,
     host: str,
     commit: str | None = None,
+    pull_request: str | None = None,
+    undoes: str | None = None,
     kafkaform_version: str = "",
 ) -> FrozenMap:
     """A run begins. changes: digests of the approved changes; scopes: instance -> scope id; commit:
-    the git commit of the configuration, if it is known."""
+    the git commit of the configuration, if it is known; pull_request: the one that it came with, if
+    the pipeline says so; undoes: the run that an `undo` undoes."""
+    origin = {"pull_request": pull_request, "undoes": undoes}
     return _make_body(
         approval=approval,
         changes=sorted(changes),
@@ -84,6 +88,7 @@ def make_run_begin_body(
         host=host,
         commit=commit,
         kafkaform_version=kafkaform_version,
+        **{name: text for name, text in origin.items() if text},
     )
 
 

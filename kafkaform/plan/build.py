@@ -147,7 +147,7 @@ def _collect_types(providers: Mapping[str, Provider]) -> Mapping[str, ResourceTy
 
 
 def remake_changes(
-    plan: Plan,
+    options: Options,
     desired: Desired,
     state: State,
     world: World,
@@ -155,13 +155,13 @@ def remake_changes(
     providers: Mapping[str, Provider],
 ) -> Mapping[Identity, Change]:
     """The changes that a new plan would have for the objects that were seen, before anything judges
-    them. plan: made from this configuration, with its options."""
-    state, _ = set_untyped_aside(state, providers, plan.options)
+    them. options: those of the plan."""
+    state, _ = set_untyped_aside(state, providers, options)
     types = collect_types(providers.values())
     identities = {identity for observation in world.values() for identity in observation.readings}
-    claims = make_claims(desired, state, types, plan.options)[0]
+    claims = make_claims(desired, state, types, options)[0]
     concerned = [claim for claim in claims if claim.identity in identities]
-    cases = open_cases(concerned, world, types, pending, providers, plan.options)
+    cases = open_cases(concerned, world, types, pending, providers, options)
     return {case.claim.identity: decide(case) for case in cases}
 
 

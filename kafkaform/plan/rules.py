@@ -196,6 +196,15 @@ MENTIONED = Rule(
     "It goes on without the object.",
     "an access rule names an object that the plan deletes",
 )
+UNDONE = _note(
+    "value-undone",
+    "The change was undone, and the configuration still has it",
+    "An undo changes the system, never the files. Until their change is reverted, each plan makes "
+    "what was undone again.",
+    "`kafkaform undo RUN`, and no revert of the commit that the run applied",
+    Level.CAUTION,
+    "Revert the change of the configuration in Git, or apply it to have it again.",
+)
 RIGHT_MISSING = Rule(
     "right-missing",
     "The object needs a right that is missing",
@@ -249,6 +258,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
     EMPTY_CONFIGURATION,
     USED,
     MENTIONED,
+    UNDONE,
     RIGHT_MISSING,
     USED_MISSING,
     RULE_FAILED,

@@ -98,7 +98,7 @@ def plan_alteration(scene: Scene, connection: Connection, alteration: Alteration
     refuse_unmatched(options.accept, addresses, f"The plan has {', '.join(addresses[:5])}.")
     lifted = scene.space.policies.list_lifted(find_today(scene.space.clock))
     plan = plan_changes(
-        changes, world, scene.planned, providers, look, _make_header(scene), options, tuple(lifted)
+        changes, world, scene.planned, providers, look, make_header(scene), options, tuple(lifted)
     )
     return judge_by_policies(plan, scene.space)
 
@@ -131,7 +131,7 @@ def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draf
     )
 
 
-def _make_header(scene: Scene) -> PlanHeader:
+def make_header(scene: Scene) -> PlanHeader:
     """The header of the plan."""
     head = scene.ledger.state.audit_head
     return PlanHeader(
@@ -296,7 +296,7 @@ def rehearse(
             workspace.sink, workspace.clock, make_run_id(), workspace.actor, state.lineage
         )
         ledger = Ledger(workspace.backend, journal, state, loaded.version, index.obligations)
-        with open_sessions(workspace, state, index, list_named(ask)) as reached:
+        with open_sessions(workspace, state, index, list_named(ask) or None) as reached:
             lineage = state.lineage
             scene = Scene(workspace, ask, announce, Stop(), reached, ledger, index, lineage, Held())
             plan = choose_plan(scene).plan

@@ -170,7 +170,7 @@ def _error_of(applied: Applied, ask: ApplyRequest) -> KafkaformError | None:
             "it was applied, but a rule does not hold", diagnostics=diagnostics
         )
         applied = replace(applied, diagnostics=())
-    if error is None and ask.imported is None and ask.make is None:
+    if error is None and ask.imported is None and not ask.names_objects:
         error = find_unmet(applied.plan)
     if error is not None:
         error.applied = applied
@@ -244,7 +244,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
         return Applied(plan, scene.ledger.state, run, report, already=chosen.already)
     if not chosen.made_now:
         refuse_new_breaches(plan, scene.space)
-    leaves_out = ask.make is None and ask.imported is None
+    leaves_out = not ask.names_objects and ask.imported is None
     refuse_if_blocked(plan, ask.fail_on, leaves_out=leaves_out)
     if plan.idle:
         broken = _save_live_state(scene, chosen)
@@ -339,9 +339,10 @@ def _look_again(scene: Scene, plan: Plan, outcomes: Mapping[str, Outcome]) -> Pa
     todo = [c for c in plan.effective if not c.steps or any(s.id not in outcomes for s in c.steps)]
     # A state can be forged or restored from a backup, so a delete needs a record of the log that
     # the object is ours. `alter` needs none: its user named the object.
-    if scene.ask.make is None:
+    if not scene.ask.names_objects:
         refuse_unproven_removals(
-            todo,
+            # An undo also changes what nobody owns back to what it was; it never deletes it.
+            [c for c in todo if c.row_before.owners] if scene.ask.undoes else todo,
             state,
             scene.found,
             sessions,
@@ -423,6 +424,8 @@ def _record_begin(scene: Scene, plan: Plan, approval: str, verdicts: Mapping[str
         command=scene.ask.command,
         host=socket.gethostname(),
         commit=find_commit(scene.space.configuration.folder),
+        pull_request=scene.space.pull_request,
+        undoes=scene.ask.undoes,
         kafkaform_version=VERSION,
     )
     rendered = Rendered.make(plan)
@@ -513,8 +516,9 @@ def close_earlier_runs(
     """Close what earlier runs left open, and return the index of the log after that."""
     if not (index.open_intents or index.unsaved or index.obligations):
         return index
-    # The plan of a destroy declares nothing, so it repeats none of the steps that are open.
-    wished = () if ask.options.mode is Mode.DESTROY else space.desired.declared
+    # What a destroy or an undo plans repeats none of the steps that are open.
+    repeating = ask.options.mode is not Mode.DESTROY and ask.undoes is None
+    wished = space.desired.declared if repeating else ()
     declared = {item.identity: item for item in wished}
     resumed_runs = find_resumed_runs(ask, index)
     repeats = ask.options.mode is not Mode.REFRESH

@@ -116,11 +116,19 @@ class ApplyRequest(Struct, frozen=True):
     instance: str | None = None
     """The provider instance of a command that needs no block."""
     make: Callable[[Scene], Plan] | None = None
-    """Makes the plan of such a command."""
+    """Makes the plan of a command that plans something else than the configuration."""
+    undoes: str | None = None
+    """The run that an `undo` undoes."""
     rerun: Rerun = PLAIN_APPLY
     """How errors name the way to continue."""
     verify_log: bool = False
     """Check the whole log, and not only what came since its last checkpoint."""
+
+    @property
+    def names_objects(self) -> bool:
+        """True for an `alter`: its user names each object, so all of them are needed, and none has
+        to be ours."""
+        return self.instance is not None
 
 
 def list_named(ask: ApplyRequest) -> tuple[str, ...]:

@@ -164,7 +164,9 @@ def find_remaker(scene: Scene, plan: Plan) -> Remake | None:
             for instance, session in scene.sessions.items()
         }
         pending = list_pending(scene.found)
-        return remake_changes(plan, desired, scene.planned, world, pending, scene.space.providers)
+        return remake_changes(
+            plan.options, desired, scene.planned, world, pending, scene.space.providers
+        )
 
     return remake
 

@@ -25,22 +25,25 @@ from ..apply.secrets import (
     resolve_plan_secrets,
 )
 from ..audit.event import parse_time, render_time
+from ..audit.history import UNDO
 from ..audit.index import LogIndex, list_pending
 from ..audit.writes import LastWrite, ObjectWrites
 from ..core.address import matches
-from ..core.change import Change, Path, PathChange, Verdict
+from ..core.change import Action, Change, Path, PathChange, Verdict, add_findings
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import ignore_event
 from ..core.resource import Desired, Identity, World
 from ..core.secret import keep_secrets
 from ..fleet import answers
+from ..plan.approval import seal_plan
 from ..plan.build import PlanHeader, make_plan
 from ..plan.diff import render_path
 from ..plan.drift import refuse_idle_options
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import read_world
+from ..plan.rules import UNDONE
 from ..plan.select import names_unread, set_untyped_aside
 from ..provider.contract import Session
 from ..render.text import render_count
@@ -199,6 +202,7 @@ def plan_workspace(
     )
     if plan.drifted:
         plan = add_last_writes(plan, index)
+    plan = note_undone(plan, index)
     # A refresh-only plan changes nothing on a system: no policy judges it, and what is to be
     # removed there stays.
     if options.mode is Mode.REFRESH:
@@ -385,6 +389,36 @@ def list_option_words(options: Options) -> list[str]:
     return [*words, *(f"--accept={name}" for name in options.accept)]
 
 
+def note_undone(plan: Plan, index: LogIndex) -> Plan:
+    """The plan that says of each change which `undo` it takes back."""
+    undos = {run.run for run in index.runs.values() if run.command == UNDO}
+    changing = {change.identity for change in plan.effective if change.steps}
+    if not undos or not changing:
+        return plan
+
+    def note(change: Change) -> Change:
+        paths_by_write: dict[LastWrite, list[Path]] = {}
+        # A creation or a deletion takes back what made or removed the object as a whole.
+        whole = change.action in (Action.CREATE, Action.DELETE)
+        paths = [()] if whole else [item.path for item in change.paths]
+        for path, write in _find_writes(index, change.identity, paths).items():
+            if write is not None and write.run in undos:
+                paths_by_write.setdefault(write, []).append(path)
+        return add_findings(
+            change,
+            *(
+                UNDONE.find(
+                    f"{', '.join(filter(None, map(render_path, paths))) or 'it'} was "
+                    f"{_render_undo(write)}; revert the configuration, or this apply makes it again"
+                )
+                for write, paths in paths_by_write.items()
+            ),
+        )
+
+    noted = (note(c) if c.identity in changing else c for c in plan.changes)
+    return seal_plan(replace(plan, changes=tuple(noted)))
+
+
 def add_last_writes(plan: Plan, index: LogIndex) -> Plan:
     """The plan with `Change.last_set` of its drifted objects."""
     last = {c.identity: _find_writes(index, c.identity, _list_drifted(c)) for c in plan.drifted}
@@ -450,7 +484,9 @@ def tell_writers_since(
 
 
 def _list_drifted(change: Change) -> Sequence[Path]:
-    return [item.path for item in change.drift]
+    # An object that is gone has drifted in all of its paths; the step that set it last says enough.
+    gone = change.action in (Action.CREATE, Action.FORGET)
+    return [()] if gone else [item.path for item in change.drift]
 
 
 def _find_writes(
@@ -509,6 +545,10 @@ def _render_writes(writes: Mapping[Path, LastWrite | None], *, known: bool) -> s
 
 def _render_write(write: LastWrite) -> str:
     return f"last set here {_render_time(write)} by {write.actor} (run {write.run})"
+
+
+def _render_undo(write: LastWrite) -> str:
+    return f"undone by run {write.run} on {_render_time(write)} by {write.actor}"
 
 
 def _render_change(write: LastWrite) -> str:

@@ -55,6 +55,7 @@ from .configuration.policies import NO_POLICIES, Policies, choose_policies
 from .stores import STATE_VARIABLE, find_anchor, open_folder_store
 
 _ACTORS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR")
+_PULL_REQUESTS = ("KAFKAFORM_PULL_REQUEST", "CI_MERGE_REQUEST_IID")
 HIDDEN_SETTINGS = re.compile(r"password|secret|key|token|passphrase", re.IGNORECASE)
 _REFERENCE_BYTES = 4096
 """The longest reference of Git that is read."""
@@ -82,6 +83,8 @@ class Workspace(PartialRepr, frozen=True):
     """The secrets that were read so far."""
     policies: Policies = NO_POLICIES
     """What judges its plans."""
+    pull_request: str | None = None
+    """The pull request that the configuration came with, for the log, if the pipeline says so."""
 
     @property
     def types(self) -> dict[str, ResourceType]:
@@ -157,7 +160,8 @@ def open_workspace(
     clock, actor = SystemClock(), find_actor(environment)
     backend, sink = store.backend, store.sink
     return Workspace(
-        *(configuration, desired, providers, backend, sink, clock, actor, secrets, judging)
+        *(configuration, desired, providers, backend, sink, clock, actor, secrets, judging),
+        find_pull_request(environment),
     )
 
 
@@ -452,6 +456,12 @@ def find_actor(environment: Mapping[str, str] | None = None) -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # containers often run as a user without a name
         return f"uid {os.getuid()}"
+
+
+def find_pull_request(environment: Mapping[str, str] | None = None) -> str | None:
+    """The number of the pull request or merge request, if the pipeline says it."""
+    environment = os.environ if environment is None else environment
+    return next((environment[name] for name in _PULL_REQUESTS if environment.get(name)), None)
 
 
 def find_commit(folder: Path) -> str | None:

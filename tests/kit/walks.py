@@ -19,6 +19,7 @@ from pathlib import Path
 FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 ANSWERS = {
     "kafkaform apply": "kafkaform apply --auto-approve",
+    "kafkaform undo --last": "kafkaform undo --last --auto-approve",
     "kafkaform destroy": 'kafkaform destroy --confirm "$(kafkaform describe cluster --json'
     f" | {shlex.quote(sys.executable)} -c 'import json, sys;"
     ' print(json.load(sys.stdin)["cluster_id"])\')"',
@@ -32,6 +33,7 @@ DIFFERENT = (
     (r"\b[0-9a-f]{12}\b", "RUN"),
     (r"(?<=: )[\w-]{22}(?= at )", "CLUSTER"),
     (r"sound: \d+ records", "sound: N records"),
+    (r"(?<=TIME by )\w+", "USER"),
 )
 """What is another in every run -> what stands for it."""
 PROGRESS = re.compile(r"^kafkaform: .*\n", re.MULTILINE)

@@ -4,107 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Annotated
 
-import typer
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import ConnectError, UsageError
 from ...plan.model import Options
 from ...provider.commands import Alteration
-from ...render.text import Detail, inline, render_json, render_page
+from ...render.text import inline, render_json, render_page
 from ...workflow.alter import make_workspace, plan_alteration, rehearse
 from ...workflow.applying import run_apply
 from ...workflow.connection import Connection
-from ...workflow.judgement import check_accepted
 from ...workflow.model import ApplyRequest, Approve
-from ...workflow.stores import parse_duration
 from ..options.connection import Way, connects
-from ..options.flags import (
-    Accept,
-    AutoApprove,
-    Input,
-    Json,
-    LockTimeout,
-    Policy,
-    Quiet,
-    StateFile,
-    take_flags,
-)
-from ..options.plan_flags import Concise, Single, make_detail
+from ..options.flags import take_flags
 from ..options.provider_commands import get_terminal_width, make_app
+from ..options.run_flags import IDLE, VALIDATED, RunOptions, read_run_options
 from ..terminal.console import Console
 from ..terminal.screen import accept, advise, open_screen, show_run
 
 READS = "this shell only reads; nothing was sent"
-VALIDATED = "Nothing was sent. Without --validate, the plan is applied after your approval."
-IDLE = "There is nothing to change."
-
-Validate = Annotated[
-    bool, typer.Option("--validate", help="Show the plan and its dry run; send nothing.")
-]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brokers to show it.")]
-
-
-class AlterOptions(Struct, frozen=True):
-    """How to carry out an `alter`."""
-
-    auto_approve: bool
-    validate: bool
-    wait: bool
-    state: str | None
-    lock_timeout: float
-    json: bool
-    quiet: bool
-    input: bool
-    detail: Detail
-    accept: tuple[str, ...]
-    """The rules whose blocks are lifted."""
-    policies: tuple[Path, ...]
-    """Folders of policies."""
-
-
-def _read_options(
-    auto_approve: AutoApprove = False,
-    validate: Validate = False,
-    no_wait: NoWait = False,
-    state: StateFile = None,
-    lock_timeout: LockTimeout = "0s",
-    json: Json = False,
-    quiet: Quiet = False,
-    input: Input = True,
-    concise: Concise = False,
-    single: Single = False,
-    accept: Accept = [],
-    policy: Policy = [],
-) -> AlterOptions:
-    """The options that the flags mean. Raises UsageError."""
-    seconds = parse_duration(lock_timeout, "--lock-timeout")
-    detail = make_detail(concise, single)
-    return AlterOptions(
-        auto_approve=auto_approve,
-        validate=validate,
-        wait=not no_wait,
-        state=state,
-        lock_timeout=seconds,
-        json=json,
-        quiet=quiet,
-        input=input,
-        detail=detail,
-        accept=check_accepted(accept),
-        policies=tuple(policy),
-    )
 
 
 def _carry_out(make: Callable[..., Alteration]) -> Callable[..., None]:
     """A command that carries out the alteration that `make` makes of its flags."""
 
     @connects
-    @take_flags("doing", _read_options)
+    @take_flags("doing", read_run_options)
     @take_flags("wanted", make, first=True)
-    def command(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
+    def command(way: Way, doing: RunOptions, wanted: Alteration) -> None:
         _alter(way, doing, wanted)
 
     return command
@@ -113,7 +40,7 @@ def _carry_out(make: Callable[..., Alteration]) -> Callable[..., None]:
 app = make_app("alter", _carry_out)
 
 
-def _alter(way: Way, doing: AlterOptions, alteration: Alteration) -> None:
+def _alter(way: Way, doing: RunOptions, alteration: Alteration) -> None:
     """Plan, ask, apply, verify, and describe the result; or only plan. Raises the error of the exit
     code."""
     console = replace(way.console, interactive=way.console.interactive and doing.input)
@@ -163,7 +90,7 @@ def _show_documents(way: Way, console: Console, alteration: Alteration, *, json:
 
 
 def _make_request(
-    doing: AlterOptions, connection: Connection, alteration: Alteration, approve: Approve
+    doing: RunOptions, connection: Connection, alteration: Alteration, approve: Approve
 ) -> ApplyRequest:
     return ApplyRequest(
         Options(accept=doing.accept),

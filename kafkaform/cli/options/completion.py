@@ -19,6 +19,7 @@ from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.configuration.places import enter_folder
 from ...workflow.configuration.policies import list_policy_ids
 from ...workflow.connection import ConnectionInputs, resolve_configured, resolve_direct
+from ...workflow.history import list_recent_names, list_recent_runs, list_spellings
 from ...workflow.judgement import CONDITIONS, WORDS, find_rules
 from ...workflow.stores import open_store
 
@@ -44,6 +45,21 @@ def list_rules() -> Iterable[str]:
 def list_liftable() -> Iterable[str]:
     """The ids of the rules whose blocks can be lifted."""
     return (id for id, rule in find_rules(Registry()).items() if rule.accept)
+
+
+def list_objects(context: typer.Context) -> Iterator[str]:
+    """Names from the state, and from the newest records of the log."""
+    _enter_folder(context)
+    store = open_store(context.params.get("state"))
+    for identity, addresses in list_recent_names(store).items():
+        yield from list_spellings(identity, addresses)
+
+
+def list_runs(context: typer.Context) -> Iterator[str]:
+    """The ids of the newest runs."""
+    _enter_folder(context)
+    for summary in list_recent_runs(open_store(context.params.get("state"))):
+        yield summary.facts.run
 
 
 def list_addresses(context: typer.Context) -> Iterator[str]:

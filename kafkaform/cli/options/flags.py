@@ -125,6 +125,17 @@ FailOn = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines for programs.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colours.")]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Only from then on: 2026-01-31, 2026-01-31T22:00:00Z, or how long ago: 12h, 7d.",
+    ),
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Only before this time.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide progress.")]
 LockTimeout = Annotated[
     str,

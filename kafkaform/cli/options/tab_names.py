@@ -27,6 +27,16 @@ def complete_addresses(context: typer.Context, incomplete: str) -> list[str]:
     return offer_within_limit(lambda: options.completion.list_addresses(context), incomplete)
 
 
+def complete_objects(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer addresses, and kinds and names, of everything that state and log know."""
+    return offer_within_limit(lambda: options.completion.list_objects(context), incomplete)
+
+
+def complete_runs(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the ids of the newest runs."""
+    return offer_within_limit(lambda: options.completion.list_runs(context), incomplete)
+
+
 def complete_names(
     context: typer.Context, incomplete: str, complete: Callable[..., Iterable[str]]
 ) -> list[str]:

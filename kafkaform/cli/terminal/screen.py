@@ -355,8 +355,12 @@ def _render_end(result: Result) -> str:
 
 def _advise_approval(command: str, plan: Plan) -> str:
     """How to approve a plan without a terminal."""
-    # The plan of an `alter` cannot be saved or reviewed elsewhere, so it has no --expect.
-    return _ALTER_WITHOUT_ASKING if command == "alter" else _WITHOUT_ASKING[plan.options.mode]
+    # Such a plan cannot be saved or reviewed elsewhere, so it has no --expect.
+    return (
+        _ALTER_WITHOUT_ASKING
+        if command in ("alter", "undo")
+        else _WITHOUT_ASKING[plan.options.mode]
+    )
 
 
 @contextmanager

@@ -94,7 +94,20 @@ def kill_an_apply(folder: Path) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
+def cut_a_retention(folder: Path) -> None:
+    """Somebody applies a topic, and then the page's first file."""
+    page = (DOCS / "how-to/undo-a-run.md").read_text(encoding="utf-8")
+    text = next(body for _, title, body in FENCE.findall(page) if title)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KAFKAFORM_ACTOR", "dana")
+        for retention in ("7d", "1h"):
+            today = text.replace('retention("1h")', f'retention("{retention}")')
+            (folder / "main.kf.hcl").write_text(today, encoding="utf-8")
+            run(folder, "kafkaform", "apply", "--auto-approve")
+
+
 BEFORE_PAGES = {
+    "undo-a-run": cut_a_retention,
     "take-over-a-cluster": declare_by_others,
     "recover-after-a-crash": kill_an_apply,
 }

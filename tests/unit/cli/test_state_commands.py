@@ -111,7 +111,7 @@ def test_audit_commands(folder: Folder, capsys: pytest.CaptureFixture[str]) -> N
     assert parse_head(head) == folder.state().audit_head
     assert run_command_line(["audit", "verify", "--anchor", head]) == 0
     capsys.readouterr()
-    assert run_command_line(["audit", "show", "--json", "--last", "2"]) == 0
+    assert run_command_line(["audit", "show", "--records", "--json", "--last", "2"]) == 0
     assert [json.loads(line)["seq"] for line in capsys.readouterr().out.splitlines()] == [3, 4]
     whole = folder.sink.path.read_bytes()
     folder.sink.path.write_bytes(whole[: whole.rfind(b"\n", 0, -1) + 1])

@@ -3,56 +3,140 @@ copy the log."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Annotated
 
 import typer
 
-from ... import workflow
-from ...audit.chain import read_records
-from ...audit.chain import verify_log as verify_chain
-from ...audit.event import Record, encode, summarize_record
-from ...audit.segments import find_start
-from ...core.clock import SystemClock
-from ...core.errors import UsageError
-from ...core.head import Head, parse_head
-from ...core.text.display import escape_log_commands
-from ...render.text import inline, render_count, render_json
-from ...workflow.stores import open_store, parse_duration
-from ..options.connection import Way, connects
-from ..options.flags import LockTimeout, StateFile
-from ..terminal.console import Console, outlive_output
+from .... import workflow
+from ....audit.chain import verify_log as verify_chain
+from ....audit.event import Record, encode, summarize_record
+from ....audit.history import RECORDED
+from ....audit.segments import find_start
+from ....core.change import Action, OutcomeStatus
+from ....core.clock import SystemClock
+from ....core.diagnostics import suggest
+from ....core.errors import UsageError
+from ....core.head import Head, parse_head
+from ....core.text.display import escape_log_commands
+from ....provider.page import Grid
+from ....provider.registry import Registry
+from ....render.history import list_change_rows
+from ....render.text import inline, render_count, render_json, render_page
+from ....workflow.history import (
+    ChangeFilter,
+    list_words,
+    make_change_document,
+    make_period,
+    read_newest,
+    read_newest_records,
+)
+from ....workflow.stores import Store, open_store, parse_duration
+from ...options.connection import Way, connects
+from ...options.flags import LockTimeout, Since, StateFile, Until
+from ...options.provider_commands import get_terminal_width
+from ...options.tab_names import complete_objects, complete_runs
+from ...terminal.console import Console, outlive_output
 
 app = typer.Typer(help="Read, check, mend and copy the audit log.", no_args_is_help=True)
 SHOWN = 50
+ACTIONS = tuple(a.value for a in Action if a is not Action.NOOP)
+OUTCOMES = (*(status.value for status in OutcomeStatus), RECORDED)
 
 
 @app.command()
 def show(
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Show only this run.")
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ADDRESS|KIND/NAME]",
+            autocompletion=complete_objects,
+            help="Show only changes of this object or principal.",
+        ),
     ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run", metavar="RUN", autocompletion=complete_runs, help="Show only this run."
+        ),
+    ] = None,
+    actor: Annotated[
+        str | None, typer.Option("--actor", metavar="NAME", help="Show only what this user did.")
+    ] = None,
+    action: Annotated[
+        str | None,
+        typer.Option("--action", metavar="ACTION", help="Show only creates, updates, deletes, …"),
+    ] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(
+            "--outcome", metavar="OUTCOME", help="Show only what ended so: applied, failed, …"
+        ),
+    ] = None,
+    since: Since = None,
+    until: Until = None,
     last: Annotated[
-        int, typer.Option("--last", metavar="N", min=1, help="Show this many records.")
+        int, typer.Option("--last", metavar="N", min=1, help="Show this many, the newest.")
     ] = SHOWN,
-    json: Annotated[bool, typer.Option("--json", help="Print whole records as JSON.")] = False,
+    records: Annotated[
+        bool, typer.Option("--records", help="Show whole records, and not only changes.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
     state: StateFile = None,
 ) -> None:
-    """Show the newest records, oldest first."""
-    sink = open_store(state).sink
-    records: list[Record] = []
-    for record in read_records(sink.lines(), sink.location):
-        if run is None or record.run == run:
-            # Only the last ones are kept: a log of years does not fit into memory.
-            records = [*records[-(last - 1) :], record] if last > 1 else [record]
-    console = Console.make_standard()
-    if not records and not json:
+    """Show the newest changes, oldest first: when, who, which run, what, and how it ended."""
+    store, console = open_store(state), Console.make_standard()
+    selection = ChangeFilter(
+        name or "",
+        actor or "",
+        _check_word(action, "--action", ACTIONS),
+        _check_word(outcome, "--outcome", OUTCOMES),
+        run or "",
+        make_period(since, until, SystemClock().now()),
+    )
+    if records:
+        lines = _list_records(store, selection, last, json=json)
+    else:
+        lines = _list_changes(store, selection, last, console, json=json)
+    if not lines and not json:
+        noun = "records" if records else "changes"
         scope = f"of run {inline(run)} " if run else ""
-        console.note(f"No records {scope}in {sink.location}.")
-    for record in records:
-        console.write(
-            escape_log_commands(encode(record).decode("ascii")) if json else _render_record(record)
+        console.note(f"No {noun} {scope}in {store.sink.location}.")
+    console.write_lines(lines)
+
+
+def _check_word(word: str | None, flag: str, words: Sequence[str]) -> str:
+    if word is not None and word not in words:
+        raise UsageError(
+            f"{flag} {word!r} does not exist",
+            suggest(word, words) or f"Use one of {', '.join(words)}.",
         )
+    return word or ""
+
+
+def _list_records(store: Store, selection: ChangeFilter, last: int, *, json: bool) -> list[str]:
+    if selection.needs_changes:
+        raise UsageError(
+            "--records goes with --run, --since, --until and --last only",
+            "Leave out --records, or the other filters.",
+        )
+    newest = read_newest_records(store, selection, last)
+    if json:
+        return [escape_log_commands(encode(record).decode("ascii")) for record in newest]
+    return [_render_record(record) for record in newest]
+
+
+def _list_changes(
+    store: Store, selection: ChangeFilter, last: int, console: Console, *, json: bool
+) -> list[str]:
+    told = read_newest(store, selection, last)
+    documents = [make_change_document(change, told.runs) for change in told.changes]
+    if json:
+        return [render_json(document) for document in documents]
+    words = list_words(Registry(), (change.identity for change in told.changes))
+    rows = tuple(tuple(row) for row in list_change_rows(documents, words))
+    return list(render_page(iter((Grid(rows),)), get_terminal_width(console))) if rows else []
 
 
 def _render_record(record: Record) -> str:
@@ -76,8 +160,8 @@ def verify(
 
     The log must also contain the record that the state is anchored at.
     """
-    from ...workflow.archiving import open_archive  # noqa: PLC0415  # the other commands of the group do without
-    from ...workflow.verification import verify_store  # noqa: PLC0415  # the other commands of the group do without
+    from ....workflow.archiving import open_archive  # noqa: PLC0415  # the other commands of the group do without
+    from ....workflow.verification import verify_store  # noqa: PLC0415  # the other commands of the group do without
 
     typed_anchor = _parse_anchor(anchor) if anchor is not None else None
     place = open_archive(archive) if archive is not None else None
@@ -134,7 +218,7 @@ def archive_(
 
     Plans and applies do not need them. `audit verify --archive URL` checks them there.
     """
-    from ...workflow.archiving import archive_log, open_archive, restore_log  # noqa: PLC0415  # the other commands of the group do without
+    from ....workflow.archiving import archive_log, open_archive, restore_log  # noqa: PLC0415  # the other commands of the group do without
 
     store, clock = open_store(state), SystemClock()
     timeout, console = parse_duration(lock_timeout, "--lock-timeout"), Console.make_standard()

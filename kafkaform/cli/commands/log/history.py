@@ -1,0 +1,157 @@
+"""`kafkaform history NAME`: who changed what of an object, when, and what was there before.
+`kafkaform undo RUN`: bring back what a run changed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace
+
+from ....core.clock import SystemClock
+from ....core.errors import UsageError
+from ....plan.model import Options
+from ....provider.registry import Registry
+from ....render.history import make_history_page, make_runs_page
+from ....render.text import render_json, render_page
+from ....workflow.alter import rehearse
+from ....workflow.applying import run_apply
+from ....workflow.history import (
+    list_recent_runs,
+    list_words,
+    make_history_document,
+    make_period,
+    make_run_document,
+    read_history,
+)
+from ....workflow.model import ApplyRequest, Approve
+from ....workflow.stores import open_store
+from ....workflow.undo import choose_run, plan_undo
+from ....workflow.workspace import open_workspace
+from ...options.flags import NoColor, Since, StateFile, Until, Var, VarFile, take_flags
+from ...options.provider_commands import get_terminal_width
+from ...options.run_flags import IDLE, VALIDATED, RunOptions, read_run_options
+from ...options.tab_names import complete_objects, complete_runs
+from ...terminal.console import Console
+from ...terminal.screen import accept, advise, open_screen, show_run
+
+NEXT = "Undo one with `kafkaform undo RUN`, or the newest with `kafkaform undo --last`."
+
+
+def history(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS|KIND/NAME",
+            autocompletion=complete_objects,
+            help="Such as kafka_topic.orders, topic/orders or principal/ci.",
+        ),
+    ],
+    path: Annotated[
+        str,
+        typer.Option("--path", metavar="PATH", help="Show only this value: retention.ms."),
+    ] = "",
+    since: Since = None,
+    until: Until = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    state: StateFile = None,
+    no_color: NoColor = False,
+) -> None:
+    """Show every change of an object: when, who, which run and commit, and what was there before.
+
+    KIND is topic, acl, quota, user, config, schema, connector or principal, or the name of a type.
+    Reads only the state and the audit log, so it also answers for objects that are gone.
+    """
+    console = Console.make_standard(no_color=no_color)
+    period = make_period(since, until, SystemClock().now())
+    answer = read_history(open_store(state), name, period, path)
+    document = make_history_document(answer)
+    if json:
+        console.write(render_json(document))
+        return
+    words = list_words(Registry(), [item.identity for item in answer.objects])
+    page = make_history_page(document, words)
+    console.write_lines(render_page(page, get_terminal_width(console)))
+
+
+@take_flags("doing", read_run_options)
+def undo(
+    doing: RunOptions,
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            autocompletion=complete_runs,
+            help="The id of a run, as `audit show` and `history` print it.",
+        ),
+    ] = None,
+    last: Annotated[bool, typer.Option("--last", help="Undo the newest run.")] = False,
+    var: Var = [],
+    var_file: VarFile = [],
+    no_color: NoColor = False,
+) -> None:
+    """Bring back what a run changed: plan, ask for approval, apply and verify.
+
+    Without RUN, list the last ten runs and what they changed. What somebody changed since stays,
+    and what cannot come back is named. Secrets and deleted data never come back.
+    """
+    console = Console.make_standard(no_color=no_color, interactive=doing.input)
+    if run is not None and last:
+        raise UsageError("RUN and --last exclude each other", "Name the run, or use --last.")
+    if run is None and not last:
+        _list_runs(console, doing)
+        return
+    with open_screen(
+        console,
+        json=doing.json,
+        quiet=doing.quiet,
+        detail=doing.detail,
+        command="undo",
+        sends=not doing.validate,
+        approved=doing.auto_approve,
+    ) as screen:
+        chosen = choose_run(open_store(doing.state), run)
+        space = open_workspace(
+            variables=var, variable_files=var_file, state=doing.state, policies=doing.policies
+        )
+        ask = _make_request(doing, chosen, screen.ask_approval)
+        if doing.validate:
+            plan = rehearse(space, ask, screen.progress, validate=True)
+            screen.note(VALIDATED if plan.effective else IDLE)
+            return
+        applied = show_run(screen, partial(run_apply, space, ask), outputs=False)
+        if applied.report is None:
+            screen.note(IDLE)
+
+
+def _make_request(doing: RunOptions, run: str, approve: Approve) -> ApplyRequest:
+    return ApplyRequest(
+        Options(accept=doing.accept),
+        approve=accept if doing.auto_approve else approve,
+        approved_by="auto_approve" if doing.auto_approve else "terminal",
+        wait=doing.wait,
+        lock_timeout=doing.lock_timeout,
+        command="undo",
+        make=lambda scene: plan_undo(scene, run),
+        undoes=run,
+        rerun=replace(advise("undo"), command_text=f"`kafkaform undo {run}`"),
+    )
+
+
+def _list_runs(console: Console, doing: RunOptions) -> None:
+    """The last runs and what they changed."""
+    store = open_store(doing.state)
+    runs = list_recent_runs(store)
+    documents = [make_run_document(summary) for summary in runs]
+    if doing.json:
+        console.write_lines(map(render_json, documents))
+        return
+    if not runs:
+        console.note(f"No runs in {store.sink.location}.")
+        return
+    words = list_words(Registry(), (c.identity for s in runs for c in s.changes))
+    page = make_runs_page(documents, words)
+    console.write_lines(render_page(page, get_terminal_width(console)))
+    console.note(NEXT)

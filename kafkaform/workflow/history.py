@@ -1,0 +1,487 @@
+"""Answer what happened to an object, to a principal, or lately, from the log and the state alone.
+
+Objects that are gone and addresses that were moved are found as well: the log knows every name that
+an object ever had.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
+from kafkaform_kafka.kinds.quota.resource_type import parse_entity_key
+from kafkaform_kafka.kinds.user.resource_type import KIND as USER
+from kafkaform_kafka.protocol import keys
+from kafkaform_kafka.protocol.acl import KIND as ACL
+from kafkaform_kafka.protocol.acl import parse_acl_key
+
+from ..audit.chain import parse_line_head, read_glances
+from ..audit.event import Record, RecordKind
+from ..audit.history import (
+    RECORDED,
+    LoggedChange,
+    RunFacts,
+    Told,
+    list_names,
+    read_tail,
+    tell_changes,
+)
+from ..audit.sink import Sink
+from ..core.address import Address, parse_address
+from ..core.diagnostics import suggest
+from ..core.errors import KafkaformError, UsageError
+from ..core.resource import Identity
+from ..core.words import Vocabulary, Words
+from ..provider.registry import Registry
+from ..state.model import State
+from .stores import Store, find_anchor
+
+PRINCIPAL = "principal"
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "topic": ("kafka_topic", "kafka_topic_config", "kafka_topic_leaders"),
+    "acl": (ACL,),
+    "quota": (QUOTA,),
+    "user": (USER,),
+    "config": (
+        *("kafka_topic_config", "kafka_cluster_config", "kafka_broker_config"),
+        "kafka_group_config",
+    ),
+    "broker": ("kafka_broker_config",),
+    "group": ("kafka_group_config",),
+    "token": ("kafka_delegation_token",),
+    "feature": ("kafka_feature",),
+    "connector": ("kafka_connect_connector",),
+    "schema": ("schema_registry_schema", "schema_registry_subject_config"),
+    "subject": ("schema_registry_schema", "schema_registry_subject_config"),
+}
+"""The word for objects, as `describe` has it -> their types. The name of a type is one, too."""
+WORDS = (*_KINDS, PRINCIPAL)
+FORMAT_VERSION = "1.0"
+_WINDOWS = (1_000, 10_000, 100_000, 1_000_000)
+"""How many records from the end are read, until what is asked for is among them."""
+_SPAN = re.compile(r"(\d{1,5})([mhdw])", re.ASCII)
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_NAMES = "Name an address (kafka_topic.orders), or a kind and a name: topic/orders, principal/ci."
+
+
+class ObjectHistory(Struct, frozen=True):
+    """One object and what happened to it."""
+
+    identity: Identity
+    addresses: tuple[str, ...]
+    """Every address that it ever had."""
+    recorded: bool
+    """The state has it today."""
+    changes: tuple[LoggedChange, ...]
+    """In the order in which they were seen."""
+
+
+class History(Struct, frozen=True):
+    """What happened to the objects of a name."""
+
+    name: str
+    objects: tuple[ObjectHistory, ...]
+    """The objects that have, or had, this name."""
+    runs: Mapping[str, RunFacts]
+    """Run id -> what it said about itself."""
+
+
+class Period(Struct, frozen=True):
+    """A time, half-open; empty texts leave it open."""
+
+    since: str = ""
+    """The first moment, RFC 3339, UTC."""
+    until: str = ""
+    """The moment after the last one."""
+
+    def covers(self, time: str) -> bool:
+        """True for a moment in it."""
+        return (not self.since or time >= self.since) and (not self.until or time < self.until)
+
+
+ALWAYS = Period()
+
+
+def read_history(store: Store, name: str, period: Period = ALWAYS, path: str = "") -> History:
+    """What happened to the objects that are, or were, called so.
+
+    name: an address, or a kind and a name (`topic/orders`, `principal/ci`); path: only values at
+    this path, or below it. Raises UsageError for a name that nobody had, StorageError for a log
+    that cannot be trusted.
+    """
+    state = store.backend.load().state
+    anchor = find_anchor(store.sink, state)
+    names = _collect_names(store, state)
+    identities = _find_objects(name, names)
+    told = tell_changes(
+        read_glances(store.sink.lines(), store.sink.location, anchor), identities.__contains__
+    )
+    changes: dict[Identity, list[LoggedChange]] = {identity: [] for identity in identities}
+    for change in told.changes:
+        kept = _select_values(change, path)
+        if kept is not None and period.covers(change.time):
+            changes[change.identity].append(kept)
+    objects = tuple(
+        ObjectHistory(
+            identity,
+            tuple(sorted(names[identity])),
+            state is not None and identity in state.objects,
+            tuple(changes[identity]),
+        )
+        for identity in sorted(identities)
+    )
+    return History(name, objects, told.runs)
+
+
+def _select_values(change: LoggedChange, path: str) -> LoggedChange | None:
+    """The change with its values at this path; None if it has none there."""
+    if not path:
+        return change
+    values = tuple(v for v in change.values if not v.path or is_at(v.path, path))
+    return replace(change, values=values) if values else None
+
+
+def is_at(path: str, asked: str) -> bool:
+    """True for this path, for one below it, and for a key of a map without the map's name."""
+    attribute, dot, key = path.partition(".")
+    return asked in (path, attribute) or (bool(dot) and asked == key)
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────
+
+
+def _collect_names(store: Store, state: State | None) -> Mapping[Identity, frozenset[str]]:
+    """Each object of log and state -> every address that it ever had."""
+    anchor = find_anchor(store.sink, state)
+    names = dict(list_names(read_glances(store.sink.lines(), store.sink.location, anchor)))
+    for identity, row in (state.objects if state else {}).items():
+        names[identity] = names.get(identity, frozenset()) | frozenset(row.owners)
+    return names
+
+
+def _find_objects(name: str, names: Mapping[Identity, Collection[str]]) -> frozenset[Identity]:
+    """The objects that are, or were, called so. Raises UsageError if there is none."""
+    calls = make_selection(name)
+    identities = frozenset(i for i, addresses in names.items() if calls(i, addresses))
+    if not identities:
+        raise _make_missing_error(name, names)
+    return identities
+
+
+def make_selection(name: str) -> Callable[[Identity, Collection[str]], bool]:
+    """Whether an object with these addresses is called so. Raises UsageError for a text that is
+    neither an address nor a kind and a name."""
+    word, slash, own_name = name.partition("/")
+    if slash and "." not in word and "[" not in word:
+        if word == PRINCIPAL:
+            return lambda identity, _: own_name in list_principals(identity)
+        kinds = _KINDS.get(word, (word,))
+        return lambda identity, _: identity.kind in kinds and own_name in list_own_names(identity)
+    try:
+        address = parse_address(name)
+    except ValueError:
+        raise UsageError(f"{name!r} is neither an address nor a kind and a name", _NAMES) from None
+    return lambda _, addresses: any(_contains(address, item) for item in addresses)
+
+
+def _contains(address: Address, text: str) -> bool:
+    try:
+        return address.contains(parse_address(text))
+    except ValueError:
+        return False  # `alter` without a configuration has addresses of its own
+
+
+def list_own_names(identity: Identity) -> frozenset[str]:
+    """What people call an object besides its key: the user of a credential, the resource or the
+    principal of an ACL, the user, client or address of a quota."""
+    names = {identity.key}
+    try:
+        if identity.kind == ACL:
+            acl = parse_acl_key(identity.key)
+            names |= {acl.principal, acl.resource_name}
+        elif identity.kind == QUOTA:
+            names |= {value or "default" for value in parse_entity_key(identity.key).values()}
+        elif identity.kind == USER:
+            names.add(keys.split(identity.key)[0])
+    except ValueError:
+        pass  # a newer version can have written the key, or somebody by hand
+    return frozenset(names)
+
+
+def list_principals(identity: Identity) -> frozenset[str]:
+    """The principals that an object is about, with and without `User:`."""
+    names: set[str] = set()
+    try:
+        if identity.kind == ACL:
+            names.add(parse_acl_key(identity.key).principal)
+        elif identity.kind == QUOTA:
+            user = parse_entity_key(identity.key).get("user")
+            names |= {f"User:{user}"} if user else set()
+        elif identity.kind == USER:
+            names.add(f"User:{keys.split(identity.key)[0]}")
+    except ValueError:
+        return frozenset()
+    return frozenset(names | {name.removeprefix("User:") for name in names})
+
+
+def list_spellings(identity: Identity, addresses: Collection[str]) -> Iterator[str]:
+    """Every text that `history` takes for an object, for completion and for typing errors."""
+    yield from addresses
+    word = next((word for word, kinds in _KINDS.items() if identity.kind in kinds), identity.kind)
+    yield from (f"{word}/{name}" for name in list_own_names(identity))
+    yield from (f"{PRINCIPAL}/{name}" for name in list_principals(identity))
+
+
+def _make_missing_error(name: str, names: Mapping[Identity, Collection[str]]) -> UsageError:
+    spellings = chain.from_iterable(
+        list_spellings(identity, addresses) for identity, addresses in names.items()
+    )
+    return UsageError(
+        f"neither the state nor the audit log has an object {name}",
+        suggest(name, spellings) or _NAMES,
+    )
+
+
+# ── the newest changes ──────────────────────────────────────────────────────────────────
+
+
+class ChangeFilter(Struct, frozen=True):
+    """Which changes are shown; what is empty selects all."""
+
+    name: str = ""
+    """An address, or a kind and a name."""
+    actor: str = ""
+    action: str = ""
+    outcome: str = ""
+    run: str = ""
+    period: Period = field(default_factory=Period)
+
+    @property
+    def needs_changes(self) -> bool:
+        """True if it asks for more than records have."""
+        return any((self.name, self.actor, self.action, self.outcome))
+
+    def make_check(self) -> Callable[[LoggedChange], bool]:
+        """Whether a change is shown. Raises UsageError."""
+        calls = make_selection(self.name) if self.name else None
+
+        def check(change: LoggedChange) -> bool:
+            return (
+                (not self.actor or change.actor == self.actor)
+                and (not self.action or change.action == self.action)
+                and (not self.outcome or change.outcome == self.outcome)
+                and (not self.run or change.run == self.run)
+                and self.period.covers(change.time)
+                and (calls is None or calls(change.identity, (change.address, *change.owners)))
+            )
+
+        return check
+
+
+def read_newest(store: Store, selection: ChangeFilter, last: int) -> Told:
+    """The newest changes that fit, oldest first. Only the end of the log is read, as much as they
+    need. Raises UsageError, StorageError."""
+    check, chosen = selection.make_check(), []
+    told = Told()
+    for told in _read_windows(store.sink):
+        chosen = [change for change in told.changes if check(change)][-last:]
+        # A run that began before the window has told who it is there.
+        known = all(change.run in told.runs for change in chosen if change.outcome != RECORDED)
+        began = selection.run and selection.run in told.runs
+        old = told.first and selection.period.since and told.first < selection.period.since
+        if (len(chosen) == last and known) or began or old:
+            break
+    return replace(told, changes=chosen)
+
+
+def _read_windows(sink: Sink) -> Iterator[Told]:
+    """What the end of a log tells, each time of more records, at last of all of them."""
+    for after in _list_windows(sink):
+        yield tell_changes(read_tail(sink.lines(after), sink.location, after), outside=False)
+
+
+def _list_windows(sink: Sink) -> Iterator[int]:
+    """After which record to read: each time more of the log, at last all of it."""
+    end = sink.last()
+    total = parse_line_head(end, sink.location).seq if end is not None else 0
+    yield from (total - size for size in (*(size for size in _WINDOWS if size < total), total))
+
+
+def read_newest_records(store: Store, selection: ChangeFilter, last: int) -> list[Record]:
+    """The newest records of a run or a time, oldest first. Only the end of the log is read, as much
+    as they need. Raises StorageError."""
+    chosen: list[Record] = []
+    for after in _list_windows(store.sink):
+        newest: deque[Record] = deque(maxlen=last)
+        began, first = False, ""
+        for glance in read_tail(store.sink.lines(after), store.sink.location, after):
+            if selection.run not in ("", glance.run):
+                continue
+            record = glance.read_whole()
+            first = first or record.time
+            began = began or bool(selection.run) and record.kind == RecordKind.RUN_BEGIN
+            if selection.period.covers(record.time):
+                newest.append(record)
+        chosen = list(newest)
+        if len(chosen) == last or began or (first and first < selection.period.since):
+            break
+    return chosen
+
+
+class RunSummary(Struct, frozen=True):
+    """One run, and what it changed."""
+
+    facts: RunFacts
+    complete: bool | None
+    """Every step was applied or started; None for a run that has no end in the log."""
+    changes: tuple[LoggedChange, ...]
+    """In the order of the log, also what failed."""
+
+
+def list_recent_runs(store: Store, last: int = 10) -> tuple[RunSummary, ...]:
+    """The newest runs that sent something, the newest one first. Raises StorageError."""
+    told = Told()
+    for told in _read_windows(store.sink):
+        if len(told.runs) >= last:
+            break
+    changes: dict[str, list[LoggedChange]] = {run: [] for run in told.runs}
+    for change in told.changes:
+        changes.get(change.run or "", []).append(change)
+    newest = list(told.runs.values())[::-1][:last]
+    return tuple(
+        RunSummary(facts, told.ends.get(facts.run), tuple(changes[facts.run])) for facts in newest
+    )
+
+
+def find_run(store: Store, run: str) -> Collection[str]:
+    """The ids of the newest runs, up to this one; of all if the log does not have it."""
+    runs: Collection[str] = ()
+    for told in _read_windows(store.sink):
+        runs = told.runs
+        if run in runs:
+            break
+    return runs
+
+
+def list_recent_names(store: Store) -> Mapping[Identity, Collection[str]]:
+    """The recorded objects, and those of the newest records -> their addresses."""
+    rows = (store.backend.load().state or State("")).objects
+    names = {identity: set(row.owners) for identity, row in rows.items()}
+    told = next(_read_windows(store.sink), Told())
+    for change in told.changes:
+        addresses = {change.address, *change.owners} - {""}
+        names.setdefault(change.identity, set()).update(addresses)
+    return names
+
+
+def list_words(registry: Registry, identities: Iterable[Identity]) -> Vocabulary:
+    """Provider instance -> the words of its provider, without providers that are not installed."""
+    words: dict[str, Words] = {}
+    for identity in identities:
+        if identity.instance not in words:
+            with suppress(KafkaformError):  # a log stays readable without the provider
+                words[identity.instance] = registry.load(identity.provider).words
+    return words
+
+
+# ── documents ───────────────────────────────────────────────────────────────────────────
+
+
+def make_history_document(history: History) -> Mapping[str, Any]:
+    """What `history --json` prints."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "name": history.name,
+        "objects": [
+            {
+                **_make_identity(item.identity),
+                "addresses": list(item.addresses),
+                "recorded": item.recorded,
+                "changes": [make_change_document(c, history.runs) for c in item.changes],
+            }
+            for item in history.objects
+        ],
+    }
+
+
+def make_change_document(change: LoggedChange, runs: Mapping[str, RunFacts]) -> dict[str, Any]:
+    """One change, as `history --json` and `audit show --json` print it."""
+    facts = runs.get(change.run or "")
+    return {
+        "record": change.seq,
+        "time": change.time,
+        "since": change.since,
+        "actor": change.actor,
+        "run": change.run,
+        "command": facts.command if facts else None,
+        "commit": facts.commit if facts else None,
+        "pull_request": facts.pull_request if facts else None,
+        "undoes": facts.undoes if facts else None,
+        **_make_identity(change.identity),
+        "address": change.address,
+        "action": change.action,
+        "outcome": change.outcome,
+        "error": change.error,
+        "values": [
+            {"path": v.path, "before": v.before, "after": v.after, "sensitive": v.sensitive}
+            for v in change.values
+        ],
+    }
+
+
+def make_run_document(summary: RunSummary) -> dict[str, Any]:
+    """One run, as `undo --json` lists it."""
+    facts = summary.facts
+    return {
+        "run": facts.run,
+        "time": facts.time,
+        "actor": facts.actor,
+        "command": facts.command,
+        "commit": facts.commit,
+        "pull_request": facts.pull_request,
+        "undoes": facts.undoes,
+        "complete": summary.complete,
+        "changes": [make_change_document(c, {facts.run: facts}) for c in summary.changes],
+    }
+
+
+def _make_identity(identity: Identity) -> dict[str, str]:
+    return {"instance": identity.instance, "kind": identity.kind, "key": identity.key}
+
+
+# ── times ───────────────────────────────────────────────────────────────────────────────
+
+
+def parse_moment(text: str, flag: str, now: float) -> str:
+    """A moment as records write it. text: `2026-01-31`, RFC 3339, or how long ago: `90m`, `12h`,
+    `7d`, `2w`. Raises UsageError."""
+    span = _SPAN.fullmatch(text.strip())
+    try:
+        if span is not None:
+            moment = datetime.fromtimestamp(now, UTC) - timedelta(**{_UNITS[span[2]]: int(span[1])})
+        else:
+            moment = datetime.fromisoformat(text.strip())
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{flag} {text!r} is not a time",
+            "Write a date (2026-01-31), a time (2026-01-31T22:00:00Z), or how long ago: 12h, 7d.",
+        ) from None
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+
+
+def make_period(since: str | None, until: str | None, now: float) -> Period:
+    """The time between two flags. Raises UsageError."""
+    return Period(
+        parse_moment(since, "--since", now) if since else "",
+        parse_moment(until, "--until", now) if until else "",
+    )
