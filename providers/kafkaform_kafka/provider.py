@@ -17,9 +17,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import MissingRight, OptionalParts, ResourceType, Secrets, Session
 
-from . import rules
+from . import connection, rules
 from .connection import provider_block
-from .connection.settings import read_settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
 from .kinds.quota import resource_type as quota
@@ -71,7 +70,7 @@ class KafkaProvider(OptionalParts, Struct, frozen=True):
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
-        settings = read_settings(instance, config, secrets)
+        settings = connection.settings.read_settings(instance, config, secrets)
         try:
             return kafkaform_kafka.session.open_session(settings, self.kinds)
         except ConnectError as error:

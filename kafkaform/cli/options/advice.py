@@ -372,7 +372,7 @@ OTHER_COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("drift", "diff", "compare", "changes"), _DIFFERENCES),
     **dict.fromkeys(("status", "info", "st"), _STATUS),
     **dict.fromkeys(("lint", "verify"), _CHECK),
-    **dict.fromkeys(("log", "logs", "history", "events", "changelog"), _RUNS),
+    **dict.fromkeys(("log", "logs", "events", "changelog"), _RUNS),
     **dict.fromkeys(("bootstrap", "adopt", "discover", "scan", "generate"), _IMPORT),
     **dict.fromkeys(("rebalance", "reassign", "balance", "reassign-partitions"), _BALANCE),
     **dict.fromkeys(("tail", "consume", "produce", "read", "write", "kcat"), _RECORDS),

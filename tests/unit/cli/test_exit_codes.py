@@ -303,7 +303,7 @@ def interrupted(shop: Shop) -> int:
 def ended(shop: Shop) -> int:
     shop.applied(a=1)
     end_on_signals()
-    act = lambda *_: signal.raise_signal(signal.SIGTERM)  # noqa: E731  # one line
+    act = lambda *_, **__: signal.raise_signal(signal.SIGTERM)  # noqa: E731  # one line
     shop.monkeypatch.setattr(verification, "check_checkpoints", act)
     return shop.run("audit", "verify")
 

@@ -89,7 +89,7 @@ def test_a_log_is_sealed_and_stays_the_same_for_everybody(here: Here, place: str
     assert len(here.done("audit", "export").out.splitlines()) == len(lines)
     after = str(len(lines) - 2)
     assert len(here.done("audit", "export", "--after", after).out.splitlines()) == 2
-    shown = here.done("audit", "show", "--json", "--last", "999").out.splitlines()
+    shown = here.done("audit", "show", "--records", "--json", "--last", "999").out.splitlines()
     assert [line.encode() for line in shown] == lines
     head = here.done("audit", "head").out.strip()
     assert head == f"{state.audit_head}"
