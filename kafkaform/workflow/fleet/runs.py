@@ -250,7 +250,8 @@ def _lock_root(root: str, patience: float) -> Iterator[Lease]:
 def _make_follower(topic: str, connect: Callable[[], Connection], setup: SparkSetup) -> Follow:
     """Return the reader of a topic. The connection goes into the environment, where Spark's workers
     find it; workers of a Connect server have an environment of their own."""
-    from kafkaform_kafka.connection.settings import make_librdkafka_config, read_settings  # noqa: PLC0415  # the clients are slow to load
+    from kafkaform_kafka.connection.clients import make_librdkafka_config  # noqa: PLC0415  # the clients are slow to load
+    from kafkaform_kafka.connection.settings import read_settings  # noqa: PLC0415  # the clients are slow to load
 
     from ...fleet.build.intake import make_follower  # noqa: PLC0415  # what needs Spark is slow to load
     from ...fleet.landed.topic_source import SETTINGS  # noqa: PLC0415  # what needs Spark is slow to load
