@@ -380,7 +380,7 @@ OTHER_COMMANDS: Mapping[str, str] = {
         ("reset-offsets", "lag", "offsets", "consumers", "consumer-groups"), _GROUP_OFFSETS
     ),
     **dict.fromkeys(("who-can", "can-i", "access", "permissions"), _ACCESS),
-    **dict.fromkeys(("rollback", "undo", "revert"), _BACK),
+    **dict.fromkeys(("rollback", "revert"), _BACK),
     **dict.fromkeys(("watch", "daemon", "operator", "reconcile"), _RUN_OFTEN),
     "up": _SANDBOX.format("up", "`kafkaform apply` applies a configuration."),
     "down": _SANDBOX.format("down", "`kafkaform destroy` deletes what the state owns."),

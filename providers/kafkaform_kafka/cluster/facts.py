@@ -25,8 +25,9 @@ from functools import partial
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.value import FrozenMap, Value, freeze
 
+from ..connection.clients import CLIENT_ID
 from ..connection.cluster_proof import make_unproven_error
-from ..connection.settings import CLIENT_ID, KafkaSettings
+from ..connection.settings import KafkaSettings
 from ..protocol import listings
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES, broker_keys
 from ..protocol.config_values import parse_integer

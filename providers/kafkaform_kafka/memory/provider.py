@@ -20,8 +20,8 @@ from kafkaform.provider.contract import MissingRight, OptionalParts, ResourceTyp
 from kafkaform.provider.durations import parse_seconds
 from kafkaform.provider.simulation import Simulation
 
+from ..connection.clients import CLIENT_ID
 from ..connection.provider_block import DEFAULT_TIMEOUT
-from ..connection.settings import CLIENT_ID
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
 from ..protocol.config_values import parse_size
 from ..protocol.releases import NEWEST, RELEASES

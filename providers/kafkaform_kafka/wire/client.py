@@ -31,18 +31,18 @@ from kafka.protocol.admin import DescribeClusterRequest
 from kafkaform.core.errors import ConnectError, KafkaformError
 
 from .. import connection
-from ..connection.cluster_proof import ClusterProof
-from ..connection.failures import ConnectionFailure, FailureKind, Listener, connect_error, look_at
-from ..connection.oauth import OAUTHBEARER
-from ..connection.settings import (
+from ..connection.clients import (
     LOOK,
     PATIENCE,
-    KafkaSettings,
     fence_logs,
     make_client_config,
     refuse_two_clusters,
     ssl_context,
 )
+from ..connection.cluster_proof import ClusterProof
+from ..connection.failures import ConnectionFailure, FailureKind, Listener, connect_error, look_at
+from ..connection.oauth import OAUTHBEARER
+from ..connection.settings import KafkaSettings
 from ..protocol.apis import APIS
 from .answers import HANDSHAKE_FAILED, describe_error, name_address, name_broker
 from .logins import SaslLogin, TokenProvider, make_login
