@@ -66,12 +66,7 @@ def verify_store(
     if archive is not None:
         check_archive(manifest, archive)
         start = GENESIS
-    for head in (stored_anchor, anchor):
-        if start.seq and head is not None and head.seq <= start.seq and head != start:
-            raise UsageError(
-                f"record {head.seq}, which the log must contain, is archived in {archived_in}",
-                f"Check it with `kafkaform audit verify --archive {archived_in}`.",
-            )
+    _refuse_unread(start, archived_in, stored_anchor, anchor)
 
     def read() -> Iterator[Line]:
         if archive is not None:
@@ -102,6 +97,17 @@ def verify_store(
         start,
         archived_in,
     )
+
+
+def _refuse_unread(start: Head, archive: str, *anchors: Head | None) -> None:
+    """Raises UsageError for an anchor among the records that are not read. start: the last of them;
+    archive: where they are."""
+    for anchor in anchors:
+        if start.seq and anchor is not None and anchor.seq <= start.seq and anchor != start:
+            raise UsageError(
+                f"record {anchor.seq}, which the log must contain, is archived in {archive}",
+                f"Check it with `kafkaform audit verify --archive {archive}`.",
+            )
 
 
 def _find_archive(manifest: Manifest) -> str:

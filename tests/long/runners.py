@@ -1,4 +1,5 @@
-"""Twenty runners and one remote state, some of them killed or stopped at any moment."""
+"""Twenty runners and one remote state whose log they seal, some of them killed or stopped at any
+moment."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def run(scale: float) -> Figures:
         ) as server,
     ):
         assert server.stdout is not None
-        place = Place(server.stdout.readline().strip(), Path(folder))
+        place = Place(server.stdout.readline().strip(), Path(folder), seals=True)
         done = Chaos(place, max(1, int(ROUNDS * scale))).run()
         counts, broken = judge(place)
         refused = sum(len(place.said(f"runner-{number}.refused")) for number in range(RUNNERS))

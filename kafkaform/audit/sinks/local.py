@@ -29,7 +29,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from ...core.errors import KafkaformError
-from ...core.objects import Folder
+from ...core.objects import Folder, Subfolder
 from ...core.storage import (
     PRIVATE_FILE,
     make_private_folder,
@@ -104,9 +104,13 @@ class LocalSink(Struct):
     # ── reading ─────────────────────────────────────────────────────────────────────────
 
     @property
-    def sealed(self) -> Folder:
-        """Segments and checkpoints, in a folder beside the file."""
-        return Folder(self.path.with_suffix(""))
+    def sealed(self) -> Subfolder:
+        """Segments and checkpoints, in a folder beside the file; a link in its place is refused."""
+        return Subfolder(Folder(self.path.parent), self._sealed_path.name)
+
+    @property
+    def _sealed_path(self) -> Path:
+        return self.path.with_suffix("")
 
     def lines(self, after: int = 0) -> Iterator[Line]:
         # The file is opened before the manifest is read: what is cut off its beginning has been in
@@ -230,9 +234,14 @@ class LocalSink(Struct):
                 sync_folder(self.path.parent)
             beside = self.path.parent.glob(f".{self.path.name}.*.tmp")
             kept = self._folder.glob(".torn-*.tmp")
-            for leftover in (*beside, *kept, *self.sealed.path.rglob(".*.tmp")):
+            for leftover in (*beside, *kept, *self._list_sealed_leftovers()):
                 leftover.unlink()
             prove_room(self.path, max(size, SMALLEST_ROOM))
+
+    def _list_sealed_leftovers(self) -> Iterable[Path]:
+        if self._sealed_path.is_symlink():  # what is there is not ours
+            return ()
+        return tuple(self._sealed_path.rglob(".*.tmp"))
 
     # ── what a crash left ───────────────────────────────────────────────────────────────
 
@@ -339,7 +348,7 @@ class LocalSink(Struct):
                 if not self._is_sealed(file, cut, manifest):
                     return (self.path.name,)
                 ensure(0.0)
-                sealed = self.sealed.path
+                sealed = self._sealed_path
                 for folder in (sealed / SEGMENTS, sealed, self.path.parent):
                     sync_folder(folder)
                 self._keep_end(file, cut)

@@ -23,6 +23,7 @@ from obstore.exceptions import BaseError
 from ...core.clock import Clock
 from ...core.errors import StorageError
 from ...core.objects import Entry, ObjectChanged, ObjectExists, StoredObject
+from ...core.progress import SlowTask
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode, PutResult, UpdateVersion
@@ -194,7 +195,9 @@ class Obstore(Struct, frozen=True):
         raise trouble.make_error(task)
 
     def _pause_between_attempts(self) -> Iterator[None]:
-        for pause in PAUSES:
+        slow = SlowTask(f"Waiting for {self.location}", "attempts", clock=self.clock)
+        for attempt, pause in enumerate(PAUSES, 1):
+            slow.report(attempt, len(PAUSES))
             # Many runs that the store turned away must not all come back at the same time.
             self.clock.sleep(pause * random.uniform(0.5, 1.5))
             yield

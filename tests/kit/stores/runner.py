@@ -20,18 +20,24 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from kafkaform.apply.ledger import Ledger
+from kafkaform.apply.stop import Stop
 from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import Record, RecordKind, decode, read_line
 from kafkaform.audit.journal import Journal
+from kafkaform.audit.segments import Limits
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError, Locked, exit_code
 from kafkaform.core.head import Head
+from kafkaform.core.progress import ignore_event
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backend import Backend, Lease, LockInfo
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.state.model import State, set_head
+from kafkaform.workflow.model import Announcer
+from kafkaform.workflow.sealing import seal_log
 
 from . import s3
 
@@ -41,6 +47,7 @@ PATIENCE = 0.3
 """Seconds within which what was sent has taken effect, or never will."""
 DAWDLES = "everywhere"
 """Of a run that takes its time between its steps, so that what is done to it meets it there."""
+SOON_SEALED = Limits(pieces=8, segment=4000, grace=0.0)
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__])
 
@@ -48,12 +55,13 @@ CONTEXT.set_forkserver_preload([__name__])
 @dataclass(frozen=True)
 class Place:
     """endpoint: of the store; folder: for witness and progress of all runs; key: of the state;
-    lease: seconds."""
+    lease: seconds; seals: runs seal a log of a few objects, and remove them at once."""
 
     endpoint: str
     folder: Path
     key: str = "shared"
     lease: float = LEASE
+    seals: bool = False
 
     @property
     def witness(self) -> Path:
@@ -105,7 +113,11 @@ def run(place: Place, name: str, timeout: float, pauses: str = "") -> None:
         _pause(pauses, "outcome")
         done = journal.write(RecordKind.OUTCOME, FrozenMap(serial=state.serial + 1, of=intent.seq))
         _pause(pauses, "save")
-        _caught_up(backend, state, version, done)
+        state, version = _caught_up(backend, state, version, done)
+        if place.seals:
+            ledger = Ledger(backend, journal, state, version)
+            announce = Announcer(ignore_event)
+            seal_log(sink, ledger, lease, clock, announce, Stop(), SOON_SEALED)
 
 
 def _pause(pauses: str, here: str) -> None:

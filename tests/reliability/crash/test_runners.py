@@ -7,10 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from kafkaform.audit.segments import read_manifest
+from kafkaform.audit.sinks.objects import ObjectSink
 
 from ...kit.stores.runner import Place, judge, often, once, until_stopped
 
@@ -82,6 +86,37 @@ def test_twenty_take_turns(place: Place) -> None:
     refused = sum(len(place.said(f"runner-{number}.refused")) for number in range(RUNNERS))
     assert counts["sent"] == 3 * RUNNERS - refused
     assert counts["sent"] > RUNNERS
+
+
+def test_runs_that_seal_take_turns(endpoint: str, tmp_path: Path) -> None:
+    """Runs that seal their common log and remove what they sealed, some of them killed while they
+    do: the log has every record, and almost all of it is in segments."""
+    place = Place(endpoint, tmp_path, tmp_path.name, seals=True)
+    crew = {f"runner-{number}": 6 for number in range(6)}
+    processes = {name: often(place, name, rounds, TIMEOUT) for name, rounds in crew.items()}
+    for victim in ("runner-1", "runner-4"):
+        until(lambda victim=victim: bool(place.said(f"{victim}.done")))  # type: ignore[misc]
+        processes[victim].kill()
+        processes[victim].join(TIMEOUT)
+        processes[victim] = often(place, victim, crew[victim], TIMEOUT)
+    for process in processes.values():
+        process.join(TIMEOUT)
+    assert [process.exitcode for process in processes.values()] == [0] * len(crew)
+    counts, broken = judge(place)
+    assert not broken
+    sink = ObjectSink(place.backend().objects)
+    assert read_manifest(sink.sealed).head.seq > counts["records"] / 2
+    state = place.backend().load().state
+    assert state is not None and state.sealed
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until this is true; fails after two minutes."""
+    for _ in range(TIMEOUT * 100):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never became true")
 
 
 def test_a_run_paused_past_its_lease_sends_nothing_more(places: dict[str, Place]) -> None:

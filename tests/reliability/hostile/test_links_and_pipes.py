@@ -4,6 +4,7 @@ refused or harmless, nothing waits for ever, and what a link leads to keeps its 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.audit.event import RecordKind
+from kafkaform.audit.segments import read_manifest
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError, StorageError
@@ -24,6 +26,7 @@ from kafkaform.workflow.workspace import read_log
 
 from ...kit import audit_story as story
 from ...kit.commands.folder import Folder
+from ...kit.sealing import seal
 
 BYTES = b"of somebody else\n"
 INFO = LockInfo("run", "me", "here", 1, "now", "apply")
@@ -225,3 +228,35 @@ def test_on_the_command_line(folder: Folder, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     assert "not a regular file" in folder.fails(1, "show", "pipe.json")
     assert "not a regular file" in folder.fails(1, "apply", "pipe.json")
+
+
+@pytest.mark.parametrize("step", ["", "segments"])
+def test_a_link_in_place_of_the_segments_is_refused(tmp_path: Path, step: str) -> None:
+    """A log whose old records are behind a link is not read, sealed or cleaned up."""
+    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere"
+    folder.mkdir()
+    sink = LocalSink(folder / LOG)
+    log = story.journal(sink, "r")
+    for number in range(12):
+        log.write(RecordKind.STATE, FrozenMap(n=number))
+    seal(sink)
+    before = read_manifest(sink.sealed)
+    victim = elsewhere / ".notes.tmp"
+    place = folder / "kafkaform.audit" / step
+    shutil.move(place, elsewhere)
+    victim.write_text("theirs")
+    place.symlink_to(elsewhere)
+    for number in range(2):
+        log.write(RecordKind.STATE, FrozenMap(n=number))
+    with pytest.raises(StorageError):
+        list(sink.lines())
+    with pytest.raises(StorageError):
+        seal(sink)
+    if not step:
+        sink.check_writable()
+    assert victim.read_text() == "theirs"
+    place.unlink()
+    victim.unlink()
+    shutil.move(elsewhere, place)
+    assert read_manifest(sink.sealed) == before
+    assert len(list(sink.lines())) == 14
