@@ -18,7 +18,7 @@ from kafkaform.state.model import drop_row
 from kafkaform_kafka.memory import Killed
 
 from ..kit.simulated import engine
-from ..kit.simulated.memory_store import Surprise
+from ..kit.simulated.memory_store import MemoryObjects, Surprise
 from . import forgery
 from .wishes import DURABLE, FOREIGN, MISHAPS, WRITES, Wish, desired
 from .witness import Witness
@@ -49,6 +49,7 @@ class Home:
 
     def __post_init__(self) -> None:
         self.witness = Witness(self.house)
+        self.house.sink.sealed = MemoryObjects(self.house.fate)
 
     # ── what is wished ──────────────────────────────────────────────────────────────────
 

@@ -14,6 +14,8 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from kafkaform.audit import checkpoint
+
 from ..kit.simulated import engine
 from ..kit.simulated.boxes import Box
 from ..kit.simulated.engine import TIMEOUT
@@ -342,7 +344,11 @@ RULES: Mapping[str, tuple[int, Record]] = {
 
 @contextmanager
 def numbered() -> Iterator[None]:
-    """Ids of runs and lineages are counted, so that a schedule does the same every time."""
+    """Ids of runs and lineages are counted, so that a schedule does the same every time. Every run
+    stores a checkpoint: the simulated clock stands still, so that all appends look like one."""
     random = Random(0)
-    with patch.object(uuid, "uuid4", lambda: uuid.UUID(int=random.getrandbits(128), version=4)):
+    with (
+        patch.object(uuid, "uuid4", lambda: uuid.UUID(int=random.getrandbits(128), version=4)),
+        patch.object(checkpoint, "APPENDS", 0),
+    ):
         yield

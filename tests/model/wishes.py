@@ -64,7 +64,16 @@ MISHAPS: Mapping[str, Mishap] = {
 }
 READS = ("DescribeTopics", "ListTopics")
 WRITES = ("CreateTopics", "CreatePartitions", "IncrementalAlterConfigs", "DeleteTopics")
-DURABLE = ("state", "intent", "outcome", "recover", "run_*", "obligation", "discharged")
+DURABLE = (
+    "state",
+    "intent",
+    "outcome",
+    "recover",
+    "run_*",
+    "obligation",
+    "discharged",
+    "checkpoint",
+)
 DEEDS = ("create", "create as wished", "delete", "recreate", "grow", "alter", "clear")
 CARRIES = ("put", "move", "stop", "drop")
 FORGERIES = (

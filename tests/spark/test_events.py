@@ -132,7 +132,7 @@ def runs(raw: Rows) -> Rows:
 
 
 def ran(records: list[Mapping[str, Any]]) -> bool:
-    return any(one["kind"] not in ("state", "recover") for one in records)
+    return any(one["kind"] not in ("state", "recover", "checkpoint") for one in records)
 
 
 def told(raw: Rows, lineage: str, name: str, records: list[Mapping[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from kafkaform.audit.event import decode as decode_record
 from kafkaform.audit.sink import Torn
 from kafkaform.core.clock import Clock
 from kafkaform.core.errors import Locked, StorageError
+from kafkaform.core.objects import Entry, ObjectChanged, ObjectExists, StoredObject
 from kafkaform.state.backend import Lease, Loaded, LockInfo
 from kafkaform.state.codec import decode, encode
 from kafkaform.state.model import State
@@ -161,9 +162,51 @@ class Leased:
 
 
 @dataclass(slots=True)
+class MemoryObjects:
+    """Objects of one process; every write can end it."""
+
+    fate: Fate
+    stored: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def location(self) -> str:
+        return "objects in memory"
+
+    def read(self, key: str) -> StoredObject | None:
+        data = self.stored.get(key)
+        return None if data is None else StoredObject(data, hashlib.sha256(data).hexdigest(), 0.0)
+
+    def create(self, key: str, data: bytes) -> str:
+        moment = self.fate.strikes("checkpoint")
+        if moment in ("before", "torn"):
+            raise Killed("before a checkpoint")
+        found = self.read(key)
+        if found is not None:
+            raise ObjectExists(found)
+        self.stored[key] = data
+        if moment:
+            raise Killed("after a checkpoint")
+        return hashlib.sha256(data).hexdigest()
+
+    def replace(self, key: str, data: bytes, version: str) -> str:
+        found = self.read(key)
+        if found is None or found.version != version:
+            raise ObjectChanged(found)
+        self.stored[key] = data
+        return hashlib.sha256(data).hexdigest()
+
+    def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
+        keys = [k for k in sorted(self.stored) if k.startswith(prefix) and k > (after or "")]
+        return tuple(Entry(key, len(self.stored[key]), 0.0) for key in keys)
+
+    def delete(self, key: str) -> None:
+        self.stored.pop(key, None)
+
+
+@dataclass(slots=True)
 class MemorySink:
     """A log as lines. torn: what a death left of an append; after_append: called with the
-    records that just became durable."""
+    records that just became durable; sealed: where checkpoints are, if there are any."""
 
     fate: Fate
     whole: list[bytes] = field(default_factory=list)
@@ -172,14 +215,11 @@ class MemorySink:
     full: bool = False
     aside: dict[int, list[bytes]] = field(default_factory=dict)
     after_append: Callable[[Sequence[Record]], None] = lambda records: None
+    sealed: MemoryObjects | None = None
 
     @property
     def location(self) -> str:
         return "log in memory"
-
-    @property
-    def sealed(self) -> None:
-        return None
 
     def lines(self, after: int = 0) -> Iterator[bytes]:
         return iter(tuple(self.whole[after:]))
@@ -206,7 +246,9 @@ class MemorySink:
         assert not self.torn, "an append after a torn line would glue two records together"
         if self.full:
             raise StorageError("the disk is full")
-        moment = self.fate.strikes(decode_record(lines[0]).kind)
+        kinds = [decode_record(line).kind for line in lines[:2]]
+        # A checkpoint is named in front of what a run would append anyway.
+        moment = self.fate.strikes(kinds[-1] if kinds[0] == "checkpoint" else kinds[0])
         if moment == "before":
             raise Killed("before an append")
         if moment == "torn":

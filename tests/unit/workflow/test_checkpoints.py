@@ -15,17 +15,30 @@ from kafkaform.audit.index import Growth
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import Action
 from kafkaform.core.errors import StorageError
+from kafkaform.provider.registry import Registry
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.planning import plan_changes
+from kafkaform_kafka.memory import MemoryProvider
 
+from ...kit.commands.here import Here
 from ...kit.simulated.engine import apply, desired, plan, removed, space, topic
 from ...kit.simulated.stored_logs import OPENED, Place
+from ...test_cases import cluster_of
 
+FOLDER = """
+provider "kafka" {{ bootstrap_servers = ["localhost:9092"] }}
+resource "kafka_topic" "a" {{
+  name       = "a"
+  partitions = 2
+  config     = {{ "retention.ms" = "{retention}" }}
+}}
+"""
 ONE = desired(topic("a", 1, {"retention.ms": "1000"}), topic("b"))
 TWO = desired(topic("a", 2, {"retention.ms": "1000"}), topic("b"))
 WITHOUT = desired(
     topic("a", 2, {"retention.ms": "1000"}), removed=(removed("kafka_topic.b", destroy=True),)
 )
+FOUR = desired(topic("a", 4, {"retention.ms": "1000"}), topic("b"))
 THREE = desired(topic("a", 3, {"retention.ms": "1000"}), topic("b"))
 
 
@@ -82,7 +95,7 @@ def test_what_is_before_a_checkpoint_is_not_read(
 
 def test_two_checkpoints_stay(place: Place) -> None:
     """Each run removes those before the one that it has read."""
-    for said in (THREE, desired(topic("a", 4, {"retention.ms": "1000"}), topic("b"))):
+    for said in (THREE, FOUR):
         place.run(said)
         require_equal_to_whole(place)
     kinds = [record.kind for record in place.records()]
@@ -107,6 +120,46 @@ def test_a_log_that_has_hardly_grown_gets_no_checkpoint(
     place.run(ONE)
     place.run(TWO)
     assert list_checkpoints(place.sink) == ()
+
+
+def test_an_older_state_uses_an_older_checkpoint_or_none(place: Place) -> None:
+    """Of a state that was restored from a backup, only what it is anchored at is proven; all that
+    came later is done again."""
+    for said in (THREE, FOUR):
+        place.run(said)
+    versions = [*place.house.backend.versions]
+    for data in versions:
+        place.house.backend.data = data
+        require_equal_to_whole(place)
+        index = place.read()
+        used = int(Path(index.growth.used).name.partition(".")[0]) if index.growth.used else -1
+        assert used < place.anchor.seq
+        if place.anchor.seq < place.records()[-1].seq - 5:
+            assert index.unsaved
+
+
+def test_audit_verify_names_a_changed_checkpoint(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends as for any other tampering; a missing one is only told. Plans go on."""
+    cluster = cluster_of()
+    monkeypatch.setattr(Registry, "load", lambda self, name: MemoryProvider(cluster))
+    monkeypatch.setattr(checkpoint, "SIZE", 1000)
+    for retention in (1000, 2000):
+        here.write("main.kf.hcl", FOLDER.format(retention=retention))
+        here.done("apply", "--auto-approve")
+    assert "is sound" in here.done("audit", "verify").text
+    (path,) = Path("kafkaform.audit/checkpoints").iterdir()
+    data = path.read_bytes()
+    path.write_bytes(data[:50])
+    told = here.fails("audit", "verify", code=9)
+    assert "has a checkpoint that was changed" in told and path.name in told
+    here.done("plan")
+    assert path.name in here.fails("plan", "--verify-log", code=9)
+    path.unlink()
+    told = here.done("audit", "verify").text
+    assert f"{path.name} is missing" in told and "is sound" in told
+    here.done("plan", "--verify-log")
 
 
 # ── all of the log on request ───────────────────────────────────────────────────────────
