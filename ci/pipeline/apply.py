@@ -35,7 +35,8 @@ def apply_job(job: Job, forge: Forge) -> int:
         flags += ["--reviewed", str(saved)]
     with forge.mute_commands():
         fetch_modules(job)
-        code = run_kafkaform(job, "apply", "--no-color", *flags, *job.args).code
+        words = ("apply", "--no-color", *flags, *job.args)
+        code = run_kafkaform(job, *words, pull_request=reviewed.pull_request).code
         # For the log of this job, which nobody who can write the store can change:
         # `kafkaform audit verify --anchor HEAD` proves later that no record before it was changed.
         head = run_kafkaform(job, "audit", "head", keep=True).out.strip()

@@ -38,15 +38,20 @@ class Ended:
         return found
 
 
-def run_kafkaform(job: Job, *words: str, keep: bool = False) -> Ended:
+def run_kafkaform(
+    job: Job, *words: str, keep: bool = False, pull_request: int | None = None
+) -> Ended:
     """Run a command in the folder of the configuration.
 
     keep: keep its standard output instead of printing it. A signal to this process goes to the
     command: the first one lets it finish what it has started and save, the second one only save.
+    pull_request: the one that is applied, for the audit log.
     """
     environ = {name: text for name, text in os.environ.items() if not name.startswith("PIPELINE_")}
     if job.state:
         environ["KAFKAFORM_STATE"] = job.state
+    if pull_request is not None:
+        environ["KAFKAFORM_PULL_REQUEST"] = str(pull_request)
     sys.stdout.flush()
     waiting: list[int] = []
     process: subprocess.Popen[str] | None = None

@@ -18,6 +18,8 @@ class ReviewedPlan:
     approval: str
     plan: bytes
     """The saved plan, with which a refusal says what differs."""
+    pull_request: int | None = None
+    """The number of the pull request, for the audit log; None if a group of several was planned."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import secrets
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,13 @@ class GitHub:
         # A merge queue plans the commit that becomes the branch's; its group can contain several
         # pull requests, and their plans do not count.
         sha = self.environ["GITHUB_SHA"]
-        artifact = self._find_artifact("merge_group", sha)
+        artifact, number = self._find_artifact("merge_group", sha), None
         if artifact is None:
-            artifact = self._find_artifact("pull_request", self._find_merged_head())
+            number, head = self._find_merged_pull()
+            artifact = self._find_artifact("pull_request", head)
         if artifact is None:
             raise JobError(UNPLANNED, 4)
-        return self._download(artifact)
+        return replace(self._download(artifact), pull_request=number)
 
     def _find_artifact(self, event: str, head: str) -> int | None:
         """The artifact of the newest run that planned this commit for this event."""
@@ -82,14 +83,14 @@ class GitHub:
                 return max(artifacts)
         return None
 
-    def _find_merged_head(self) -> str:
-        """The last commit of the pull request that became this commit: by a merge, a squash or a
-        rebase, GitHub calls the result `merge_commit_sha`."""
+    def _find_merged_pull(self) -> tuple[int, str]:
+        """The number and the last commit of the pull request that became this commit: by a merge, a
+        squash or a rebase, GitHub calls the result `merge_commit_sha`."""
         sha = self.environ["GITHUB_SHA"]
         pulls = self.api.send("GET", f"{self.repository}/commits/{sha}/pulls?per_page=100")
         for pull in pulls:
             if pull["merged_at"] and pull["merge_commit_sha"] == sha:
-                return _check_sha(pull["head"]["sha"])
+                return int(pull["number"]), _check_sha(pull["head"]["sha"])
         raise JobError(UNPLANNED, 4)
 
     def _is_own(self, run: Mapping[str, Any], event: str, head: str) -> bool:

@@ -42,14 +42,15 @@ class GitLab:
 
     @repeat_if_unavailable
     def find_reviewed_plan(self) -> ReviewedPlan:
-        job = self._find_plan_job(self._find_merged())
+        number = self._find_merged()
+        job = self._find_plan_job(number)
         files = f"{self.project}/jobs/{job}/artifacts/{self.out}"
         try:
             approval = self.api.download(f"{files}/approval").decode("ascii", "replace")
             plan = self.api.download(f"{files}/plan.kfplan")
         except Missing:
             raise JobError(UNPLANNED, 4) from None
-        return ReviewedPlan(check_approval(approval), plan)
+        return ReviewedPlan(check_approval(approval), plan, number)
 
     def _find_merged(self) -> int:
         """The number of the merge request that became this commit: by a merge, a squash or a

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
@@ -24,6 +24,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from ..core.errors import UsageError
+from ..core.text.display import inline
 from ..version import VERSION
 from ..workflow.configuration.files import Buffers
 from .completion import complete
@@ -44,6 +45,7 @@ from .protocol import (
 )
 from .reader import OpenFiles, ProjectReader, Snapshot
 from .symbols import (
+    Kind,
     Symbol,
     find_declarations,
     find_module_folder,
@@ -75,6 +77,15 @@ class Lane(StrEnum):
     """Two checks would only share the processor."""
 
 
+Recall = Callable[[Path, str], Sequence[str]]
+"""Folder and address -> its last changes, one line for each, the newest first."""
+
+
+def recall_nothing(folder: Path, address: str) -> Sequence[str]:
+    """For servers that know no log."""
+    return ()
+
+
 class OpenFile(NamedTuple):
     """A file of kafkaform's that is open."""
 
@@ -86,8 +97,9 @@ class OpenFile(NamedTuple):
 class EditorServer(LanguageServer):
     """The state of a server."""
 
-    def __init__(self) -> None:
+    def __init__(self, recall: Recall) -> None:
         super().__init__("kafkaform", VERSION)
+        self.recall = recall
         self.reader = ProjectReader()
         self.lanes = {lane: ThreadPoolExecutor(1, lane) for lane in Lane}
         self.waiting: asyncio.TimerHandle | None = None
@@ -136,7 +148,13 @@ class EditorServer(LanguageServer):
         # Everything that a later message could change is read before the first await.
         text = Text(self.workspace.get_text_document(uri).source, self.encoding)
         request = Request(
-            self.reader, self.take_snapshot(), path, uri, text, self.client_capabilities
+            self.reader,
+            self.take_snapshot(),
+            path,
+            uri,
+            text,
+            self.client_capabilities,
+            self.recall,
         )
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.lanes[feature.lane], feature.work, request, params)
@@ -194,6 +212,7 @@ class Request(Struct, frozen=True):
     uri: str
     text: Text
     capabilities: types.ClientCapabilities
+    recall: Recall
 
     def find_cursor(self, position: types.Position) -> Cursor | None:
         """Where the request is about, None if the file belongs to no configuration."""
@@ -227,9 +246,9 @@ class Feature(NamedTuple):
 # ── the server ──────────────────────────────────────────────────────────────────────────
 
 
-def make_server() -> EditorServer:
-    """A server with all features, which reads nothing yet."""
-    server = EditorServer()
+def make_server(recall: Recall = recall_nothing) -> EditorServer:
+    """A server with all features, which reads nothing yet. recall: what a log says."""
+    server = EditorServer(recall)
     for event in (
         types.TEXT_DOCUMENT_DID_OPEN,
         types.TEXT_DOCUMENT_DID_CHANGE,
@@ -297,7 +316,21 @@ def _hover(request: Request, params: types.HoverParams) -> types.Hover | None:
     if explanation is None:
         return None
     span = request.text.locate_span(explanation.word.start, explanation.word.end)
-    return types.Hover(make_page(explanation.page), make_range(span))
+    page = "\n\n".join((explanation.page, *_recall_changes(request, cursor)))
+    return types.Hover(make_page(page), make_range(span))
+
+
+def _recall_changes(request: Request, cursor: Cursor | None) -> Iterator[str]:
+    """The last changes of the resource under the cursor, as a list in Markdown."""
+    use = None if cursor is None else find_use(*cursor)
+    # Only the root module's addresses are those of the log.
+    if cursor is None or use is None or use.symbol.kind is not Kind.RESOURCE or use.symbol.folder:
+        return
+    lines = request.recall(cursor.project.folder, use.symbol.name)
+    if lines:
+        # As code, in which no name of the outside world is Markdown.
+        items = (f"- `{inline(line).replace('`', chr(39))}`" for line in lines)
+        yield "\n".join(("Last changes:", "", *items))
 
 
 def _define(request: Request, params: types.DefinitionParams) -> list[types.Location] | None:
@@ -414,12 +447,12 @@ def _is_too_long(digits: bytes) -> bool:
     return len(digits) > len(str(MAX_MESSAGE_BYTES)) or int(digits or b"0") > MAX_MESSAGE_BYTES
 
 
-def run_server(incoming: BinaryIO, outgoing: BinaryIO) -> None:
-    """Serve one editor until it ends the connection."""
+def run_server(incoming: BinaryIO, outgoing: BinaryIO, recall: Recall = recall_nothing) -> None:
+    """Serve one editor until it ends the connection. recall: what a log says."""
     # The library logs each request that is refused as an exception, with a traceback.
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
     sys.setswitchinterval(SWITCH)
-    server = make_server()
+    server = make_server(recall)
     try:
         server.start_io(_Incoming(incoming), outgoing)  # type: ignore[arg-type]
     finally:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ..audit.chain import read_glances
 from ..audit.event import Glance, Record, RecordKind
+from ..audit.history import OUTSIDE, LoggedChange, Told, tell_changes
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
 from ..core.text.quantity import render_count
@@ -34,10 +35,13 @@ from .page import (
     render_moment,
 )
 from .related import TABLES, TOPIC, find_related, list_related_sections, read_types
+from .runs import STYLES
 from .sources import Query, Sources, list_instances, read_number
 
 NO_OWNER = "(none)"
 """What the filter calls objects of no team."""
+CHANGES = "changes"
+"""The part of the query with the first row of the table of changes."""
 _ABOUT_ONE = frozenset(
     {
         *(RecordKind.OUTCOME, RecordKind.RECOVER, RecordKind.INTENT),
@@ -173,6 +177,8 @@ class ObjectStory(Struct, frozen=True):
     """None if the state does not have it any more."""
     entries: tuple[Record, ...]
     """The records about it, in order."""
+    told: Told
+    """What changed of it, with the runs that did it."""
     fault: str
     """Why the log cannot be trusted after its last sound record."""
 
@@ -191,28 +197,35 @@ def make_object_page(sources: Sources, id: str, query: Query) -> WindowPage | No
         scope = str(state.providers.get(story.identity.instance, ""))
         use = show_topic_use(sources.fleet_root, scope, story.identity.key)
         sections = (*sections, use)
-    return show_object(story, id, types, sections, firsts["first"])
+    return show_object(story, id, types, sections, firsts["first"], read_number(query, CHANGES))
 
 
 def read_story(store: Store, state: State | None, id: str) -> ObjectStory | None:
     """What state and log have of the object with this id."""
     rows = state.objects.values() if state else ()
     row = next((row for row in rows if make_id(str(row.identity)) == id), None)
-    identity, entries, fault = row.identity if row else None, [], ""
+    identity, fault = row.identity if row else None, ""
+    entries: list[Record] = []
     ids: dict[Identity, bool] = {}
-    try:
-        for glance in read_glances(store.sink.lines(), store.sink.location):
-            for candidate in _list_identities(glance):
-                if candidate not in ids:
-                    ids[candidate] = make_id(str(candidate)) == id
-                if ids[candidate]:
+
+    def is_asked(candidate: Identity) -> bool:
+        if candidate not in ids:
+            ids[candidate] = make_id(str(candidate)) == id
+        return ids[candidate]
+
+    def collect() -> Iterator[Glance]:
+        nonlocal identity, fault
+        try:
+            for glance in read_glances(store.sink.lines(), store.sink.location):
+                for candidate in filter(is_asked, _list_identities(glance)):
                     identity = candidate
                     entries.append(glance.read_whole())
-            # Almost all records are about other objects, so what was parsed of them is dropped.
-            glance.forget()
-    except KafkaformError as error:
-        fault = f"{error.message}. {error.advice}"
-    return ObjectStory(identity, row, tuple(entries), fault) if identity else None
+                yield glance
+        except KafkaformError as error:
+            fault = f"{error.message}. {error.advice}"
+
+    told = tell_changes(collect(), is_asked)
+    return ObjectStory(identity, row, tuple(entries), told, fault) if identity else None
 
 
 def _list_identities(glance: Glance) -> Iterator[Identity]:
@@ -231,6 +244,7 @@ def show_object(
     types: Types = EMPTY,
     related: Sequence[WindowSection] = (),
     first: int = 0,
+    first_change: int = 0,
 ) -> WindowPage:
     """The page of an object. related: what it works with, and what works with it."""
     identity, row = story.identity, story.row
@@ -239,7 +253,12 @@ def show_object(
     columns = ("Record", "Time", "Kind", "By", "Run", "What", "Values")
     table = make_table("Records, the newest first", columns, rows, first, f"objects/{id}")
     lead = () if rows else ("The audit log has no record about it.",)
-    history = WindowSection("history", "History", lead, warning=story.fault, tables=(table,))
+    changes = [_make_change_row(c, story.told, types) for c in reversed(story.told.changes)]
+    heads = ("Time", "By", "Run", "Commit", "What", "Values", "Outcome")
+    path = f"objects/{id}"
+    told = make_table("Changes, the newest first", heads, changes, first_change, path, CHANGES)
+    tables = (told, table) if changes else (table,)
+    history = WindowSection("history", "History", lead, warning=story.fault, tables=tables)
     state = _show_row(row, types) if row else _GONE
     return WindowPage("objects", describe_object(identity), summary, (state, *related, history))
 
@@ -263,6 +282,31 @@ def _show_row(row: Row, types: Types) -> WindowSection:
     ]
     table = make_table("Recorded attributes", ("Attribute", "Value"), values)
     return WindowSection("state", "State", facts=tuple(facts), tables=(table,))
+
+
+def _make_change_row(change: LoggedChange, told: Told, types: Types) -> CellRow:
+    """One change; of one from outside, the two looks that enclose it."""
+    facts = told.runs.get(change.run or "")
+    request = facts.pull_request if facts else None
+    commit = [((facts.commit if facts else "") or "")[:9], f"#{request}" if request else ""]
+    time, run = render_moment(change.time), change.run
+    values = [
+        {"path": v.path, "before": v.before, "after": v.after, "sensitive": v.sensitive}
+        for v in change.values
+    ]
+    outcome = "seen" if change.action == OUTSIDE else change.outcome
+    return (
+        Cell(f"{render_moment(change.since)} – {time}" if change.since else time),
+        Cell(change.actor or "unknown"),
+        Cell(run, f"log/{make_id(run)}") if run else Cell("–"),
+        Cell(" ".join(filter(None, commit)), style="code"),
+        Cell(f"undo of {facts.undoes}" if facts and facts.undoes else change.action),
+        Cell(
+            "; ".join(describe_paths(change.identity.kind, change.action, values, types)),
+            style="code",
+        ),
+        Cell(outcome, style=STYLES.get(outcome, "")),
+    )
 
 
 def _make_entry(record: Record, types: Types) -> CellRow:

@@ -249,6 +249,11 @@ def _list_facts(survey: RunSurvey) -> Iterator[tuple[str, Cell]]:
     if begin is not None:
         yield "Host", Cell(str(begin.body.get("host", "")))
         yield "Commit", Cell(str(begin.body.get("commit") or ""), style="code")
+        yield "Pull request", Cell(str(begin.body.get("pull_request") or ""))
+        undone = str(begin.body.get("undoes") or "")
+        yield "Undoes", Cell(undone, f"log/{make_id(undone)}")
+        if survey.objects:
+            yield "Undo", Cell(f"kafkaform undo {survey.run}", style="code")
         yield "Version", Cell(str(begin.body.get("kafkaform_version") or ""))
     if survey.late:
         yield "Settled by run", Cell(survey.late[0], f"log/{make_id(survey.late[0])}")

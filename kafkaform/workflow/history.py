@@ -372,12 +372,16 @@ def find_run(store: Store, run: str) -> Collection[str]:
     return runs
 
 
+def read_recent(store: Store) -> Told:
+    """What the newest records tell. Raises StorageError."""
+    return next(_read_windows(store.sink), Told())
+
+
 def list_recent_names(store: Store) -> Mapping[Identity, Collection[str]]:
     """The recorded objects, and those of the newest records -> their addresses."""
     rows = (store.backend.load().state or State("")).objects
     names = {identity: set(row.owners) for identity, row in rows.items()}
-    told = next(_read_windows(store.sink), Told())
-    for change in told.changes:
+    for change in read_recent(store).changes:
         addresses = {change.address, *change.owners} - {""}
         names.setdefault(change.identity, set()).update(addresses)
     return names

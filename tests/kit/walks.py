@@ -26,7 +26,7 @@ ANSWERS = {
 }
 """A command that asks -> the same with the answer."""
 DIFFERENT = (
-    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+Z|\s+UTC)?", "TIME"),
+    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+Z|\s+UTC)?", "TIME"),
     (r"\b127\.0\.0\.1:\d+", "ADDRESS"),
     (r"\b\d+:[0-9a-f]{64}\b", "HEAD"),
     (r"\b[0-9a-f]{64}(\.[0-9a-f]{64})?\b", "DIGEST"),

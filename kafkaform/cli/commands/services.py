@@ -15,6 +15,7 @@ from ...core.errors import Ended, UsageError
 from ...core.installation import render_extra_command
 from ...workflow import fleet
 from ...workflow.configuration.evaluation import Inputs
+from ...workflow.recent_changes import RecentChanges
 from ...workflow.stores import open_store
 from ..options.flags import StateFile, Var, VarFile
 from ..terminal.bug_report import render_summary
@@ -41,7 +42,7 @@ def lsp() -> None:
         ) from None
     # The library closes its streams at the end, and the command line still flushes its own then.
     with os.fdopen(os.dup(0), "rb") as incoming, os.fdopen(os.dup(1), "wb") as outgoing:
-        run_server(incoming, outgoing)
+        run_server(incoming, outgoing, RecentChanges().list_lines)
 
 
 def serve(

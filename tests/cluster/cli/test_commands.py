@@ -327,20 +327,23 @@ def test_state_commands(folder: Folder) -> None:
 
 def test_audit_commands(folder: Folder) -> None:
     """The log tells the run, proves itself, and notices a head that it does not have."""
-    assert "No records" in folder.done("audit", "show").text
+    assert "No changes" in folder.done("audit", "show").text
+    assert "No records" in folder.done("audit", "show", "--records").text
     folder.declare("a")
     folder.done("apply", "-auto-approve")
-    shown = folder.done("audit", "show").out
+    (change,) = folder.done("audit", "show").out.splitlines()
+    assert "create  kafka_topic.a" in change and change.endswith("applied")
+    shown = folder.done("audit", "show", "--records").out
     assert "run_begin   apply by" in shown
     assert "outcome     kafka_topic.a create applied" in shown
     assert "approval    given by auto_approve" in shown
     assert "verify      1 object" in shown
     assert "run_end     complete" in shown
-    assert len(folder.done("audit", "show", "--last", "2").out.splitlines()) == 2
-    (last,) = folder.done("audit", "show", "-json", "-last=1").lines
+    assert len(folder.done("audit", "show", "--records", "--last", "2").out.splitlines()) == 2
+    (last,) = folder.done("audit", "show", "--records", "-json", "-last=1").lines
     assert last["kind"] == "run_end"
     run = last["run"]
-    assert folder.done("audit", "show", "--run", run).out == shown
+    assert folder.done("audit", "show", "--records", "--run", run).out == shown
 
     head = folder.done("audit", "head").out.strip()
     assert head.startswith(f"{last['seq']}:")

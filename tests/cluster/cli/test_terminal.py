@@ -305,7 +305,7 @@ def test_a_killed_run(under_way: Folder) -> None:
     assert "unresolved from run" in under_way.done("plan").out
     again = under_way.done("apply", "-auto-approve")
     assert "Recovered kafka_topic.b: applied." in again.text
-    assert "No records" not in under_way.done("audit", "show").text
+    assert "No changes" not in under_way.done("audit", "show").text
     assert re.search(r"The audit log is sound: \d+ records", under_way.done("audit", "verify").out)
 
 

@@ -77,7 +77,7 @@ def test_from_a_branch_to_drift(world: World, hub: github.Runner) -> None:
     assert not planned.commands and not world.bucket.objects
 
     commit = hub.repository.merge(BRANCH, squash=True)
-    merged = {"merged_at": "now", "merge_commit_sha": commit, "head": {"sha": head}}
+    merged = {"number": 7, "merged_at": "now", "merge_commit_sha": commit, "head": {"sha": head}}
     hub.api.pulls.append(merged)
     done = run(hub, "push", commit, 0)
     assert done.environment == "kafka-production"

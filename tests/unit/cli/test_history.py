@@ -12,6 +12,8 @@ from docs import schemas
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow import history
+from kafkaform.workflow.recent_changes import RecentChanges
+from kafkaform.workflow.stores import open_store
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ...kit.commands.here import Here
@@ -401,3 +403,43 @@ def configs(cluster: SimulatedCluster, name: str = "orders") -> dict[str, str]:
 
 def names(cluster: SimulatedCluster) -> list[str]:
     return sorted(cluster.topics)
+
+
+# ── the editor and completion ───────────────────────────────────────────────────────────
+
+
+def test_an_editor_shows_the_last_three_changes(
+    there: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest first; as long as the log stays the same, it is read once."""
+    for number in range(1, 6):
+        run = applied(there, topic(partitions=number), f"user-{number}")
+    reads: list[int] = []
+    lines = LocalSink.lines
+
+    def watch(self: LocalSink, after: int = 0) -> Any:
+        reads.append(after)
+        return lines(self, after)
+
+    monkeypatch.setattr(LocalSink, "lines", watch)
+    recent = RecentChanges()
+    for _ in range(3):
+        first, *others = recent.list_lines(there.path, "kafka_topic.orders")
+        assert f"user-5, run {run}: update partitions 4 → 5 (applied)" in first
+        assert len(others) == 2
+    assert not recent.list_lines(there.path, "kafka_topic.other")
+    assert len(reads) == 1
+    assert not recent.list_lines(there.path / "nowhere", "kafka_topic.orders")
+
+
+def test_names_and_runs_are_completed(there: Here) -> None:
+    """Addresses, kinds with names, and the ids of runs."""
+    run = applied(there, topic())
+    store = open_store()
+    names = {
+        spelling
+        for identity, addresses in history.list_recent_names(store).items()
+        for spelling in history.list_spellings(identity, addresses)
+    }
+    assert names == {"kafka_topic.orders", "topic/orders"}
+    assert [summary.facts.run for summary in history.list_recent_runs(store)] == [run]

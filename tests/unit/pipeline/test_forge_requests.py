@@ -52,7 +52,7 @@ def open_job(hub: github.Api, **variables: str) -> object:
 
 def keep_plan(hub: github.Api, data: bytes) -> None:
     """A merged pull request whose plan's job left this archive."""
-    merged = {"merged_at": "now", "merge_commit_sha": SHA, "head": {"sha": HEAD}}
+    merged = {"number": 7, "merged_at": "now", "merge_commit_sha": SHA, "head": {"sha": HEAD}}
     hub.pulls.append(merged)
     hub.runs[1] = {
         "id": 1,

@@ -26,7 +26,7 @@ def plan(hub: Runner, name: str, text: str, pull: int = 1) -> tuple[str, Ended]:
 def merge(hub: Runner, name: str, head: str, *, squash: bool = False) -> str:
     """The branch is merged; the commit on the default branch."""
     commit = hub.repository.merge(name, squash=squash)
-    merged = {"merged_at": "now", "merge_commit_sha": commit, "head": {"sha": head}}
+    merged = {"number": 7, "merged_at": "now", "merge_commit_sha": commit, "head": {"sha": head}}
     hub.api.pulls.append(merged)
     return commit
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kafkaform.audit.history import Told
 from kafkaform.audit.index import LogIndex
 from kafkaform.audit.journal import Journal
 from kafkaform.core.change import PathChange
@@ -73,7 +74,7 @@ def list_pages(text: str) -> list[WindowPage]:
         plans.show_plans([plans.ReadPlan(saved, plan), plans.ReadPlan(saved, None, text)]),
         objects.show_objects(replace(state, objects={identity: named}), ObjectFilter(text)),
         objects.show_objects(state),
-        objects.show_object(objects.ObjectStory(identity, named, (), text), "id"),
+        objects.show_object(objects.ObjectStory(identity, named, (), Told(), text), "id"),
         show_topic(text),
         show_run(text),
         log.show_log(survey),
@@ -98,7 +99,7 @@ def show_topic(text: str) -> WindowPage:
     sections = related.list_related_sections(
         state_of(*rows), found.identity, types, "id", dict.fromkeys(related.TABLES, 0)
     )
-    story = objects.ObjectStory(found.identity, found, (), text)
+    story = objects.ObjectStory(found.identity, found, (), Told(), text)
     return objects.show_object(story, "id", types, sections)
 
 
@@ -317,6 +318,7 @@ def test_an_object_has_a_history(folder: Path) -> None:
     identity = Identity("kafka", "kafka_topic", "orders")
     text = read(folder, f"objects/{make_id(str(identity))}")
     assert "config.retention.ms" in text and "kafka_topic.orders" in text
+    assert "Changes, the newest first" in text and "e5e5e5e5e" in text
     assert text.index("run-2") < text.index("run-1")
     assert "partitions = 12" in text
 
