@@ -14,7 +14,7 @@ from threading import Lock
 from msgspec import Struct
 
 from ..core.errors import KafkaformError
-from ..language.declare.module_sources import is_git
+from ..language.declare.modules import is_git
 from ..language.tests.suites import ENDING as TESTS
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers, find_root

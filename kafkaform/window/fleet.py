@@ -8,8 +8,7 @@ from typing import Any
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
 from ..core.text.quantity import render_count
-from ..fleet.report.html import render_html
-from ..fleet.report.make import make_report
+from ..fleet.report.documents import make_report, render_html
 from ..fleet.report.rows import INTERNAL, expand_mask, render_utc, to_text
 from ..fleet.tables.definitions import GOLD, TABLES
 from ..fleet.tables.reader import Build, Gold, quote_text, read_current

@@ -34,9 +34,9 @@ class ConnectProvider(Struct, frozen=True):
     data: Mapping[str, ObjectSchema] = FrozenMap(DATA)
     """Data sources by name."""
     exporters: ClassVar[Mapping[str, str]] = {"terraform": "kafkaform_connect.terraform:EXPORTER"}
-    """See `kafkaform.provider.takeover.ExportProvider`."""
+    """See `kafkaform.provider.contract.ExportProvider`."""
     simulation: ClassVar[str] = "kafkaform_connect.memory.provider:SIMULATION"
-    """See `kafkaform.provider.simulation.SimulatingProvider`."""
+    """See `kafkaform.provider.contract.SimulatingProvider`."""
 
     check = staticmethod(provider_block.check)
 

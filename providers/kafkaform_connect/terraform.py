@@ -10,7 +10,7 @@ Small on purpose: it has the form that another tool prescribes, and no other mod
 from __future__ import annotations
 
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
-from kafkaform.provider.takeover import Exporter, ForeignResource
+from kafkaform.provider.contract import Exporter, ForeignResource
 
 from .connector import KIND, RUNNING
 

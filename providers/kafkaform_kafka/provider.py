@@ -62,13 +62,13 @@ class KafkaProvider(Struct, frozen=True):
     commands: ClassVar[Mapping[str, str]] = COMMANDS
     """See `kafkaform.provider.commands.CommandProvider`."""
     simulation: ClassVar[str] = "kafkaform_kafka.memory.provider:SIMULATION"
-    """See `kafkaform.provider.simulation.SimulatingProvider`."""
+    """See `kafkaform.provider.contract.SimulatingProvider`."""
     readers: ClassVar[Mapping[str, str]] = READERS
-    """See `kafkaform.provider.takeover.TakeOverProvider`."""
+    """See `kafkaform.provider.contract.TakeOverProvider`."""
     exporters: ClassVar[Mapping[str, str]] = EXPORTERS
-    """See `kafkaform.provider.takeover.ExportProvider`."""
+    """See `kafkaform.provider.contract.ExportProvider`."""
     owners: ClassVar[str] = "kafkaform_kafka.inspect.application_topics:find_owned"
-    """See `kafkaform.provider.ownership.OwnershipProvider`."""
+    """See `kafkaform.provider.contract.OwnershipProvider`."""
     name: str = "kafka"
 
     check = staticmethod(provider_block.check)

@@ -50,9 +50,9 @@ class SchemaRegistryProvider(Struct, frozen=True):
     exporters: ClassVar[Mapping[str, str]] = {
         "terraform": "kafkaform_schema_registry.terraform:EXPORTER"
     }
-    """See `kafkaform.provider.takeover.ExportProvider`."""
+    """See `kafkaform.provider.contract.ExportProvider`."""
     simulation: ClassVar[str] = "kafkaform_schema_registry.memory.client:SIMULATION"
-    """See `kafkaform.provider.simulation.SimulatingProvider`."""
+    """See `kafkaform.provider.contract.SimulatingProvider`."""
 
     check = staticmethod(provider_block.check)
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ...core.errors import UsageError
 from ...core.storage import make_storage_error, read_named_file
-from ...syntax.format import format_text
 from ...syntax.limits import FILE_BYTES
 from ...syntax.parse import parse
+from ...syntax.write import format_text
 from ..options.flags import NoColor
 from ..terminal.console import Console, outlive_output
 

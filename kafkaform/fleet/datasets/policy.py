@@ -14,8 +14,7 @@ from ...core.errors import ConfigurationError
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ..landed.register import PolicyRule, Waiver, matches
 from ..tables.definitions import TABLES, BuildContext, Frames
-from .policy_conditions import parse_condition
-from .policy_terms import ATTRS, COLUMNS, ConditionFault, Term
+from .policy_conditions import ATTRS, COLUMNS, ConditionFault, Term, parse_condition
 from .resources import add_owner
 
 SOURCES = ("live", "desired")

@@ -20,13 +20,14 @@ from .figures import (
     ColumnKind,
     Grid,
     GridColumn,
+    ReportSection,
     Series,
     make_grid,
+    make_section,
     sum_column,
 )
 from .load import CAPACITY, UNUSED
 from .questions import DAYS, Answers
-from .sections import ReportSection, make_section
 from .trust import APPLIES, TRUST
 
 STATUSES = ("read", "partial", "stale", "failed", "never")

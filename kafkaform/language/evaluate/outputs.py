@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.resource import Output
 from ...core.value import SecretRef
-from ..declare.blocks import CheckBlock, Header, OutputBlock
-from ..declare.conditions import Rule, check_rules, compile_rules
+from ..declare.blocks import CheckBlock, Header, OutputBlock, Rule, check_rules, compile_rules
 from ..declare.modules import Module
 from ..expressions.code import Code, Context, Env
 from ..expressions.references import Data, Outcome

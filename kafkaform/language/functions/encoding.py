@@ -18,17 +18,20 @@ from ...core.schema import BOOL, NUMBER, STRING
 from ..values.conversion import convert_value
 from ..values.faults import ConvertFault, FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.numbers import PRECISION, Number, normalise_number, render_number
 from ..values.value import (
     FIELDS,
     NULL,
+    PRECISION,
     SEQUENCES,
     ListVal,
     Null,
+    Number,
     ObjectVal,
     TupleVal,
     Val,
+    normalise_number,
     normalise_text,
+    render_number,
     size_of,
 )
 from .spec import Function, Param, make_string_param

@@ -17,17 +17,18 @@ from ...core.schema import STRING
 from ..values.conversion import convert_value
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.numbers import Number, parse_number
 from ..values.value import (
     FIELDS,
     NULL,
     SEQUENCES,
     Null,
+    Number,
     ObjectVal,
     TupleVal,
     Val,
     depth_of,
     normalise_text,
+    parse_number,
     size_of,
     work_of,
 )

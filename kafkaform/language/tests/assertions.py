@@ -24,8 +24,7 @@ from ...syntax.nodes import (
 )
 from ...syntax.write import quote_string
 from ..console import render_value
-from ..declare.blocks import Declarations
-from ..declare.conditions import Rule, check_rule, compile_rules
+from ..declare.blocks import Declarations, Rule, check_rule, compile_rules
 from ..desired import Built
 from ..evaluate.diagnostics import clip_fault
 from ..evaluate.name_check import Names, check_expression

@@ -11,7 +11,6 @@ from ...core.schema import ANY, STRING, Type
 from ...core.value import FrozenMap, SecretRef, Value
 from .faults import ConvertFault, Deferred, LimitError, Location, Poisoned
 from .limits import LIMITS
-from .numbers import parse_number, render_number
 from .types import COMPARED, describe_type, describe_value, drop_optional, has_any, unify_types
 from .value import (
     SEQUENCES,
@@ -30,6 +29,8 @@ from .value import (
     add_marks,
     depth_of,
     make_set,
+    parse_number,
+    render_number,
     type_of,
     unmark,
     work_of,

@@ -30,7 +30,7 @@ from ...fleet.access.permission_rows import (
 from ...fleet.answers import history
 from ...fleet.answers.query import run_query
 from ...fleet.answers.who_can import list_needed_rows, parse_query, who_can
-from ...fleet.report import make
+from ...fleet.report import documents
 from ...fleet.report.rows import (
     FORMATS,
     Sheet,
@@ -94,7 +94,7 @@ def _find_kind_unit(kind: str, path: tuple[str, ...]) -> str:
 def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path, ...]:
     """Write the report; return the files. Raises UsageError, StorageError."""
     need_packages()
-    return make.write_report(root, out, redact=redact, csv=csv).paths
+    return documents.write_report(root, out, redact=redact, csv=csv).paths
 
 
 def query_build(root: str, sql: str) -> Sheet:

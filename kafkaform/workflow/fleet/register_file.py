@@ -47,7 +47,7 @@ from ...language.expressions.code import Context, Env
 from ...language.expressions.compilation import make_context
 from ...language.expressions.references import Space
 from ...language.functions import FunctionTable
-from ...language.functions.file_reader import make_confined_reader
+from ...language.functions.files import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...provider.contract import Provider
 from ...provider.registry import Registry

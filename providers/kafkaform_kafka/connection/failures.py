@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import MASK, mask_secrets
-from kafkaform.provider.http.failures import advise_certificate
+from kafkaform.provider.http.connection import advise_certificate
 
 from .listener import Listener
 from .settings import KafkaSettings

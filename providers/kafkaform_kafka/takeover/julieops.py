@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider.takeover import ForeignFiles
+from kafkaform.provider.contract import ForeignFiles
 
 from .declarations import add_quota, add_topic
 from .documents import WHOLE, YamlNode

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kafkaform.core.value import FrozenMap, SecretRef, Value
-from kafkaform.provider.takeover import Exporter, ForeignResource
+from kafkaform.provider.contract import Exporter, ForeignResource
 
 from ..kinds.quota.resource_type import DEFAULT
 from ..kinds.quota.resource_type import KIND as QUOTA

@@ -21,7 +21,7 @@ from typing import Any
 from kafkaform.core.address import render_key
 from kafkaform.core.errors import UsageError
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.takeover import ForeignFiles
+from kafkaform.provider.contract import ForeignFiles
 
 from ..kinds.quota.resource_type import KIND as QUOTA
 from ..kinds.user.resource_type import KIND as USER

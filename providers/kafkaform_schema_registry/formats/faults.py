@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform.provider.http.strict_json import parse_json
+from kafkaform.provider.http.exchange import parse_json
 
 Place = tuple[str | int, ...]
 """The keys and indices that lead to a value of a JSON document."""

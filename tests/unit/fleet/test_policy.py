@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.fleet.datasets import policy
-from kafkaform.fleet.datasets.policy_conditions import parse_condition
-from kafkaform.fleet.datasets.policy_terms import (
+from kafkaform.fleet.datasets.policy_conditions import (
     FUNCTIONS,
     MOST_CHARACTERS,
     ConditionFault,
     Term,
+    parse_condition,
 )
 from kafkaform.fleet.landed.register import Owner, PolicyRule, Register, Waiver
 

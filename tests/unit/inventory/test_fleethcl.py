@@ -16,7 +16,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.landing import FORMAT
 from kafkaform.core.value import SecretRef
-from kafkaform.fleet.datasets import policy_terms
+from kafkaform.fleet.datasets import policy_conditions
 from kafkaform.fleet.landed.register import (
     FleetSettings,
     NamingRule,
@@ -365,12 +365,12 @@ def test_the_documentation_names_everything() -> None:
         for argument in block.attributes:
             assert f"`{argument}`" in text, (name, argument)
     for word in (
-        *policy_terms.COLUMNS,
-        *policy_terms.CASTS,
-        *policy_terms.COMPARISONS,
+        *policy_conditions.COLUMNS,
+        *policy_conditions.CASTS,
+        *policy_conditions.COMPARISONS,
     ):
         assert f"`{word}`" in text, word
-    for word in policy_terms.FUNCTIONS:
+    for word in policy_conditions.FUNCTIONS:
         assert f"`{word}`" in text or f"`{word}(" in text, word
 
 

@@ -10,7 +10,7 @@ from kafkaform.core import finding as core_finding
 from kafkaform.core.finding import Block, Level
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.language.policy.blocks import Waiver
-from kafkaform.language.policy.judgement import HIDDEN_MESSAGE, find_findings
+from kafkaform.language.policy.compilation import HIDDEN_MESSAGE, find_findings
 from kafkaform.language.values.limits import LIMITS, Budget
 from kafkaform.language.values.value import Marked, ObjectVal
 
