@@ -76,14 +76,14 @@ provider "kafka_connect" {{{{
 }
 
 
-class Access(Struct, frozen=True):
+class SandboxAccess(Struct, frozen=True):
     """What the brokers' authorizer allows without an ACL."""
 
     super_users: tuple[str, ...]
     allow_if_no_acl: bool
 
 
-def read_access(sandbox: Sandbox) -> Access | None:
+def read_access(sandbox: Sandbox) -> SandboxAccess | None:
     """What the authorizer of this sandbox allows; the user can have overridden it. None without an
     authorizer."""
     if not sandbox.authorizer:
@@ -91,7 +91,7 @@ def read_access(sandbox: Sandbox) -> Access | None:
     settings = {**_ACCESS, **dict(sandbox.config)}
     users = (user.strip() for user in settings[_SUPER_USERS].split(";"))
     allow = settings.get(_ALLOW_IF_NO_ACL, "").strip().lower() == "true"
-    return Access(tuple(filter(None, users)), allow)
+    return SandboxAccess(tuple(filter(None, users)), allow)
 
 
 def render_properties(sandbox: Sandbox, broker: Broker) -> str:

@@ -127,7 +127,7 @@ def parse_condition(condition: str) -> Term:
     """Parse a condition. Raises ConditionFault."""
     if len(condition) > MOST_CHARACTERS:
         raise ConditionFault(f"the condition has more than {MOST_CHARACTERS} characters")
-    parser = _Parser(list(_split_tokens(condition)))
+    parser = _ConditionParser(list(_split_tokens(condition)))
     term = parser.parse_or()
     if parser.token.kind != "end":
         parser.fail(f"expected AND, OR or the end, not {parser.token.text},")
@@ -168,7 +168,7 @@ def _split_tokens(condition: str) -> Iterator[_Token]:
         at = match.end()
 
 
-class _Parser:
+class _ConditionParser:
     """A recursive-descent parser; each method reads one rule of the grammar, the loosest first."""
 
     def __init__(self, tokens: list[_Token]) -> None:
@@ -418,9 +418,9 @@ class _Parser:
 
 _READS = {TermKind.NUMBER: "decimal", TermKind.BOOL: "boolean"}
 """Type that text is read as -> the cast that does it."""
-_TAILS: Mapping[str, Callable[[_Parser, Term], Term]] = {
-    "in": _Parser.parse_in,
-    "between": _Parser.parse_between,
-    "like": _Parser.parse_like,
-    "rlike": _Parser.parse_rlike,
+_TAILS: Mapping[str, Callable[[_ConditionParser, Term], Term]] = {
+    "in": _ConditionParser.parse_in,
+    "between": _ConditionParser.parse_between,
+    "like": _ConditionParser.parse_like,
+    "rlike": _ConditionParser.parse_rlike,
 }

@@ -33,8 +33,8 @@ from .figures import (
     HEIGHT,
     ROW,
     ColumnKind,
-    Grid,
     GridColumn,
+    ReportGrid,
     clip_text,
     render_count,
     render_moment,
@@ -221,7 +221,7 @@ def _render_coverage(report: FleetReport) -> str:
     return f"{words}{extra}{states}." if coverage.whole else f"**{words}{extra}{states}.**"
 
 
-def _render_table(table: Grid) -> Iterator[str]:
+def _render_table(table: ReportGrid) -> Iterator[str]:
     columns = table.columns[:TABLE_COLUMNS]
     yield ""
     yield f"{table.caption} ({table.total:,}):"
@@ -262,7 +262,7 @@ def render_data(report: FleetReport) -> str:
 
 def _to_plain(value: Any) -> Any:
     """Turn structs into maps and lists, and tables into one map per row."""
-    if isinstance(value, Grid):
+    if isinstance(value, ReportGrid):
         names = [column.name for column in value.columns]
         rows = [dict(zip(names, row, strict=True)) for row in value.rows]
         return {"caption": value.caption, "total": value.total, "rows": rows, "table": value.csv}

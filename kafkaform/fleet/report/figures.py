@@ -96,7 +96,7 @@ COST_COLUMNS = (
 )
 
 
-class Grid(Struct, frozen=True):
+class ReportGrid(Struct, frozen=True):
     """A table."""
 
     caption: str
@@ -115,11 +115,11 @@ class Grid(Struct, frozen=True):
 
 def make_grid(
     caption: str, columns: Sequence[GridColumn], rows: Sequence[Mapping[str, Any]], csv: str = ""
-) -> Grid:
+) -> ReportGrid:
     """Make a table. Its total is the `total` of the first row, or else the number of rows."""
     total = int(rows[0].get("total") or len(rows)) if rows else 0
     cells = tuple(tuple(row.get(column.name) for column in columns) for row in rows)
-    return Grid(caption, tuple(columns), cells, total, csv)
+    return ReportGrid(caption, tuple(columns), cells, total, csv)
 
 
 def render_value(value: Any, column: GridColumn) -> str:
@@ -321,7 +321,7 @@ class Chart(Struct, frozen=True):
         return f"{head} {tail}"
 
     @property
-    def figures(self) -> Grid:
+    def figures(self) -> ReportGrid:
         """The same numbers as a table."""
         columns = [GridColumn("label", self.label.capitalize(), ColumnKind.CODE)]
         columns += [
@@ -335,7 +335,7 @@ class Chart(Struct, frozen=True):
             (bar.label, *bar.values, *([bar.limit] * limited), *([bar.note] * noted))
             for bar in self.bars
         )
-        return Grid(f"{self.title}: figures", tuple(columns), rows, len(rows) + self.more)
+        return ReportGrid(f"{self.title}: figures", tuple(columns), rows, len(rows) + self.more)
 
     def _describe_bar(self, bar: Bar) -> Iterable[str]:
         for series, value in zip(self.series, bar.values, strict=True):
@@ -416,7 +416,7 @@ class SectionBlock(Struct, frozen=True):
     leads: tuple[str, ...] = ()
     """Sentences at its top."""
     charts: tuple[Chart, ...] = ()
-    grids: tuple[Grid, ...] = ()
+    grids: tuple[ReportGrid, ...] = ()
 
 
 class ReportSection(Struct, frozen=True):
@@ -429,7 +429,7 @@ class ReportSection(Struct, frozen=True):
     """How to read it."""
     leads: tuple[str, ...]
     charts: tuple[Chart, ...]
-    grids: tuple[Grid, ...]
+    grids: tuple[ReportGrid, ...]
     missing: tuple[str, ...]
     """Parts whose tables this build has not made."""
 

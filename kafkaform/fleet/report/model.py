@@ -18,8 +18,8 @@ from .figures import (
     Bar,
     Chart,
     ColumnKind,
-    Grid,
     GridColumn,
+    ReportGrid,
     ReportSection,
     Series,
     make_grid,
@@ -73,8 +73,8 @@ class FleetCoverage(Struct, frozen=True):
     """Clusters that fleet.hcl does not name."""
     oldest: datetime | None
     """The oldest capture in use."""
-    clusters: Grid
-    states: Grid
+    clusters: ReportGrid
+    states: ReportGrid
 
     @property
     def unknown(self) -> int:

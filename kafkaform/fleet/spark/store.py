@@ -29,7 +29,7 @@ from pyspark.sql import types as t
 from ...core.errors import StorageError
 from ..landed.snapshots import FILE, escape_pattern
 from ..tables import reader
-from ..tables.definitions import TABLES, Table
+from ..tables.definitions import TABLES, TableDefinition
 from ..tables.manifest import Manifest
 from ..tables.reader import Among, count_rows, find_latest_version, list_files, restore_table
 from .session import LandedBytes
@@ -146,7 +146,7 @@ class _Found(Struct, frozen=True):
     """Required column -> rows in which it is null."""
 
 
-def _count_faults(definition: Table, rows: DataFrame) -> _Found:
+def _count_faults(definition: TableDefinition, rows: DataFrame) -> _Found:
     """Count rows, keys and nulls in one pass.
 
     Keys are counted by a 64-bit hash, because grouping by whole keys shuffles all of their text.
@@ -159,11 +159,11 @@ def _count_faults(definition: Table, rows: DataFrame) -> _Found:
     return _Found(row["rows"], row["rows"] - row["keys"], counts)
 
 
-def _list_required(definition: Table) -> tuple[str, ...]:
+def _list_required(definition: TableDefinition) -> tuple[str, ...]:
     return tuple(column.name for column in definition.columns if column.required)
 
 
-def _find_problem(definition: Table, rows: DataFrame, counts: _Found) -> str | None:
+def _find_problem(definition: TableDefinition, rows: DataFrame, counts: _Found) -> str | None:
     """Describe the first fault with an example; None: only hashes collided."""
     example = F.to_json(F.struct(*map(F.col, definition.key))) if definition.key else F.lit("")
     for column, count in counts.nulls.items():

@@ -375,7 +375,7 @@ class Declarations(Struct):
         return values + len(self.resources) + len(self.data) + len(self.modules)
 
 
-class Rule(Struct, frozen=True):
+class ConditionRule(Struct, frozen=True):
     """A compiled condition with its message."""
 
     word: str
@@ -388,7 +388,7 @@ class Rule(Struct, frozen=True):
     """The code of the message."""
 
 
-def compile_rules(blocks: Iterable[Block], context: Context) -> tuple[Rule, ...]:
+def compile_rules(blocks: Iterable[Block], context: Context) -> tuple[ConditionRule, ...]:
     """Compile rules whose shape was checked."""
     rules = []
     for block in blocks:
@@ -396,11 +396,11 @@ def compile_rules(blocks: Iterable[Block], context: Context) -> tuple[Rule, ...]
         assert condition is not None and message is not None  # the shape was checked
         holds, says = context.compile_node(condition), context.compile_node(message)
         word = _WORDS.get(block.type, block.type)
-        rules.append(Rule(word, condition, message, holds, says))
+        rules.append(ConditionRule(word, condition, message, holds, says))
     return tuple(rules)
 
 
-def check_rules(rules: Iterable[Rule], title: str, env: Env) -> Iterator[Diagnostic]:
+def check_rules(rules: Iterable[ConditionRule], title: str, env: Env) -> Iterator[Diagnostic]:
     """One error for each rule that is not met or cannot be evaluated. title: whose rules
     they are, for messages.
 
@@ -425,7 +425,7 @@ def check_rules(rules: Iterable[Rule], title: str, env: Env) -> Iterator[Diagnos
             yield make_error(rule.condition, summary, message)
 
 
-def check_rule(rule: Rule, env: Env) -> str | None:
+def check_rule(rule: ConditionRule, env: Env) -> str | None:
     """The message of a rule that is not met, else None. Raises EvalError, Poisoned or Deferred."""
     env.budget.charge(1, rule.condition)
     # A condition can depend on sensitive values: whether it holds may be known, but the message

@@ -14,10 +14,10 @@ from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
 from ..declare.blocks import (
+    ConditionRule,
     Header,
     ProviderBlock,
     ResourceBlock,
-    Rule,
     check_rules,
     compile_rules,
     render_title,
@@ -62,8 +62,8 @@ class DataPlan(Struct, frozen=True):
     info: DataInfo
     provider: ProviderChoice
     arguments: Arguments
-    preconditions: tuple[Rule, ...]
-    postconditions: tuple[Rule, ...]
+    preconditions: tuple[ConditionRule, ...]
+    postconditions: tuple[ConditionRule, ...]
 
     @property
     def name(self) -> str:

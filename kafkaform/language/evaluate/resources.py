@@ -17,7 +17,7 @@ from ...core.text.display import make_sentence
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression
 from ..declare.addresses import read_ignored_paths, read_provider_instance
-from ..declare.blocks import Header, ResourceBlock, Rule, check_rules, compile_rules
+from ..declare.blocks import ConditionRule, Header, ResourceBlock, check_rules, compile_rules
 from ..declare.modules import Module
 from ..expressions.code import Code, Context, Env
 from ..expressions.references import Fixed
@@ -156,8 +156,8 @@ class ResourcePlan(Struct, frozen=True):
     range: Range
     lifecycle: Lifecycle = Lifecycle()
     """The part of the lifecycle that is the same for all instances."""
-    preconditions: tuple[Rule, ...] = ()
-    postconditions: tuple[Rule, ...] = ()
+    preconditions: tuple[ConditionRule, ...] = ()
+    postconditions: tuple[ConditionRule, ...] = ()
     shaped: bool = False
     """Whether it was compiled from the shape that the block repeats."""
 

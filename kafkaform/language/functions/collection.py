@@ -18,7 +18,7 @@ from ..values.value import (
     FIELDS,
     SEQUENCES,
     UNMARKED,
-    Fields,
+    FieldValues,
     ListVal,
     MapVal,
     Null,
@@ -269,7 +269,7 @@ def _any(conditions: ListVal) -> Val:
     return any(item is True for item in conditions.items)
 
 
-def require_mapping(value: Val, argument: int = 0) -> Fields:
+def require_mapping(value: Val, argument: int = 0) -> FieldValues:
     """The argument as a map or object. Raises FunctionFault."""
     if isinstance(value, FIELDS):
         return value

@@ -41,7 +41,7 @@ from ..values.faults import (
 from ..values.limits import Budget
 from ..values.value import EMPTY_OBJECT, ObjectVal, Val, type_of, unmark
 from .blocks import (
-    Waiver,
+    WaiverBlock,
     find_unknown_words,
     find_value_faults,
     read_severity,
@@ -71,7 +71,7 @@ class Policy(Struct, frozen=True):
     severity: Severity
     range: Range
     """The block that declares it; of a rule, the block that switches it on."""
-    waivers: tuple[Waiver, ...]
+    waivers: tuple[WaiverBlock, ...]
     settings: ObjectVal
     """What its expressions find behind `setting.`"""
     when: Code | None

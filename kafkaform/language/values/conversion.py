@@ -16,7 +16,7 @@ from .value import (
     SEQUENCES,
     Composite,
     Computed,
-    Fields,
+    FieldValues,
     ListVal,
     MapVal,
     Marked,
@@ -69,7 +69,7 @@ def convert_value(value: Val, want: Type) -> Val:
     return _CONVERSIONS[kind](value, want)
 
 
-def has_type(value: Sequence | Fields, want: Type) -> bool:
+def has_type(value: Sequence | FieldValues, want: Type) -> bool:
     """Whether a value is already what `convert_value` would make of it."""
     if _KINDS[type(value)] != want.kind:
         return False

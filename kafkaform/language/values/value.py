@@ -246,7 +246,7 @@ Val: TypeAlias = (
     | SecretRef
 )
 Sequence: TypeAlias = TupleVal | ListVal | SetVal
-Fields: TypeAlias = ObjectVal | MapVal
+FieldValues: TypeAlias = ObjectVal | MapVal
 SEQUENCES = (TupleVal, ListVal, SetVal)
 FIELDS = (ObjectVal, MapVal)
 NULL = Null()
@@ -368,7 +368,7 @@ def unmark_deep(value: Val) -> Val:
     return ObjectVal(fields) if isinstance(value, ObjectVal) else MapVal(value.element, fields)
 
 
-def list_elements(value: Sequence | Fields) -> Iterable[tuple[Val, Val]]:
+def list_elements(value: Sequence | FieldValues) -> Iterable[tuple[Val, Val]]:
     """Keys and values in the order of iteration: positions, sorted names, set elements."""
     if isinstance(value, SetVal):
         return zip(value.items, value.items, strict=True)

@@ -88,58 +88,58 @@ _CONSTANT = {
 _UNREADABLE = "check url, and what answers there"
 
 
-class Failure(Struct, frozen=True):
+class HttpFailure(Struct, frozen=True):
     """cause: one sentence without its final stop, without secrets, of bounded length."""
 
     cause: str
     advice: str
 
 
-_REASONS: Mapping[str, Failure] = {
-    "PROTOCOL_VERSION": Failure(
+_REASONS: Mapping[str, HttpFailure] = {
+    "PROTOCOL_VERSION": HttpFailure(
         "the server has no version of TLS that is safe", "switch on TLS 1.2 or 1.3 at the server"
     ),
-    "UNSUPPORTED_PROTOCOL": Failure(
+    "UNSUPPORTED_PROTOCOL": HttpFailure(
         "the server has no version of TLS that is safe", "switch on TLS 1.2 or 1.3 at the server"
     ),
-    "UNRECOGNIZED_NAME": Failure(
+    "UNRECOGNIZED_NAME": HttpFailure(
         "the server has no certificate for this host name", "check the host name in url"
     ),
 }
 """Part of OpenSSL's reason -> what it means."""
-_CLOSES = Failure(
+_CLOSES = HttpFailure(
     "the server closes each connection after one answer, so nothing proves which system gives the "
     "next one",
     "let the server, or the proxy before it, keep connections open (HTTP keep-alive)",
 )
 
 
-def explain_failure(error: BaseException, *, tls: bool, certified: bool) -> Failure:
+def explain_failure(error: BaseException, *, tls: bool, certified: bool) -> HttpFailure:
     """The failure of a connection to a server of HTTP. tls: the connection uses it; certified: it
     has a client certificate."""
     if isinstance(error, ssl.SSLCertVerificationError):
         cause = f"its certificate is refused: {error.verify_message}"
-        return Failure(cause, advise_certificate(error.verify_message))
+        return HttpFailure(cause, advise_certificate(error.verify_message))
     if isinstance(error, ssl.SSLError):
         failure = _explain_alert(_read_reason(error), certified=certified)
         if failure is not None:
             return failure
     if isinstance(error, TimeoutError):
-        return Failure("nothing came in time", _LOOK)
+        return HttpFailure("nothing came in time", _LOOK)
     if isinstance(error, NotConnected):
         return _CLOSES
     if isinstance(error, BadStatusLine) and str(error).startswith(_TLS_RECORDS):
-        return Failure("the server speaks TLS, and url says http", "write https:// in url")
+        return HttpFailure("the server speaks TLS, and url says http", "write https:// in url")
     advice = _choose_advice(error)
     if tls and isinstance(error, ConnectionResetError | BrokenPipeError | ssl.SSLEOFError):
         # Who closes a connection at once can lose its own alert.
         advice += _DOUBT if certified else f"; if it requires a client certificate, {_LOGIN}"
-    return Failure(describe_cause(error), advice)
+    return HttpFailure(describe_cause(error), advice)
 
 
-def _explain_alert(reason: str, *, certified: bool) -> Failure | None:
+def _explain_alert(reason: str, *, certified: bool) -> HttpFailure | None:
     if any(name in reason for name in _MIX_UPS):
-        return Failure(
+        return HttpFailure(
             "the server there does not speak TLS",
             "write the port of its https listener into url; or http://, if it has none and others "
             "on the network may read the traffic",
@@ -148,12 +148,12 @@ def _explain_alert(reason: str, *, certified: bool) -> Failure | None:
     if alert == "HANDSHAKE_FAILURE" and certified:
         return None
     if alert is not None and not certified:
-        return Failure("the server requires a client certificate", _LOGIN)
+        return HttpFailure("the server requires a client certificate", _LOGIN)
     if alert == "CERTIFICATE_EXPIRED":
-        return Failure("our client certificate has expired", "renew client_cert")
+        return HttpFailure("our client certificate has expired", "renew client_cert")
     if alert is not None:
         alert_text = alert.lower().replace("_", " ")
-        return Failure(f"the server refuses our client certificate: {alert_text}", _OTHER_LOGIN)
+        return HttpFailure(f"the server refuses our client certificate: {alert_text}", _OTHER_LOGIN)
     return next((failure for name, failure in _REASONS.items() if name in reason), None)
 
 
@@ -340,7 +340,7 @@ class ServerConnection:
         if self._connection is not None:
             self._connection.close()
 
-    def _explain(self, error: BaseException) -> Failure:
+    def _explain(self, error: BaseException) -> HttpFailure:
         tls = self._url.startswith("https:")
         return explain_failure(error, tls=tls, certified=self._certified)
 

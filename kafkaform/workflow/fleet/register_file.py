@@ -77,7 +77,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 
 
 def make_register(
-    blocks: Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]
+    blocks: Blocks, waivers: Mapping[Block, tuple[model.RegisteredWaiver, ...]]
 ) -> model.Register:
     """What the blocks say. waivers: rule -> its waivers."""
     named: dict[str, list[tuple[str, FrozenMap]]] = defaultdict(list)
@@ -205,7 +205,9 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
         blocks,
         {
             rule: tuple(
-                model.Waiver(**{**select_set(waiver), "until": date.fromisoformat(waiver["until"])})
+                model.RegisteredWaiver(
+                    **{**select_set(waiver), "until": date.fromisoformat(waiver["until"])}
+                )
                 for waiver in values
                 if waiver is not None
             )

@@ -26,7 +26,7 @@ from kafkaform.fleet.landed.register import (
     Register,
     RegisteredCluster,
     RegisteredState,
-    Waiver,
+    RegisteredWaiver,
     read_register,
 )
 from kafkaform.workflow.configuration.evaluation import Inputs
@@ -145,8 +145,8 @@ REGISTER = Register(
         PolicyRule(
             *("r1", "high", "kafka_*", "attrs['x'] = '1'", "No.", "desired", "sec"),
             waivers=(
-                Waiver(date(2026, 12, 31), "why", "eu", "k*"),
-                Waiver(date(2027, 1, 1), "also"),
+                RegisteredWaiver(date(2026, 12, 31), "why", "eu", "k*"),
+                RegisteredWaiver(date(2027, 1, 1), "also"),
             ),
         ),
         PolicyRule("r2", "low", "kafka_topic", "true", "m"),
