@@ -201,7 +201,14 @@ def _render_lines(report: FleetReport) -> Iterator[str]:
             yield f"Unknown: this build has no {', '.join(section.missing)}."
         for table in section.grids:
             if table.rows and table.csv:
-                yield from _render_table(table)
+                columns = table.columns[:TABLE_COLUMNS]
+                yield ""
+                yield f"{table.caption} ({table.total:,}):"
+                yield ""
+                yield f"| {' | '.join(column.title for column in columns)} |"
+                yield f"|{'|'.join('---:' if column.right else '---' for column in columns)}|"
+                for row in table.rows[:TABLE_ROWS]:
+                    yield f"| {' | '.join(_render_cells(row, columns))} |"
     yield ""
     yield (
         f"Build {escape_code(report.build)}. Unknown is not zero: what could not be read is "
@@ -219,17 +226,6 @@ def _render_coverage(report: FleetReport) -> str:
     unknown = render_count(coverage.states.total, "configuration")
     states = f"; {unknown} unknown" if coverage.states.total else ""
     return f"{words}{extra}{states}." if coverage.whole else f"**{words}{extra}{states}.**"
-
-
-def _render_table(table: ReportGrid) -> Iterator[str]:
-    columns = table.columns[:TABLE_COLUMNS]
-    yield ""
-    yield f"{table.caption} ({table.total:,}):"
-    yield ""
-    yield f"| {' | '.join(column.title for column in columns)} |"
-    yield f"|{'|'.join('---:' if column.right else '---' for column in columns)}|"
-    for row in table.rows[:TABLE_ROWS]:
-        yield f"| {' | '.join(_render_cells(row, columns))} |"
 
 
 def _render_cells(row: Sequence[Any], columns: Sequence[GridColumn]) -> Iterator[str]:

@@ -133,7 +133,13 @@ def render_value(value: Any, column: GridColumn) -> str:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, int | float):
-        return _render_number(value, column.kind)
+        if column.kind is ColumnKind.SHARE:
+            return f"{value:.1%}"
+        if column.kind is ColumnKind.BYTES:
+            return render_bytes(value)
+        if column.kind is ColumnKind.MONEY:
+            return f"{value:,.2f}"
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
     written = inline(", ".join(map(str, value))) if isinstance(value, list) else to_text(value)
     return clip_text(written, CLIP)
 
@@ -141,16 +147,6 @@ def render_value(value: Any, column: GridColumn) -> str:
 def clip_text(text: str, length: int) -> str:
     """Cut a text that is longer; the last character is then an ellipsis."""
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def _render_number(value: float, kind: ColumnKind) -> str:
-    if kind is ColumnKind.SHARE:
-        return f"{value:.1%}"
-    if kind is ColumnKind.BYTES:
-        return render_bytes(value)
-    if kind is ColumnKind.MONEY:
-        return f"{value:,.2f}"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
 def render_bytes(value: float) -> str:
