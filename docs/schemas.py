@@ -33,7 +33,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.fleet.landed.register import Register
 from kafkaform.plan.model import FORMAT as PLAN_FORMAT
 from kafkaform.plan.model import Plan
-from kafkaform.render.jsonplan import FORMAT_VERSION
+from kafkaform.render.terraform import FORMAT_VERSION
 from kafkaform.state.model import FORMAT as STATE_FORMAT
 from kafkaform.state.model import PROTECTIONS, SEALED_FORMAT
 from kafkaform.workflow.history import FORMAT_VERSION as HISTORY_VERSION

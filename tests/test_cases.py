@@ -34,10 +34,10 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.render.diagnostics import render_diagnostics
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import render_markdown
 from kafkaform.render.review.html_page import render_html
+from kafkaform.render.terraform import to_json
 from kafkaform.workflow import planning
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.workspace import Workspace

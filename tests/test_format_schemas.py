@@ -16,10 +16,10 @@ from kafkaform.core import canonical
 from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.landing import REGISTER, SOURCES
-from kafkaform.language.declare.module_sources import Package
+from kafkaform.language.declare.modules import Package
 from kafkaform.plan.codec import encode
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.stream import Stream
+from kafkaform.render.terraform import to_json
 from kafkaform.state.codec import MEMBERS as STATE_MEMBERS
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.workflow.modules.cache import Lock, render_locks

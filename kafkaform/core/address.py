@@ -111,7 +111,13 @@ def rename_address(address: Address, source: Address, target: Address) -> Addres
     if address.module[: len(outer)] != tuple(outer):
         return None
     if source.type:
-        return _rename_resource(address, source, target)
+        if address.resource != source.resource:
+            return None
+        if source.child is not None and source.child != address.child:
+            return None
+        key = _rename_key(address.key, source.key, target.key)
+        child = address.child if source.child is None else target.child
+        return None if key is _STAYS else replace(target, key=key, child=child)
     depth = len(outer)
     if len(address.module) <= depth:
         return None
@@ -120,16 +126,6 @@ def rename_address(address: Address, source: Address, target: Address) -> Addres
         return None
     remaining = address.module[depth + 1 :]
     return replace(address, module=(*target.module[:-1], step, *remaining))
-
-
-def _rename_resource(address: Address, source: Address, target: Address) -> Address | None:
-    if address.resource != source.resource:
-        return None
-    if source.child is not None and source.child != address.child:
-        return None
-    key = _rename_key(address.key, source.key, target.key)
-    child = address.child if source.child is None else target.child
-    return None if key is _STAYS else replace(target, key=key, child=child)
 
 
 # None is a key as well: that of an object without one.

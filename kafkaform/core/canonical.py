@@ -116,7 +116,12 @@ def _make_reader(hint: Hashable) -> Reader:
     if hint is date:
         return _read_date
     if origin is typing.Union or origin is types.UnionType:
-        return _make_optional_reader(hint)
+        # Reads X for `X | None`; any other union is a Value, which is taken as it stands.
+        hints = [a for a in typing.get_args(hint) if a is not type(None)]
+        if len(hints) != 1:
+            return lambda data: data
+        inner = _make_reader(hints[0])
+        return lambda data: None if data is None else inner(data)
     if origin is not None and issubclass(origin, Mapping):
         return _make_map_reader(typing.get_args(hint)[1])
     if hint in _PLAIN:
@@ -221,15 +226,6 @@ def _make_tuple_reader(arguments: tuple[Any, ...]) -> Reader:
         return tuple(items)
 
     return read
-
-
-def _make_optional_reader(hint: Any) -> Reader:
-    """Reads X for `X | None`; any other union is a Value, which is taken as it stands."""
-    hints = [a for a in typing.get_args(hint) if a is not type(None)]
-    if len(hints) != 1:
-        return lambda data: data
-    inner = _make_reader(hints[0])
-    return lambda data: None if data is None else inner(data)
 
 
 class CanonicalError(ValueError):
@@ -348,18 +344,14 @@ def dumps(value: Any) -> str:
     try:
         text = _load_encoder()(value)
     except TypeError:
-        return _dump_slowly(value)
+        # Canonical JSON by the standard encoder.
+        try:
+            return _encode(value)
+        except _HasText:
+            return _dump_parts(value)
     if text.isascii() and b"\x7f" not in text:
         return text.decode("ascii")
     return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text.decode("utf-8"))
-
-
-def _dump_slowly(value: Any) -> str:
-    """Canonical JSON by the standard encoder."""
-    try:
-        return _encode(value)
-    except _HasText:
-        return _dump_parts(value)
 
 
 def _dump_parts(value: Any) -> str:

@@ -109,7 +109,9 @@ def _find_nearest(word: str, words: Iterable[str], likeness: float) -> tuple[str
     # all types, makes no word near to another.
     rests: dict[int, dict[str, str]] = {}
     for candidate in words:
-        start = _measure_common_parts(word, candidate)
+        # The length of the equal begin of two words, up to its last separator.
+        common = os.path.commonprefix((word, candidate))
+        start = max(common.rfind(mark) for mark in _SEPARATORS) + 1
         rests.setdefault(start, {})[candidate[start:]] = candidate
     near = [
         suffixes[suffix]
@@ -121,9 +123,3 @@ def _find_nearest(word: str, words: Iterable[str], likeness: float) -> tuple[str
     }
     best = max(shares, key=shares.__getitem__, default="")
     return best, shares.get(best, 0.0)
-
-
-def _measure_common_parts(word: str, candidate: str) -> int:
-    """The length of the equal begin of two words, up to its last separator."""
-    common = os.path.commonprefix((word, candidate))
-    return max(common.rfind(mark) for mark in _SEPARATORS) + 1

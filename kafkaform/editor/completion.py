@@ -7,8 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from ..core.schema import AttributeSchema
-from .cursor import CursorPlace, CursorSlot, find_place
-from .hover import render_attribute, render_key, render_member, render_symbol
+from .hover import (
+    CursorPlace,
+    CursorSlot,
+    find_place,
+    render_attribute,
+    render_key,
+    render_member,
+    render_symbol,
+)
 from .members import (
     FIXED,
     ROOTS,

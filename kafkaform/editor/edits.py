@@ -15,8 +15,8 @@ from msgspec import Struct
 from ..core.diagnostics import Diagnostic, has_errors
 from ..core.errors import KafkaformError
 from ..language.declare.blocks import NAME
-from ..syntax.format import format_text
 from ..syntax.parse import parse
+from ..syntax.write import format_text
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
 from .project import FLEET, FORMATTED, ParseCache, Project, drop_evaluations

@@ -12,7 +12,7 @@ from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.errors import KafkaformError
 from ..core.storage import read_named_file
 from ..language.declare.folder import parse_values
-from ..language.declare.module_sources import is_git
+from ..language.declare.modules import is_git
 from ..language.desired import VarFile
 from ..language.policy.blocks import select_policy_blocks
 from ..language.policy.compilation import compile_policies

@@ -18,7 +18,7 @@ from ..core.errors import KafkaformError
 from ..core.schema import ObjectSchema
 from ..language.declare.folder import FAMILIES, parse_configuration
 from ..language.declare.json_bodies import parse_json_file
-from ..language.declare.module_sources import SourceFault, is_git, resolve_source
+from ..language.declare.modules import SourceFault, is_git, resolve_source
 from ..language.evaluate.evaluation_state import Schemas
 from ..language.expressions.calls import FORMS
 from ..language.functions import group_functions

@@ -14,7 +14,7 @@ from threading import Lock
 from msgspec import Struct
 
 from ..core.errors import KafkaformError
-from ..language.declare.module_sources import is_git
+from ..language.declare.modules import is_git
 from ..language.tests.suites import ENDING as TESTS
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers, find_root
@@ -128,7 +128,7 @@ class OpenFiles:
         ]
 
 
-class Snapshot(Struct, frozen=True):
+class OpenFilesSnapshot(Struct, frozen=True):
     """What an editor has open at the moment of a request. Later keys do not change it."""
 
     files: OpenFiles
@@ -164,7 +164,7 @@ class ProjectReader:
     def outlines(self) -> OutlineCache:
         return self._outlines
 
-    def open_project(self, path: Path, snapshot: Snapshot) -> Project | None:
+    def open_project(self, path: Path, snapshot: OpenFilesSnapshot) -> Project | None:
         """The configuration of a file as it is now; None if it cannot be read."""
         # Of several requests after a key, one reads, and the others use what it has read.
         with self._reading:
@@ -175,7 +175,7 @@ class ProjectReader:
                 return project
             return self._read(owner, snapshot)
 
-    def check(self, snapshot: Snapshot) -> Mapping[Path, Sequence[FileFault]]:
+    def check(self, snapshot: OpenFilesSnapshot) -> Mapping[Path, Sequence[FileFault]]:
         """The faults of the open files and of their configurations, by file."""
         owners: dict[Path, list[Path]] = {}
         for path in sorted(snapshot.files.buffers):
@@ -189,7 +189,7 @@ class ProjectReader:
         drop_evaluations()
         return faults
 
-    def _read(self, owner: Path, snapshot: Snapshot) -> Project | None:
+    def _read(self, owner: Path, snapshot: OpenFilesSnapshot) -> Project | None:
         if self._library is None:
             self._library = load_library()
         parsed, buffers = self.find_parsed(owner), snapshot.files.buffers

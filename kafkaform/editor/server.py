@@ -43,7 +43,7 @@ from .protocol import (
     make_workspace_edit,
     read_symbol,
 )
-from .reader import OpenFiles, ProjectReader, Snapshot
+from .reader import OpenFiles, OpenFilesSnapshot, ProjectReader
 from .symbols import (
     Kind,
     Symbol,
@@ -111,7 +111,7 @@ class EditorServer(LanguageServer):
         """Counts changes of open and saved files."""
         self.opened: dict[str, OpenFile] = {}
         """The open files of the last snapshot, by URI."""
-        self.snapshot: Snapshot | None = None
+        self.snapshot: OpenFilesSnapshot | None = None
 
     @property
     def encoding(self) -> str:
@@ -120,7 +120,7 @@ class EditorServer(LanguageServer):
             getattr(encoding := self.workspace.position_encoding, "value", encoding) or UTF_16
         )
 
-    def take_snapshot(self) -> Snapshot:
+    def take_snapshot(self) -> OpenFilesSnapshot:
         """What is open now. Only files that have changed are looked at again."""
         if self.snapshot is not None and self.snapshot.changes == self.changes:
             return self.snapshot
@@ -137,17 +137,17 @@ class EditorServer(LanguageServer):
         files = OpenFiles(buffers, self.reader.find_parsed)
         # The first of several names of a file counts.
         uris = {file.path: uri for uri, file in reversed(opened.items())}
-        self.snapshot = Snapshot(files, uris, self.changes, self.encoding)
+        self.snapshot = OpenFilesSnapshot(files, uris, self.changes, self.encoding)
         return self.snapshot
 
-    async def answer(self, feature: Feature, uri: str, params: Any) -> Any:
+    async def answer(self, feature: EditorFeature, uri: str, params: Any) -> Any:
         """The answer to a request about a file, None if the file is none of ours."""
         path = get_path(uri)
         if path is None:
             return None
         # Everything that a later message could change is read before the first await.
         text = Text(self.workspace.get_text_document(uri).source, self.encoding)
-        request = Request(
+        request = EditorRequest(
             self.reader,
             self.take_snapshot(),
             path,
@@ -203,11 +203,11 @@ class EditorServer(LanguageServer):
         )
 
 
-class Request(Struct, frozen=True):
+class EditorRequest(Struct, frozen=True):
     """A request about a file, with what was open when it came."""
 
     reader: ProjectReader
-    snapshot: Snapshot
+    snapshot: OpenFilesSnapshot
     path: Path
     uri: str
     text: Text
@@ -235,11 +235,11 @@ class Cursor(NamedTuple):
     offset: int
 
 
-class Feature(NamedTuple):
+class EditorFeature(NamedTuple):
     """How requests of a kind are answered."""
 
     lane: Lane
-    work: Callable[[Request, Any], Any]
+    work: Callable[[EditorRequest, Any], Any]
     options: Any = None
 
 
@@ -267,7 +267,7 @@ def _note_change(server: EditorServer, _: Any) -> None:
     server.note_change()
 
 
-def _bind_feature(feature: Feature) -> Callable[[EditorServer, Any], Awaitable[Any]]:
+def _bind_feature(feature: EditorFeature) -> Callable[[EditorServer, Any], Awaitable[Any]]:
     async def handle_request(server: EditorServer, params: Any) -> Any:
         return await server.answer(feature, params.text_document.uri, params)
 
@@ -279,25 +279,25 @@ async def _resolve(server: EditorServer, item: types.CompletionItem) -> types.Co
     offered = read_symbol(item)
     if offered is not None:
         uri, symbol = offered
-        page = await server.answer(Feature(Lane.NAMES, _render_page), uri, symbol)
+        page = await server.answer(EditorFeature(Lane.NAMES, _render_page), uri, symbol)
         item.documentation = None if page is None else make_page(page)
     return item
 
 
-def _render_page(request: Request, symbol: Symbol) -> str | None:
+def _render_page(request: EditorRequest, symbol: Symbol) -> str | None:
     project = request.reader.open_project(request.path, request.snapshot)
     return None if project is None else render_symbol(project, symbol)
 
 
 def _format(
-    request: Request, params: types.DocumentFormattingParams
+    request: EditorRequest, params: types.DocumentFormattingParams
 ) -> list[types.TextEdit] | None:
     edit = format_document(request.path.name, request.text)
     return None if edit is None else [types.TextEdit(make_range(edit.span), edit.text)]
 
 
 def _complete(
-    request: Request, params: types.CompletionParams
+    request: EditorRequest, params: types.CompletionParams
 ) -> list[types.CompletionItem] | None:
     cursor = request.find_cursor(params.position)
     if cursor is None:
@@ -310,7 +310,7 @@ def _complete(
     return make_completions(request.text, completion, request.uri)
 
 
-def _hover(request: Request, params: types.HoverParams) -> types.Hover | None:
+def _hover(request: EditorRequest, params: types.HoverParams) -> types.Hover | None:
     cursor = request.find_cursor(params.position)
     explanation = None if cursor is None else explain(*cursor)
     if explanation is None:
@@ -320,7 +320,7 @@ def _hover(request: Request, params: types.HoverParams) -> types.Hover | None:
     return types.Hover(make_page(page), make_range(span))
 
 
-def _recall_changes(request: Request, cursor: Cursor | None) -> Iterator[str]:
+def _recall_changes(request: EditorRequest, cursor: Cursor | None) -> Iterator[str]:
     """The last changes of the resource under the cursor, as a list in Markdown."""
     use = None if cursor is None else find_use(*cursor)
     # Only the root module's addresses are those of the log.
@@ -333,7 +333,7 @@ def _recall_changes(request: Request, cursor: Cursor | None) -> Iterator[str]:
         yield "\n".join(("Last changes:", "", *items))
 
 
-def _define(request: Request, params: types.DefinitionParams) -> list[types.Location] | None:
+def _define(request: EditorRequest, params: types.DefinitionParams) -> list[types.Location] | None:
     cursor = request.find_cursor(params.position)
     if cursor is None:
         return None
@@ -347,7 +347,7 @@ def _define(request: Request, params: types.DefinitionParams) -> list[types.Loca
     return [make_location(cursor.project, declaration, find_uri) for declaration in declarations]
 
 
-def _refer(request: Request, params: types.ReferenceParams) -> list[types.Location] | None:
+def _refer(request: EditorRequest, params: types.ReferenceParams) -> list[types.Location] | None:
     cursor = request.find_cursor(params.position)
     use = None if cursor is None else find_use(*cursor)
     if cursor is None or use is None:
@@ -365,7 +365,7 @@ def _refuse(fault: CannotRename) -> JsonRpcException:
 
 
 def _prepare_rename(
-    request: Request, params: types.PrepareRenameParams
+    request: EditorRequest, params: types.PrepareRenameParams
 ) -> types.PrepareRenamePlaceholder | None:
     cursor = request.find_cursor(params.position)
     if cursor is None:
@@ -378,7 +378,7 @@ def _prepare_rename(
     return types.PrepareRenamePlaceholder(make_range(span), use.symbol.last)
 
 
-def _rename(request: Request, params: types.RenameParams) -> types.WorkspaceEdit | None:
+def _rename(request: EditorRequest, params: types.RenameParams) -> types.WorkspaceEdit | None:
     cursor = request.find_cursor(params.position)
     if cursor is None:
         return None
@@ -394,25 +394,25 @@ def _rename(request: Request, params: types.RenameParams) -> types.WorkspaceEdit
 
 
 def _list_symbols(
-    request: Request, params: types.DocumentSymbolParams
+    request: EditorRequest, params: types.DocumentSymbolParams
 ) -> list[types.DocumentSymbol]:
     outline = request.reader.outlines.find(request.path, request.text.text)
     return [make_symbol(request.text, heading) for heading in list_headings(outline)]
 
 
-FEATURES: Mapping[str, Feature] = {
-    types.TEXT_DOCUMENT_FORMATTING: Feature(Lane.TEXT, _format),
-    types.TEXT_DOCUMENT_DOCUMENT_SYMBOL: Feature(Lane.TEXT, _list_symbols),
-    types.TEXT_DOCUMENT_COMPLETION: Feature(
+FEATURES: Mapping[str, EditorFeature] = {
+    types.TEXT_DOCUMENT_FORMATTING: EditorFeature(Lane.TEXT, _format),
+    types.TEXT_DOCUMENT_DOCUMENT_SYMBOL: EditorFeature(Lane.TEXT, _list_symbols),
+    types.TEXT_DOCUMENT_COMPLETION: EditorFeature(
         Lane.NAMES,
         _complete,
         types.CompletionOptions(trigger_characters=[".", '"'], resolve_provider=True),
     ),
-    types.TEXT_DOCUMENT_HOVER: Feature(Lane.NAMES, _hover),
-    types.TEXT_DOCUMENT_DEFINITION: Feature(Lane.NAMES, _define),
-    types.TEXT_DOCUMENT_REFERENCES: Feature(Lane.NAMES, _refer),
-    types.TEXT_DOCUMENT_PREPARE_RENAME: Feature(Lane.NAMES, _prepare_rename),
-    types.TEXT_DOCUMENT_RENAME: Feature(
+    types.TEXT_DOCUMENT_HOVER: EditorFeature(Lane.NAMES, _hover),
+    types.TEXT_DOCUMENT_DEFINITION: EditorFeature(Lane.NAMES, _define),
+    types.TEXT_DOCUMENT_REFERENCES: EditorFeature(Lane.NAMES, _refer),
+    types.TEXT_DOCUMENT_PREPARE_RENAME: EditorFeature(Lane.NAMES, _prepare_rename),
+    types.TEXT_DOCUMENT_RENAME: EditorFeature(
         Lane.RENAME, _rename, types.RenameOptions(prepare_provider=True)
     ),
 }

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 
 from ..core.diagnostics import Diagnostics
 from ..core.value import SecretRef
-from ..syntax.format import format_text
 from ..syntax.nodes import Expression, FunctionCall
 from ..syntax.parse import parse_expression
-from ..syntax.write import quote_string, write_value
+from ..syntax.write import format_text, quote_string, write_value
 from .desired import Built
 from .evaluate.diagnostics import clip_fault
 from .evaluate.graph import collect_refs, find_targets

@@ -36,7 +36,7 @@ from .expressions.compilation import make_context as make_context
 from .expressions.dependencies import AllUses
 from .expressions.references import Unset
 from .functions import FunctionTable
-from .functions.file_reader import Read, record_reads
+from .functions.files import Read, record_reads
 from .policy.compilation import Policy
 from .values.faults import Poisoned, make_error, make_warning, suggest_near
 

@@ -41,8 +41,15 @@ from ..state.model import State
 from .approval import seal_plan
 from .claims import collect_remarks, make_claims, open_cases, outline_change, outline_unread
 from .diff import compare, select_managed
-from .guards import apply_guards, guard_deletions, guard_losses
-from .judge import judge_changes, judge_refreshes, load_books, survey_changes
+from .judge import (
+    apply_guards,
+    guard_deletions,
+    guard_losses,
+    judge_changes,
+    judge_refreshes,
+    load_books,
+    survey_changes,
+)
 from .lifecycle import decide
 from .model import Mode, Options, OutputChange, Plan, PlanInstance, Unmanaged
 from .observe import Look, compute_destination, note_disagreements, note_progress

@@ -1,23 +1,28 @@
 """The contract between the engine and a provider.
 
 A provider describes its types as data and pure functions (`ResourceType`) and reaches its system
-through a `Session`. A real session and a simulated one serve the same types.
+through a `Session`. A real session and a simulated one serve the same types. The protocols at the
+end are optional: a system in memory for `kafkaform test`, files of other tools for
+`import --from` and `export`, and objects that others make for themselves, for `import --all`.
 """
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
 from ..core.change import Batch, Change, Impact, Outcome, Path, RateLimit, Step, Verdict
+from ..core.clock import Clock
 from ..core.diagnostics import Diagnostic
+from ..core.lazy import load
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep, Use
 from ..core.rule import RuleBook
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
-from ..core.value import FrozenMap, Value
+from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import Words
 
 Secrets = Mapping[str, Secret]
@@ -380,3 +385,93 @@ def collect_types(providers: Iterable[Provider]) -> dict[str, ResourceType]:
     return {
         n: t for provider in providers for n, t in {**provider.types, **provider.commanded}.items()
     }
+
+
+OwnerFinder: TypeAlias = Callable[[Session, str, Iterable[Observed]], Mapping[Identity, str]]
+"""Session, resource type, live objects of it -> those that an application or a service makes for
+itself, and who that is, as the end of a sentence: `made by WHO`. It can ask the system, and never
+raises because something could not be asked."""
+
+
+def load_owners(provider: Provider) -> OwnerFinder:
+    """How this provider recognises such objects; one without a way recognises none."""
+    if not provider.owners:
+        return _find_none
+    finder: OwnerFinder = load(provider.owners)
+    return finder
+
+
+def _find_none(_: Session, kind: str, items: Iterable[Observed]) -> Mapping[Identity, str]:
+    return {}
+
+
+class Simulation(Struct, frozen=True):
+    """How a provider simulates a system."""
+
+    settings: ObjectSchema
+    """What a `simulate` block of a test file can contain. No setting is required."""
+    make: Callable[[FrozenMap, str, Clock], Provider]
+    """Settings, scope id, clock -> the provider of one new system, in which nothing exists yet. All
+    its sessions lead there, without a network, and wait on this clock only."""
+
+
+class ForeignObject(Struct, frozen=True):
+    """An object that files of another tool declare."""
+
+    kind: str
+    """Its resource type."""
+    arguments: FrozenMap
+    """The arguments of its block, without secrets. Arguments that equal a default may be left in.
+    A required secret is not among them: the engine writes a reference for it."""
+    place: str
+    """Where it stands: `teams/orders.yaml:12`."""
+    system: str = ""
+    """The system that it is in, as the files name it; empty if they do not say."""
+    places: FrozenMap = EMPTY
+    """The places of single arguments, where the files have them: by NAME, and for an entry of a map
+    by NAME.KEY."""
+
+
+class Omission(Struct, frozen=True):
+    """Something in files of another tool that is not taken over."""
+
+    place: str
+    """Where it stands: `teams/orders.yaml:12`."""
+    reason: str
+    """What it is and why it is left out, one line, without values that could be secrets."""
+
+
+class ForeignFiles(Struct, frozen=True):
+    """What files of another tool say."""
+
+    objects: tuple[ForeignObject, ...] = ()
+    """In the order of the files. One object can stand there several times."""
+    omissions: tuple[Omission, ...] = ()
+    """Everything else in the files that could mean something."""
+    notes: tuple[str, ...] = ()
+    """What was assumed about all of them, such as which file the settings are from; sentences."""
+
+
+Reader: TypeAlias = Callable[[Sequence[pathlib.Path]], ForeignFiles]
+"""Reads files and folders, and connects to nothing. Raises UsageError if one of them is not
+something of this tool."""
+
+
+class ForeignResource(Struct, frozen=True):
+    """A live object as Terraform's provider for the same system declares it."""
+
+    type: str
+    """The resource type there."""
+    arguments: FrozenMap
+    """The arguments of the block; a secret is a SecretRef, for which a variable is written."""
+    id: str | None
+    """The id for its import block; None if that provider cannot import it."""
+
+
+class Exporter(Struct, frozen=True):
+    """How objects are declared in the files of another tool."""
+
+    requirements: FrozenMap
+    """Name of a provider there -> its source and version."""
+    write: Callable[[str, FrozenMap], ForeignResource | str]
+    """Resource type and live attributes -> the resource there, or why there is none."""

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from .commands import CommandGroup
-    from .simulation import Simulation
-    from .takeover import Exporter, Reader
+    from .contract import Exporter, Reader, Simulation
 
 GROUP = "kafkaform.providers"
 """The entry-point group of other packages' providers."""

@@ -43,7 +43,7 @@ DEFAULT = " (default)"
 STYLES = {"+": "create", "~": "update", "-": "delete"}
 """Symbol -> a name in `style.SGR`."""
 T = TypeVar("T")
-Tree: TypeAlias = "dict[str, Tree | PathChange]"
+AttributeTree: TypeAlias = "dict[str, AttributeTree | PathChange]"
 
 
 class Piece(Struct, frozen=True):
@@ -150,9 +150,9 @@ class Line(Struct, frozen=True):
     """A name in `style.SGR`."""
 
 
-def build_tree(change: Change, words: Words) -> Tree:
+def build_tree(change: Change, words: Words) -> AttributeTree:
     """The values to show, nested by attribute and key. words: of the change's provider."""
-    tree: Tree = {}
+    tree: AttributeTree = {}
     source = change.before if change.action is Action.DELETE else change.after
     comes, goes = change.action is not Action.CREATE, change.action is not Action.DELETE
     if change.action is not Action.UPDATE:
@@ -195,8 +195,10 @@ def render_texts(change: Change, words: Words) -> Iterator[Line]:
         yield Line(1 if label else 2, symbol, f"{label}{inline(text)}", STYLES.get(symbol, ""))
 
 
-def _add_units(tree: Tree, position: Path, find_unit: Callable[[Path], str]) -> Tree:
-    tree_with_units: Tree = {}
+def _add_units(
+    tree: AttributeTree, position: Path, find_unit: Callable[[Path], str]
+) -> AttributeTree:
+    tree_with_units: AttributeTree = {}
     for name, child in tree.items():
         path = (*position, name)
         if isinstance(child, PathChange):
@@ -206,7 +208,7 @@ def _add_units(tree: Tree, position: Path, find_unit: Callable[[Path], str]) -> 
     return tree_with_units
 
 
-def _insert(tree: Tree, item: PathChange) -> None:
+def _insert(tree: AttributeTree, item: PathChange) -> None:
     node = tree
     for name in item.path[:-1]:
         child = node.setdefault(name, {})
@@ -244,11 +246,13 @@ def _get_map(item: Value) -> FrozenMap:
     return item if isinstance(item, FrozenMap) else EMPTY
 
 
-def render_node(tree: Tree, depth: int, whole: FrozenMap, quoted: bool = False) -> Iterator[Line]:
+def render_node(
+    tree: AttributeTree, depth: int, whole: FrozenMap, quoted: bool = False
+) -> Iterator[Line]:
     """The entries of an object or a map. whole: all its entries, those not in `tree` are counted;
     quoted: keys of a map, as opposed to attributes."""
     leaves: list[tuple[str, PathChange]] = []
-    maps: list[tuple[str, str, Tree]] = []
+    maps: list[tuple[str, str, AttributeTree]] = []
     for name, child in tree.items():
         label = inline(name) if name.isidentifier() and not quoted else quote(name)
         if _is_nothing(child):
@@ -273,7 +277,7 @@ def render_node(tree: Tree, depth: int, whole: FrozenMap, quoted: bool = False) 
         yield Line(depth, " ", f"# ({render_count(hidden, 'unchanged ' + noun)} hidden)", "dim")
 
 
-def list_leaves(tree: Tree) -> Iterator[tuple[str, PathChange]]:
+def list_leaves(tree: AttributeTree) -> Iterator[tuple[str, PathChange]]:
     """Each value that is set, with the name of its attribute, or of its key in a map."""
     for name, child in tree.items():
         if _is_nothing(child):
@@ -284,13 +288,13 @@ def list_leaves(tree: Tree) -> Iterator[tuple[str, PathChange]]:
             yield from list_leaves(child)
 
 
-def _count_hidden(tree: Tree, whole: FrozenMap) -> int:
+def _count_hidden(tree: AttributeTree, whole: FrozenMap) -> int:
     """The number of entries of the whole map that are set but not shown."""
     hidden = (item for name, item in whole.items() if name not in tree)
     return sum(item not in (None, (), EMPTY) for item in hidden)
 
 
-def _is_nothing(node: Tree | PathChange) -> bool:
+def _is_nothing(node: AttributeTree | PathChange) -> bool:
     """True for what is set neither before nor after, such as an omitted attribute of a create."""
     if isinstance(node, PathChange):
         empty = (None, ())
@@ -306,7 +310,7 @@ def _choose_symbol(item: PathChange) -> str:
     return "-" if item.after is None else "~"
 
 
-def _choose_common_symbol(tree: Tree) -> str:
+def _choose_common_symbol(tree: AttributeTree) -> str:
     """The symbol that all leaves below share, or `~` if they differ."""
     symbols = {
         _choose_symbol(child) if isinstance(child, PathChange) else _choose_common_symbol(child)

@@ -34,7 +34,7 @@ _NAME = "\0"
 """Stands for the object's own name where changes are compared."""
 
 
-class Entry(Struct, frozen=True):
+class ChangeEntry(Struct, frozen=True):
     """One change, or equal changes of several objects."""
 
     changes: tuple[Change, ...]
@@ -117,7 +117,7 @@ def make_danger_key(change: Change, words: Words) -> Hashable:
 
 def make_entries(
     changes: Iterable[Change], words: Vocabulary = NO_WORDS, make_key: KeyMaker = make_key
-) -> tuple[Entry, ...]:
+) -> tuple[ChangeEntry, ...]:
     """The changes as entries, in the order of the addresses of their first changes.
 
     words: of the providers, which say what names an object; make_key: changes with equal keys are
@@ -127,7 +127,7 @@ def make_entries(
     if len(remaining) > 1:
         remaining.sort(key=_get_place)
     if len(remaining) < LEAST:
-        return tuple(Entry((change,)) for change in remaining)
+        return tuple(ChangeEntry((change,)) for change in remaining)
     alike: dict[Hashable, list[Change]] = {}
     for change in remaining:
         key = make_key(change, words.get(change.identity.instance, NEUTRAL))
@@ -136,7 +136,9 @@ def make_entries(
         entry
         for group in alike.values()
         for entry in (
-            [Entry(tuple(group))] if len(group) >= LEAST else [Entry((c,)) for c in group]
+            [ChangeEntry(tuple(group))]
+            if len(group) >= LEAST
+            else [ChangeEntry((c,)) for c in group]
         )
     ]
     return tuple(sorted(entries, key=lambda entry: _get_place(entry.lead)))

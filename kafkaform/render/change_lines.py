@@ -13,8 +13,8 @@ from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .attributes import (
     STYLES,
+    AttributeTree,
     Line,
-    Tree,
     are_long,
     build_tree,
     compare_parts,
@@ -25,7 +25,7 @@ from .attributes import (
     render_sides,
     render_texts,
 )
-from .change_entries import Entry, is_name, list_names
+from .change_entries import ChangeEntry, is_name, list_names
 from .findings import render_finding, render_findings
 from .text import ARROW, inline, quote, render_path, render_value
 
@@ -113,7 +113,7 @@ def render_change(
 
 
 def render_entry(
-    entry: Entry, words: Words = NEUTRAL, with_instance: bool = False
+    entry: ChangeEntry, words: Words = NEUTRAL, with_instance: bool = False
 ) -> Iterator[Line]:
     """Everything that people see of one entry: what is equal is rendered once.
 
@@ -130,11 +130,13 @@ def render_entry(
 
 
 def render_details(
-    subject: Change | Entry, words: Words = NEUTRAL, *, whole: bool = False
+    subject: Change | ChangeEntry, words: Words = NEUTRAL, *, whole: bool = False
 ) -> Iterator[Line]:
     """What people see of a change, or of equal ones, below the names of the objects."""
     lead, changes = (
-        (subject.lead, subject.changes) if isinstance(subject, Entry) else (subject, (subject,))
+        (subject.lead, subject.changes)
+        if isinstance(subject, ChangeEntry)
+        else (subject, (subject,))
     )
     yield from _render_signs(subject)
     if whole or not is_line(lead, words):
@@ -144,7 +146,7 @@ def render_details(
     yield from render_requests(changes, words)
 
 
-def render_members(entry: Entry, words: Words) -> Iterator[Line]:
+def render_members(entry: ChangeEntry, words: Words) -> Iterator[Line]:
     """The objects of an entry of several: the first few, and how many more there are."""
     if not is_line(entry.lead, words):
         yield Line(0, " ", render_names(entry, words, ALL_LISTED))
@@ -155,7 +157,7 @@ def render_members(entry: Entry, words: Words) -> Iterator[Line]:
         yield Line(0, " ", f"… and {len(entry.changes) - LISTED:,} more ({ALL_LISTED})")
 
 
-def render_brief_entry(entry: Entry, words: Words) -> str:
+def render_brief_entry(entry: ChangeEntry, words: Words) -> str:
     """One entry on one line without its signs: the objects and the values that change."""
     lead = entry.lead
     values = _render_brief_values(lead, words)
@@ -189,7 +191,7 @@ def _render_brief_values(change: Change, words: Words) -> str:
     return ", ".join([*values_shown, *remainder])
 
 
-def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
+def render_title(entry: ChangeEntry, words: Words, *, will: bool = True) -> str:
     """`70 boxes: keep.ms 7 d → 3 d (…)`, or `70 boxes will be created`."""
     lead = entry.lead
     objects = inline(words.name_objects(len(entry.changes), lead.identity.kind))
@@ -204,7 +206,7 @@ def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
     return f"{objects} {'would' if lead.blocked is not None else 'will'} {verb}"
 
 
-def render_names(entry: Entry, words: Words, suffix: str = "") -> str:
+def render_names(entry: ChangeEntry, words: Words, suffix: str = "") -> str:
     """The objects of an entry, the first few: `box.a, box.b (prod.b), … and 60 more`. where: what
     lists all of them."""
     names = ", ".join(render_name(change, words) for change in entry.changes[:LISTED])
@@ -297,9 +299,9 @@ def _render_name_line(change: Change, words: Words, with_instance: bool = False)
     return Line(0, change.action.symbol, text, change.action.value)
 
 
-def _render_signs(subject: Change | Entry) -> Iterator[Line]:
+def _render_signs(subject: Change | ChangeEntry) -> Iterator[Line]:
     """What a reader has to know before the values: reason, losses and findings."""
-    lead = subject.lead if isinstance(subject, Entry) else subject
+    lead = subject.lead if isinstance(subject, ChangeEntry) else subject
     # Some reasons repeat the headline: "adopted" under "will be adopted" tells nobody anything.
     if lead.reason and lead.reason not in _choose_verb(lead):
         yield Line(0, "#", f"({inline(lead.reason)})", "dim")
@@ -441,7 +443,7 @@ def find_only_path(change: Change) -> PathChange | None:
     return item if short and not are_long(item.before, item.after) else None
 
 
-def _drop_names(change: Change, words: Words) -> Tree:
+def _drop_names(change: Change, words: Words) -> AttributeTree:
     """The values to show without those that name the object."""
     return {
         name: item
@@ -450,7 +452,7 @@ def _drop_names(change: Change, words: Words) -> Tree:
     }
 
 
-def _get_value(item: Tree | PathChange) -> Value:
+def _get_value(item: AttributeTree | PathChange) -> Value:
     return (item.after or item.before) if isinstance(item, PathChange) else None
 
 
@@ -500,13 +502,13 @@ def render_evidence(
     return f"{checked}: {', '.join(map(inline, weak))} has no dry run"
 
 
-def says_differently(entry: Entry) -> bool:
+def says_differently(entry: ChangeEntry) -> bool:
     """True if the findings of its objects differ, so that an entry has just an example: who gets
     access to what, and who loses it."""
     return len({_read_texts(change) for change in entry.changes}) > 1
 
 
-def list_texts(entry: Entry) -> tuple[tuple[Change, str], ...]:
+def list_texts(entry: ChangeEntry) -> tuple[tuple[Change, str], ...]:
     """Each object, with its own findings."""
     return tuple((change, "; ".join(_read_texts(change))) for change in entry.changes)
 
@@ -520,7 +522,7 @@ def _read_texts(change: Change) -> tuple[str, ...]:
     )
 
 
-def is_brief(entry: Entry, words: Words) -> bool:
+def is_brief(entry: ChangeEntry, words: Words) -> bool:
     """True if a row says everything: the name of the object and one short value, if any."""
     lead = entry.lead
     # Its row is the sentence, with what is to be known about it.

@@ -11,8 +11,8 @@ from ..core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ..plan.model import Plan
 from .change_entries import LEAST, join_names, join_texts, mask_names, read_names
 from .change_lines import CHECKED, STRENGTH, name_object, render_evidence
-from .jsonplan import Data
 from .stream import make_resource
+from .terraform import Data
 from .text import inline
 
 REFUSED = "refused"

@@ -16,7 +16,7 @@ from ..core.words import Words
 from ..version import VERSION
 from .change_entries import join_names, mask_names
 from .findings import render_finding
-from .jsonplan import make_finding
+from .terraform import make_finding
 from .text import inline, render_table
 
 PROSE_WIDTH = 96

@@ -9,7 +9,7 @@ from ..core.text.display import cell_width
 from ..core.value import FrozenMap, Value
 from ..plan.model import OutputChange
 from .attributes import STYLES, Line, compare_parts, render_piece
-from .jsonplan import choose_output_action
+from .terraform import choose_output_action
 from .text import ARROW, NOT_SET, SENSITIVE, inline, quote, render_spread, render_value
 
 

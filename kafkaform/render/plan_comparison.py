@@ -28,7 +28,7 @@ ONLY = ": only in "
 """What follows the name in the title of a change or output that only one plan has."""
 
 
-class Difference(Struct, frozen=True):
+class PlanDifference(Struct, frozen=True):
     """One value that differs."""
 
     symbol: str
@@ -39,15 +39,15 @@ class Difference(Struct, frozen=True):
     unit: str = ""
 
 
-class Part(Struct, frozen=True):
+class PlanPart(Struct, frozen=True):
     """What differs in one change, one output, or in the plan as a whole."""
 
     symbol: str
     title: str
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[PlanDifference, ...] = ()
 
 
-def compare_plans(first: Data, second: Data) -> tuple[Part, ...]:
+def compare_plans(first: Data, second: Data) -> tuple[PlanPart, ...]:
     """The parts in which two plans differ, the whole plan first; empty if both do the same."""
     return (
         *_compare_heads(first, second),
@@ -57,7 +57,7 @@ def compare_plans(first: Data, second: Data) -> tuple[Part, ...]:
     )
 
 
-def render_comparison(sections: tuple[Part, ...]) -> Iterator[str]:
+def render_comparison(sections: tuple[PlanPart, ...]) -> Iterator[str]:
     """The parts as lines, one for each value that differs."""
     for section in sections:
         yield f"{section.symbol} {section.title}"
@@ -66,7 +66,7 @@ def render_comparison(sections: tuple[Part, ...]) -> Iterator[str]:
             yield f"    {difference.symbol} {render_path(difference.path)} {sides}"
 
 
-def _render_sides(difference: Difference) -> str:
+def _render_sides(difference: PlanDifference) -> str:
     before, after = (
         _render_side(side, difference.unit) for side in (difference.before, difference.after)
     )
@@ -86,14 +86,14 @@ def _render_side(value: Any, unit: str) -> str:
 # ── the whole plan ──────────────────────────────────────────────────────────────────────
 
 
-def _compare_heads(first: Data, second: Data) -> Iterator[Part]:
+def _compare_heads(first: Data, second: Data) -> Iterator[PlanPart]:
     before, after = _read_head(first), _read_head(second)
     if _read_sources(first) and _read_sources(second):
         # The digest says only that something differs, and the sources say what.
         del before["configuration"], after["configuration"]
     differences = tuple(_compare_values(before, after, {}))
     if differences:
-        yield Part("~", "the plan as a whole", differences)
+        yield PlanPart("~", "the plan as a whole", differences)
 
 
 def _read_sources(plan: Data) -> Mapping[str, str]:
@@ -117,7 +117,7 @@ def _read_head(plan: Data) -> dict[str, Any]:
     }
 
 
-def _compare_sources(first: Data, second: Data) -> Iterator[Part]:
+def _compare_sources(first: Data, second: Data) -> Iterator[PlanPart]:
     """The files and variables that only one plan was made of, or that both were, with other
     contents."""
     before, after = _read_sources(first), _read_sources(second)
@@ -125,11 +125,11 @@ def _compare_sources(first: Data, second: Data) -> Iterator[Part]:
         return
     for name in sorted({*before, *after}):
         if name not in before:
-            yield Part("+", f"{inline(name)}: new in the configuration")
+            yield PlanPart("+", f"{inline(name)}: new in the configuration")
         elif name not in after:
-            yield Part("-", f"{inline(name)}: no longer in the configuration")
+            yield PlanPart("-", f"{inline(name)}: no longer in the configuration")
         elif before[name] != after[name]:
-            yield Part("~", f"{inline(name)}: has another content")
+            yield PlanPart("~", f"{inline(name)}: has another content")
 
 
 # ── changes and outputs ─────────────────────────────────────────────────────────────────
@@ -178,20 +178,20 @@ def _index_outputs(plan: Data) -> dict[str, _Entry]:
 
 def _compare_named(
     noun: str, first: Mapping[str, _Entry], second: Mapping[str, _Entry]
-) -> Iterator[Part]:
+) -> Iterator[PlanPart]:
     for name in sorted({*first, *second}):
         title = f"{noun}{name}"
         if name not in second:
-            yield Part("-", f"{title}{ONLY}the first plan{_name_action(first[name])}")
+            yield PlanPart("-", f"{title}{ONLY}the first plan{_name_action(first[name])}")
         elif name not in first:
-            yield Part("+", f"{title}{ONLY}the second plan{_name_action(second[name])}")
+            yield PlanPart("+", f"{title}{ONLY}the second plan{_name_action(second[name])}")
         else:
             before, after = first[name], second[name]
             differences = tuple(
                 _compare_values(before.data, after.data, {**before.units, **after.units})
             )
             if differences:
-                yield Part("~", title, differences)
+                yield PlanPart("~", title, differences)
 
 
 def _name_action(entry: _Entry) -> str:
@@ -200,7 +200,7 @@ def _name_action(entry: _Entry) -> str:
 
 def _compare_values(
     first: Data, second: Data, units: Mapping[tuple[str, ...], str]
-) -> Iterator[Difference]:
+) -> Iterator[PlanDifference]:
     plain = _thaw(first), _thaw(second)
     if plain[0] == plain[1]:
         return
@@ -218,7 +218,7 @@ def _compare_values(
         before = None if symbol == "+" else level.t1
         after = None if symbol == "-" else level.t2
         # The first name of a path is the side of the change, `before` or `after`.
-        yield Difference(symbol, path, before, after, units.get(path[1:], ""))
+        yield PlanDifference(symbol, path, before, after, units.get(path[1:], ""))
 
 
 def _thaw(value: Any) -> Any:

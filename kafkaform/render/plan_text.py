@@ -18,7 +18,7 @@ from ..core.text.display import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import Plan, Removal
 from .attributes import Line
-from .change_entries import LEAST, Entry
+from .change_entries import LEAST, ChangeEntry
 from .change_lines import (
     ALL_LISTED,
     is_line,
@@ -84,7 +84,7 @@ def render_dangers(view: PlanView, paint: Paint, detail: Detail) -> Iterator[str
         yield f"  … and {len(view.dangers) - len(listed):,} more, each at its change below"
 
 
-def _render_danger(entry: Entry, objects: str) -> Iterator[str]:
+def _render_danger(entry: ChangeEntry, objects: str) -> Iterator[str]:
     """`data loss: NAME (ADDRESS): all records are deleted; deletes …`; several dangers stand on
     lines of their own."""
     first, *further = entry.dangers
@@ -101,7 +101,7 @@ def _render_danger(entry: Entry, objects: str) -> Iterator[str]:
     yield from (title, *texts) if further else (f"{title}: {'; '.join(texts)}",)
 
 
-def name_objects(entry: Entry, words: Words) -> str:
+def name_objects(entry: ChangeEntry, words: Words) -> str:
     """One object by name and address; of several their number and the first names."""
     lead = entry.lead
     if len(entry.changes) == 1:
@@ -142,8 +142,10 @@ def render_group(group: Group, view: PlanView, paint: Paint, detail: Detail) -> 
     yield from render[detail](entries, view, paint)
 
 
-def _drop_block(entry: Entry) -> Entry:
-    return Entry(tuple(replace(change, findings=change.findings[1:]) for change in entry.changes))
+def _drop_block(entry: ChangeEntry) -> ChangeEntry:
+    return ChangeEntry(
+        tuple(replace(change, findings=change.findings[1:]) for change in entry.changes)
+    )
 
 
 def _find_shared_block(group: Group) -> Finding | None:
@@ -162,7 +164,7 @@ def render_line(line: Line, paint: Paint) -> str:
     return f"{indent}{paint(line.style, line.symbol)} {line.text}"
 
 
-def _render_singly(entries: Iterable[Entry], view: PlanView, paint: Paint) -> Iterator[str]:
+def _render_singly(entries: Iterable[ChangeEntry], view: PlanView, paint: Paint) -> Iterator[str]:
     """Each change by itself."""
     several = len(view.instances) > 1
     for change in (change for entry in entries for change in entry.changes):
@@ -172,7 +174,7 @@ def _render_singly(entries: Iterable[Entry], view: PlanView, paint: Paint) -> It
         yield from (render_line(line, paint) for line in lines)
 
 
-def _render_entries(entries: Sequence[Entry], view: PlanView, paint: Paint) -> Iterator[str]:
+def _render_entries(entries: Sequence[ChangeEntry], view: PlanView, paint: Paint) -> Iterator[str]:
     """Equal changes together, and runs of objects that are no more than their names in a list."""
     several = len(view.instances) > 1
     for key, run in groupby(entries, partial(_get_plain_kind, view)):
@@ -189,7 +191,7 @@ def _render_entries(entries: Sequence[Entry], view: PlanView, paint: Paint) -> I
             yield from (render_line(line, paint) for line in lines)
 
 
-def _get_plain_kind(view: PlanView, entry: Entry) -> tuple[str, ...] | None:
+def _get_plain_kind(view: PlanView, entry: ChangeEntry) -> tuple[str, ...] | None:
     identity = entry.lead.identity
     plain = len(entry.changes) == 1 and is_plain(entry.lead, view.words_of(identity.instance))
     return (identity.instance, identity.kind, entry.lead.action) if plain else None
@@ -205,7 +207,7 @@ def _render_plain_run(changes: list[Change], view: PlanView, paint: Paint) -> It
     yield from (render_line(line, paint) for line in render_requests(changes, words))
 
 
-def _render_short(entries: Iterable[Entry], view: PlanView, paint: Paint) -> Iterator[str]:
+def _render_short(entries: Iterable[ChangeEntry], view: PlanView, paint: Paint) -> Iterator[str]:
     """One line per entry, with its signs on it, and the objects of an entry of several."""
     several = len(view.instances) > 1
     for entry in entries:
@@ -219,7 +221,7 @@ def _render_short(entries: Iterable[Entry], view: PlanView, paint: Paint) -> Ite
             yield from (f"  {render_line(line, paint)}" for line in render_members(entry, words))
 
 
-def _list_signs(entry: Entry) -> Iterator[str]:
+def _list_signs(entry: ChangeEntry) -> Iterator[str]:
     for block in entry.blocks:
         todo = f"; fix: {inline(block.fix)}" if block.fix else ""
         yield f"blocked: {render_sentence(block)}{todo}"
@@ -246,7 +248,7 @@ def render_drift(view: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
             yield f"    … and {hidden_count:,} more (--detail lists them all)"
 
 
-def _render_drifted(entry: Entry, view: PlanView, *, single: bool) -> Iterator[str]:
+def _render_drifted(entry: ChangeEntry, view: PlanView, *, single: bool) -> Iterator[str]:
     drift = ", ".join(map(render_brief, entry.lead.drift))
     if len(entry.changes) > 1 and not single:
         identity = entry.lead.identity

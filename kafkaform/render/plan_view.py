@@ -14,7 +14,14 @@ from ..core.finding import Breadth, Harm, Level
 from ..core.resource import SETTING, TASK, Identity, Pending
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
-from .change_entries import Entry, KeyMaker, make_danger_key, make_drift_key, make_entries, make_key
+from .change_entries import (
+    ChangeEntry,
+    KeyMaker,
+    make_danger_key,
+    make_drift_key,
+    make_entries,
+    make_key,
+)
 from .findings import PrincipalAccess, collect_access
 from .text import inline, quote
 
@@ -53,7 +60,7 @@ class Group(Struct, frozen=True):
     name: str
     """A stable word for renderers, such as `delete`."""
     title: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ChangeEntry, ...]
     """In reading order: dangers first, then what holds data, then notes, then by address."""
 
     @property
@@ -74,7 +81,7 @@ class Drift(Struct, frozen=True):
     """The objects of one kind that somebody changed outside kafkaform."""
 
     kind: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ChangeEntry, ...]
     """Objects that were changed in the same way are one entry."""
 
     @property
@@ -86,7 +93,7 @@ class PlanView(Struct, frozen=True):
     """A plan, grouped and counted."""
 
     instances: tuple[tuple[str, PlanInstance], ...]
-    dangers: tuple[Entry, ...]
+    dangers: tuple[ChangeEntry, ...]
     """All that could destroy data, stop clients or give much access, the worst first: every form of
     the plan begins with these. Only their `dangers` are equal within an entry. Changes that stay
     blocked while the rest is applied are left out, because nothing happens to them."""
@@ -298,7 +305,7 @@ def _group_changes(plan: Plan, words: Vocabulary) -> tuple[Group, ...]:
     )
 
 
-def _collect_dangers(changes: Iterable[Change], words: Vocabulary) -> tuple[Entry, ...]:
+def _collect_dangers(changes: Iterable[Change], words: Vocabulary) -> tuple[ChangeEntry, ...]:
     grave = [
         change
         for change in changes
@@ -309,14 +316,14 @@ def _collect_dangers(changes: Iterable[Change], words: Vocabulary) -> tuple[Entr
 
 def _make_sorted(
     changes: Sequence[Change], words: Vocabulary, make_key: KeyMaker = make_key
-) -> tuple[Entry, ...]:
+) -> tuple[ChangeEntry, ...]:
     entries = make_entries(changes, words, make_key)
     if len(entries) == 1:
         return entries
     return tuple(sorted(entries, key=partial(_rank_entry, words)))
 
 
-def _rank_entry(words: Vocabulary, entry: Entry) -> tuple[int, ...]:
+def _rank_entry(words: Vocabulary, entry: ChangeEntry) -> tuple[int, ...]:
     """The place of an entry among others, low first; equal ranks stay in the order of addresses."""
     lead = entry.lead
     kinds = tuple(words.get(lead.identity.instance, NEUTRAL).kinds)

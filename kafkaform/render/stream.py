@@ -24,7 +24,10 @@ from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
 from .change_lines import render_headline
 from .diagnostics import make_diagnostic_data
-from .jsonplan import (
+from .plan_text import render_last_line, render_removal
+from .plan_view import PlanView, make_view
+from .report import ApplyReport, count_applied
+from .terraform import (
     Data,
     choose_drift_action,
     choose_output_action,
@@ -35,9 +38,6 @@ from .jsonplan import (
     make_findings,
     mask_paths,
 )
-from .plan_text import render_last_line, render_removal
-from .plan_view import PlanView, make_view
-from .report import ApplyReport, count_applied
 from .text import SENSITIVE, inline, render_json
 
 UI_VERSION = "1.2"

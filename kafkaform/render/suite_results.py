@@ -19,7 +19,7 @@ from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.secret import clean_diagnostics, mask_secrets
 from ..plan.model import Plan
 from .diagnostics import make_diagnostic_data, render_diagnostics
-from .jsonplan import to_json
+from .terraform import to_json
 from .text import Paint, inline, quote, render_block, render_count
 
 Data = dict[str, Any]

@@ -5,10 +5,20 @@ with any Java that fits.
 Must not know: plans, providers, Kafka clients, terminals.
 """
 
-from .environment import Format, locate_properties, render
+from .configuration import Format, locate_properties, render
 from .lifecycle import Stopped, down, up
-from .options import DEFAULT_NAME, SandboxOptions, parse_override
-from .record import Broker, Ports, Sandbox, Server, ServerKind, list_sandboxes, load_sandbox
+from .record import (
+    DEFAULT_NAME,
+    Broker,
+    Ports,
+    Sandbox,
+    SandboxOptions,
+    Server,
+    ServerKind,
+    list_sandboxes,
+    load_sandbox,
+    parse_override,
+)
 from .start import Probe
 from .status import SandboxState, SandboxStatus, follow_logs, read_last_lines, read_status
 from .versions import DEFAULT_VERSION, list_versions

@@ -1,17 +1,21 @@
-"""Render the properties and logins of brokers and of ZooKeeper, and the command lines of Java.
+"""Render what brokers, ZooKeeper and their clients are configured with: properties, logins, command
+lines of Java, provider blocks, shell exports.
 
 Kafka before 4.0 can keep its metadata in ZooKeeper instead of with a controller.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 
 from msgspec import Struct
 
-from .record import HOST, Broker, Sandbox
+from .record import DEFAULT_NAME, HOST, Broker, Sandbox, ServerKind
 from .versions import find_traits, parse_version
 
 ADMIN, CI, CONNECT, INTERNAL = "admin", "ci", "connect", "broker"
@@ -42,16 +46,44 @@ _AUTHORIZERS = {
 # Without allow.everyone.if.no.acl.found: brokers hide its value, but a plan knows Kafka's default
 # where they do not list it.
 _ACCESS = {_SUPER_USERS: f"User:{ADMIN};User:{INTERNAL}"}
+ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+ZOOKEEPER_PROPERTIES = "zookeeper.properties"
+_ZOOKEEPER_LOGIN = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+PASSWORD = "KAFKAFORM_SANDBOX_PASSWORD"
+_AUTHORIZER = """
+  authorizer {{
+    super_users     = {}
+    allow_if_no_acl = {}
+  }}
+"""
+_URLS = {
+    ServerKind.SCHEMA_REGISTRY: "KAFKAFORM_SANDBOX_SCHEMA_REGISTRY_URL",
+    ServerKind.CONNECT: "KAFKAFORM_SANDBOX_CONNECT_URL",
+}
+_BLOCKS = {
+    ServerKind.SCHEMA_REGISTRY: """
+provider "schema_registry" {{
+  url = "{url}"
+}}
+""",
+    ServerKind.CONNECT: f"""
+provider "kafka_connect" {{{{
+  url      = "{{url}}"
+  username = "{ADMIN}"
+  password = secret_env("{PASSWORD}")
+}}}}
+""",
+}
 
 
-class Access(Struct, frozen=True):
+class SandboxAccess(Struct, frozen=True):
     """What the brokers' authorizer allows without an ACL."""
 
     super_users: tuple[str, ...]
     allow_if_no_acl: bool
 
 
-def read_access(sandbox: Sandbox) -> Access | None:
+def read_access(sandbox: Sandbox) -> SandboxAccess | None:
     """What the authorizer of this sandbox allows; the user can have overridden it. None without an
     authorizer."""
     if not sandbox.authorizer:
@@ -59,7 +91,7 @@ def read_access(sandbox: Sandbox) -> Access | None:
     settings = {**_ACCESS, **dict(sandbox.config)}
     users = (user.strip() for user in settings[_SUPER_USERS].split(";"))
     allow = settings.get(_ALLOW_IF_NO_ACL, "").strip().lower() == "true"
-    return Access(tuple(filter(None, users)), allow)
+    return SandboxAccess(tuple(filter(None, users)), allow)
 
 
 def render_properties(sandbox: Sandbox, broker: Broker) -> str:
@@ -254,11 +286,6 @@ def _escape_utf16(match: re.Match[str]) -> str:
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
-ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-ZOOKEEPER_PROPERTIES = "zookeeper.properties"
-_ZOOKEEPER_LOGIN = "org.apache.zookeeper.server.auth.DigestLoginModule required"
-
-
 def render_zookeeper_properties(sandbox: Sandbox) -> str:
     """The text of ZooKeeper's properties file."""
     settings = {
@@ -295,3 +322,99 @@ def make_users_command(sandbox: Sandbox, java: Path, user: str) -> list[str]:
     arguments = ("--zookeeper", address, "--alter", "--add-config", credentials)
     entity = ("--entity-type", "users", "--entity-name", user)
     return make_java_command(sandbox, java, "kafka.admin.ConfigCommand", *arguments, *entity)
+
+
+class Format(StrEnum):
+    PROVIDER = "provider"
+    PROPERTIES = "properties"
+    SHELL = "shell"
+
+
+def render(sandbox: Sandbox, form: Format) -> str:
+    """The connection to a sandbox in this format, with a final newline. The provider block has the
+    variable of the password instead of the password."""
+    return _FORMATS[form](sandbox)
+
+
+def render_provider(sandbox: Sandbox) -> str:
+    """A configuration file with the provider block, and comments that say how to get the rest."""
+    name = "" if sandbox.name == DEFAULT_NAME else f" --name {sandbox.name}"
+    env = f"kafkaform sandbox env{name} --format"
+    # Brokers do not report the settings of their authorizer. Without them nobody can know whether
+    # deleting the last ACL of a resource opens it to everybody, and a `destroy` would be blocked.
+    access = read_access(sandbox)
+    authorizer = (
+        ""
+        if access is None
+        else _AUTHORIZER.format(
+            _render_list(access.super_users), str(access.allow_if_no_acl).lower()
+        )
+    )
+    description = f'"{sandbox.name}", Kafka {sandbox.kafka_version}'
+    return f"""\
+# The sandbox {description}. Its password is in the environment after
+#   eval "$({env} {Format.SHELL})"
+# Properties for Kafka's own tools: {env} {Format.PROPERTIES}
+provider "kafka" {{
+  bootstrap_servers = {_render_list(sandbox.bootstrap.split(","))}
+  security_protocol = "SASL_PLAINTEXT"
+  sasl_mechanism    = "PLAIN"
+  sasl_username     = "{ADMIN}"
+  sasl_password     = secret_env("{PASSWORD}")
+{authorizer}}}
+{_render_servers(sandbox)}"""
+
+
+def _render_servers(sandbox: Sandbox) -> str:
+    """The provider blocks of the servers beside the brokers."""
+    return "".join(_BLOCKS[server.kind].format(url=server.url) for server in sandbox.servers)
+
+
+def _render_list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(_quote_string, texts))}]"
+
+
+def _quote_string(text: str) -> str:
+    # JSON's escapes are HCL's, apart from those of templates.
+    return json.dumps(text).replace("${", "$${").replace("%{", "%%{")
+
+
+def render_client_properties(sandbox: Sandbox) -> str:
+    """Properties for Kafka's own tools (`--command-config FILE`)."""
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    return f"""\
+bootstrap.servers={sandbox.bootstrap}
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=PLAIN
+sasl.jaas.config={login} required username="{ADMIN}" password="{sandbox.admin_password}";
+"""
+
+
+def locate_properties(sandbox: Sandbox) -> Path:
+    """The file into which `up` writes the client properties."""
+    return sandbox.folder / "client.properties"
+
+
+def render_shell(sandbox: Sandbox) -> str:
+    """Exports for a POSIX shell: `eval "$(kafkaform sandbox env --format shell)"`."""
+    values = {
+        "KAFKAFORM_SANDBOX_BOOTSTRAP": sandbox.bootstrap,
+        PASSWORD: sandbox.admin_password,
+        "KAFKAFORM_SANDBOX_CI_PASSWORD": sandbox.ci_password,
+        "KAFKAFORM_SANDBOX_CLIENT_PROPERTIES": str(locate_properties(sandbox)),
+    }
+    if sandbox.bootstrap_tls is not None:
+        values["KAFKAFORM_SANDBOX_BOOTSTRAP_TLS"] = sandbox.bootstrap_tls
+        values["KAFKAFORM_SANDBOX_CA_FILE"] = str(sandbox.ca_file)
+    for server in sandbox.servers:
+        values[_URLS[server.kind]] = server.url
+    if sandbox.find_server(ServerKind.CONNECT) is not None:
+        values["KAFKAFORM_SANDBOX_CONNECT_SECRETS"] = str(sandbox.connect_secrets)
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
+_FORMATS: dict[Format, Callable[[Sandbox], str]] = {
+    Format.PROVIDER: render_provider,
+    Format.PROPERTIES: render_client_properties,
+    Format.SHELL: render_shell,
+}

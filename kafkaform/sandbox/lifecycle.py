@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from ..core.errors import Interrupted, KafkaformError, UsageError
 from ..core.progress import Message, Reporter, ignore_event
 from ..core.storage import make_private_folder
-from . import configuration, environment, folders, jars, options, record, start, versions
+from . import configuration, folders, jars, record, start, versions
 from .jars import make_missing_extra_error, open_repository
-from .options import SandboxOptions
 from .process import Process, get_file_limits, is_alive
-from .record import Broker, Phase, Sandbox
+from .record import Broker, Phase, Sandbox, SandboxOptions
 from .start import PortTaken, Probe, Runtime, end_sandbox, name_properties_file, start_sandbox
 from .status import SandboxState, SandboxStatus, are_brokers_running, judge_sandbox
 
@@ -47,7 +46,7 @@ def up(request: SandboxOptions, probe: Probe, report: Reporter = ignore_event) -
     has left is ended and started again, with its data if it was ever ready. Raises UsageError,
     ConnectError (not ready in time), Locked, KafkaformError (Java, jars), Interrupted.
     """
-    options.check_options(request)
+    record.check_options(request)
     request = replace(request, kafka_version=versions.choose_version(request.kafka_version))
     try:
         with folders.hold_lock(request.name):
@@ -83,7 +82,7 @@ def down(
 ) -> Stopped | None:
     """End the processes of the sandbox, and remove its data unless it is kept. keep_data: None: as
     the options of `up` said. Returns None if there is no such sandbox."""
-    options.check_name(name)
+    record.check_name(name)
     with folders.hold_lock(name):
         sandbox = record.load_sandbox(name)
         if sandbox is None:
@@ -204,7 +203,7 @@ def _write_files(sandbox: Sandbox) -> None:
     logging = versions.find_traits(sandbox.kafka_version).logging
     folders.write_private(folder / logging.file_name, logging.text)
     folders.write_private(
-        environment.locate_properties(sandbox), environment.render_properties(sandbox)
+        configuration.locate_properties(sandbox), configuration.render_client_properties(sandbox)
     )
     if sandbox.zookeeper:
         folders.write_private(

@@ -224,7 +224,7 @@ def _reduce_tokens(
             steps.extend(grammar.derive_steps(start, types))
         return grammar.build_node(tokens, steps), ()
     except grammar.Unexpected as error:
-        from .explain import explain_error  # noqa: PLC0415  # only a fault needs it
+        from .faults import explain_error  # noqa: PLC0415  # only a fault needs it
 
         return None, (explain_error(source, tokens, error.index, error.expected),)
     except SyntaxFault as error:

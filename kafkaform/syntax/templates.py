@@ -41,7 +41,7 @@ class Directive(NamedTuple):
     """The variables of a `for`, the key first."""
 
 
-Part: TypeAlias = Token | Hole | Directive
+TemplatePart: TypeAlias = Token | Hole | Directive
 
 
 class _Text(Struct):
@@ -69,14 +69,16 @@ def make_plain(pieces: Sequence[Token]) -> Lit:
     return make_literal(source, start, end, source.text[start + 1 : end - 1])
 
 
-def make_quoted(span: TemplateSpan, pieces: Sequence[Part]) -> Lit | Template:
+def make_quoted(span: TemplateSpan, pieces: Sequence[TemplatePart]) -> Lit | Template:
     """A quoted string. Raises SyntaxFault for invalid escapes and misplaced directives."""
     return _build_template(
         span, [_decode_token(piece) if isinstance(piece, Token) else piece for piece in pieces]
     )
 
 
-def make_bare(span: TemplateSpan, pieces: Sequence[Part], flush: bool = False) -> Lit | Template:
+def make_bare(
+    span: TemplateSpan, pieces: Sequence[TemplatePart], flush: bool = False
+) -> Lit | Template:
     """A template without quotes, or a heredoc. flush: whether it is a `<<-` heredoc.
 
     Raises SyntaxFault for misplaced directives.
@@ -146,7 +148,7 @@ def _make_escape_fault(source: Source, start: int, end: int) -> Diagnostic:
     )
 
 
-def _split_lines(tokens: Iterable[Part]) -> list[_Piece]:
+def _split_lines(tokens: Iterable[TemplatePart]) -> list[_Piece]:
     """The raw text, cut behind each newline."""
     # `~` and `<<-` work line by line in HCL: `${x ~}` removes the blanks behind it and one
     # newline, but not the indentation of the next line.

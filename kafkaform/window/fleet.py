@@ -169,4 +169,4 @@ def render_report(sources: Sources, id: str, root: str) -> str | None:
     if sources.fleet_root is None or id != REPORT:
         return None
     gold = open_gold(sources.fleet_root)  # first, because it says what to install
-    return report.html.render_html(report.make.make_report(gold))
+    return report.documents.render_html(report.documents.make_report(gold))

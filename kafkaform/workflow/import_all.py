@@ -21,8 +21,7 @@ from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Read
 from ..core.secret import keep_secrets
 from ..language.declare.folder import Tree
 from ..plan.diff import compare
-from ..provider.contract import ResourceType, Session
-from ..provider.ownership import OwnerFinder, load_owners
+from ..provider.contract import OwnerFinder, ResourceType, Session, load_owners
 from .configuration.evaluation import read_configuration
 from .generate.blocks import UndeclaredObject, choose_arguments, fill_defaults, find_import_id
 from .generate.files import (

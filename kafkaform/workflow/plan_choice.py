@@ -28,8 +28,8 @@ from ..plan.model import Plan
 from ..plan.observe import compute_destination, hide_all_reported, resolve_absence
 from ..plan.select import drop_left_out, record_only, set_untyped_aside
 from ..provider.contract import ResourceType
-from ..render.jsonplan import to_json
 from ..render.plan_comparison import ONLY, compare_plans, render_comparison
+from ..render.terraform import to_json
 from ..render.text import inline
 from ..state.model import Row
 from .model import ApplyRequest, Chosen, Note, PlanChosen, Scene

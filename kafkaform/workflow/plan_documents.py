@@ -22,8 +22,8 @@ from ..plan.codec import decode, encode
 from ..plan.model import Plan
 from ..provider.registry import Registry
 from ..render import review
-from ..render.jsonplan import to_json
 from ..render.plan_text import render_plan_text
+from ..render.terraform import to_json
 from ..render.text import Detail, render_json
 from .planning import render_apply_command
 

@@ -9,7 +9,7 @@ the first apply moves the secrets.
 from __future__ import annotations
 
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
-from kafkaform.provider.takeover import Exporter, ForeignResource
+from kafkaform.provider.contract import Exporter, ForeignResource
 
 from .connector import KIND, RUNNING
 

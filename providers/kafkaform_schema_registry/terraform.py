@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.takeover import Exporter, ForeignResource
+from kafkaform.provider.contract import Exporter, ForeignResource
 
 from .formats.normal_form import FORMATS
 from .kinds import schema

@@ -35,7 +35,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.schedule import order_datasets
+from kafkaform.fleet.build.workspace import order_datasets
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.spark.session import LARGE_BYTES, LandedBytes, SparkSetup, build_session
 from kafkaform.fleet.spark.store import TableStore

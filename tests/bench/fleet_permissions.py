@@ -24,7 +24,6 @@ from random import Random
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from kafkaform.fleet.access.patterns import select_acls, select_topics
 from kafkaform.fleet.access.permission_rows import (
     BITS,
     SUPPORTED_OPERATIONS,
@@ -32,7 +31,7 @@ from kafkaform.fleet.access.permission_rows import (
     make_decided_mask,
     make_supported_mask,
 )
-from kafkaform.fleet.access.permissions import build, expand_permissions
+from kafkaform.fleet.access.permissions import build, expand_permissions, select_acls, select_topics
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.spark.session import SparkSetup, build_session
 from kafkaform.fleet.tables.definitions import BuildContext

@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 from kafkaform.core.schema import ANY, BOOL, NUMBER, STRING, Type, object_of
-from kafkaform.language.values.numbers import normalise_number
 from kafkaform.language.values.value import (
     FIELDS,
     SENSITIVE,
@@ -22,6 +21,7 @@ from kafkaform.language.values.value import (
     add_marks,
     key_of,
     make_set,
+    normalise_number,
     normalise_text,
     type_of,
 )

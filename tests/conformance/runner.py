@@ -12,16 +12,16 @@ from kafkaform.language.evaluate.arguments import compile_arguments
 from kafkaform.language.expressions.code import Env
 from kafkaform.language.expressions.compilation import make_context
 from kafkaform.language.functions import FunctionTable
-from kafkaform.language.functions.file_reader import make_confined_reader
+from kafkaform.language.functions.files import make_confined_reader
 from kafkaform.language.functions.spec import Function
 from kafkaform.language.values.conversion import convert_value
 from kafkaform.language.values.faults import ConvertFault, EvalError
 from kafkaform.language.values.limits import Budget
 from kafkaform.language.values.types import unify_types
 from kafkaform.language.values.value import Val
-from kafkaform.syntax.format import format_text
 from kafkaform.syntax.nodes import Expression
 from kafkaform.syntax.parse import parse, parse_expression, parse_template
+from kafkaform.syntax.write import format_text
 
 from .cases import FILES, Case
 from .encoding import Inexpressible, read_type, read_value, shown

@@ -103,8 +103,8 @@ def _draw(name: str, title: str, text: str) -> None:
 
 def _photograph_report() -> None:
     """Write the first screen of the fleet's report."""
-    from kafkaform.fleet.report import make
-    from kafkaform.fleet.report.html import render_html
+    from kafkaform.fleet.report import documents
+    from kafkaform.fleet.report.documents import render_html
     from kafkaform.fleet.tables.reader import Gold, read_current
 
     from .fleet import sample
@@ -118,7 +118,7 @@ def _photograph_report() -> None:
         root, page = Path(folder, "root"), Path(folder, "report.html")
         publish(root, "b-1", sample.tables(Random(7)), NOW - timedelta(days=1))
         publish(root, "b-2", sample.tables(Random(7), grown=2))
-        html = render_html(make.make_report(Gold(read_current(os.fspath(root))), csv="fleet"))
+        html = render_html(documents.make_report(Gold(read_current(os.fspath(root))), csv="fleet"))
         page.write_text(html, encoding="utf-8")
         with browser(command, Path(folder, "profile")) as chromium:
             chromium.size(DESK)

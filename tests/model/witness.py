@@ -20,7 +20,7 @@ from kafkaform.core.errors import StorageError
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.plan.diff import flatten, is_ignored, render_path
-from kafkaform.plan.guards import LARGE_SHARE, MANY
+from kafkaform.plan.judge import LARGE_SHARE, MANY
 from kafkaform.plan.model import Mode, Plan
 from kafkaform.state.model import State
 from kafkaform_kafka.memory import SimulatedTopic

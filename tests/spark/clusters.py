@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pyspark
 
-from kafkaform.fleet.spark import java, session
-from kafkaform.fleet.spark.java import make_start_options
-from kafkaform.fleet.spark.session import SparkSetup
+from kafkaform.fleet.spark import session
+from kafkaform.fleet.spark.session import SparkSetup, make_start_options
 from kafkaform.sandbox.folders import get_cache_folder
 from kafkaform.workflow.fleet.runs import add_jars
 
@@ -36,7 +35,7 @@ def environment() -> Mapping[str, str]:
     """Of every process here."""
     return {
         **os.environ,
-        "JAVA_HOME": str(java.find_java(get_cache_folder()).home),
+        "JAVA_HOME": str(session.find_java(get_cache_folder()).home),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "768m",

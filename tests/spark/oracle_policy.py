@@ -7,7 +7,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any
 
-from kafkaform.fleet.landed.register import PolicyRule, Register, Waiver
+from kafkaform.fleet.landed.register import PolicyRule, Register, RegisteredWaiver
 
 Row = dict[str, Any]
 Meaning = Callable[[Row], bool | None]
@@ -75,7 +75,7 @@ def _finding(rule: PolicyRule, row: Row, today: date) -> Row:
     covering = [
         w for w in rule.waivers if glob(w.cluster, row["cluster"]) and glob(w.key, row["key"])
     ]
-    valid: Iterable[Waiver] = [w for w in covering if w.until >= today]
+    valid: Iterable[RegisteredWaiver] = [w for w in covering if w.until >= today]
     waiver = next(iter(valid), None)
     ended = max((w.until for w in covering), default=None) if waiver is None else None
     return {

@@ -29,12 +29,12 @@ def at(minutes: float) -> datetime:
 
 
 def build(spark: SparkSession, tables: Tables) -> list[Row]:
-    from kafkaform.fleet.datasets import attribution
+    from kafkaform.fleet.datasets import history
 
     from ..kit.fleet.frames import frame
 
     frames = {name: frame(spark, name, filled(name, rows)) for name, rows in tables.items()}
-    return plain(attribution.build(frames, BuildContext(Register(), at(999), "b1")))
+    return plain(history.build(frames, BuildContext(Register(), at(999), "b1")))
 
 
 def span(

@@ -19,15 +19,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.core.objects import Entry, Folder, StoredObject
 from kafkaform.fleet.build import driver, intake
-from kafkaform.fleet.build.changed_clusters import ChangedClusters, find_changed_clusters
 from kafkaform.fleet.build.datasets import DATASETS as ALL_OF_THEM
 from kafkaform.fleet.build.driver import BuildOptions, BuildResult, Follow, run_build
-from kafkaform.fleet.build.schedule import order_datasets, select_datasets
-from kafkaform.fleet.build.workspace import explain_errors
+from kafkaform.fleet.build.intake import ChangedClusters, find_changed_clusters
+from kafkaform.fleet.build.workspace import explain_errors, order_datasets, select_datasets
 from kafkaform.fleet.spark.session import LandedBytes
-from kafkaform.fleet.spark.store import TableStore, vacuum
+from kafkaform.fleet.spark.store import TableStore, check_rows, conform_rows, vacuum
 from kafkaform.fleet.tables import manifest
-from kafkaform.fleet.tables.checks import check_rows, conform_rows
 from kafkaform.fleet.tables.definitions import TABLES, BuildContext, Dataset, Frames, Layer
 from kafkaform.fleet.tables.manifest import ALL_CLUSTERS, Manifest
 from kafkaform.fleet.tables.reader import Gold, read_current

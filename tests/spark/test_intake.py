@@ -17,7 +17,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.landing import FORMAT, STATE, LandedRow, Meta
 from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.intake import BRONZE, BuildStamp, Write, list_ready, take_in
-from kafkaform.fleet.landed.log_lines import KINDS, MEMBERS
+from kafkaform.fleet.landed.snapshots import KINDS, MEMBERS
 from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.inventory.landing import land_register, land_rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from kafkaform.fleet.access.patterns import match_patterns, select_acls, select_groups
+from kafkaform.fleet.access.permissions import match_patterns, select_acls, select_groups
 from kafkaform_kafka.protocol.acl import Acl
 
 from ..kit.fleet.access_worlds import NAMES, PATTERNS, live

@@ -21,8 +21,7 @@ from ...core.schema import AttributeSchema, ObjectSchema
 from ...language.declare.top_level import declare_blocks
 from ...language.desired import Built
 from ...provider.registry import Registry
-from ...render.dot import render_dot
-from ...render.terraform_json import make_provider_json
+from ...render.terraform import make_provider_json, render_dot
 from ...render.text import inline, render_json, render_table
 from ...workflow.configuration.evaluation import Inputs, collect_schemas, read_configuration
 from ..options.flags import Var, VarFile

@@ -14,7 +14,7 @@ from ...core.canonical import render_number
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
 from ...core.value import EMPTY, FrozenMap, Value
-from ...render.terraform_json import infer_type
+from ...render.terraform import infer_type
 from ...render.text import SENSITIVE, inline, render_json
 from ...workflow import configuration
 from ...workflow.stores import open_store

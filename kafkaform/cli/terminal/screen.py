@@ -29,8 +29,8 @@ from ...plan.model import Mode, Options, Plan
 from ...render import stream
 from ...render.change_entries import join_names
 from ...render.dry_run import list_validation_events, render_validation
-from ...render.jsonplan import Data
 from ...render.report import ApplyReport, make_apply_report, render_apply_summary
+from ...render.terraform import Data
 from ...render.text import Detail, inline, render_count
 from ...version import VERSION
 from ...workflow.model import Applied, DryRun, Note, PlanChosen, RunEvent

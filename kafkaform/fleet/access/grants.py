@@ -23,7 +23,8 @@ from ...core.landing import GROUP_USAGE
 from ..landed.register import Register
 from ..tables.definitions import TABLES, BuildContext, Frames
 from . import acl_masks
-from .patterns import (
+from .permission_rows import SPELLED
+from .permissions import (
     SCRAM,
     TOPIC,
     match_patterns,
@@ -33,7 +34,6 @@ from .patterns import (
     select_topics,
     select_users,
 )
-from .permission_rows import SPELLED
 
 if TYPE_CHECKING:
     import pyarrow as pa

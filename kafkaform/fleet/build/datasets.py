@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..access import grants, permissions
 from ..datasets import (
-    attribution,
     capacity,
     consistency,
     drift,
@@ -48,7 +47,7 @@ DATASETS = (
     ),
     Dataset("drift", ("cluster", "drift", "lineage", "live", *_OWNED), drift.build),
     Dataset("drift_daily", ("drift",), drift.build_daily),
-    Dataset("change_attribution", ("event", "history", "snapshot"), attribution.build),
+    Dataset("change_attribution", ("event", "history", "snapshot"), history.build),
     Dataset("effective_permissions", ("cluster", "live"), permissions.build),
     Dataset("grant_findings", ("cluster", "live"), grants.build),
     Dataset("effective_quotas", ("cluster", "live"), quotas.build),

@@ -24,9 +24,16 @@ from ..tables import manifest
 from ..tables.definitions import SCHEMA_VERSION, TABLES, BuildContext, Dataset, RebuildScope
 from ..tables.manifest import ALL_CLUSTERS, Clusters, Manifest
 from . import intake
-from .changed_clusters import ChangedClusters, find_changed_clusters
-from .schedule import SCOPE_TABLES, make_together, select_datasets
-from .workspace import BuildWorkspace, explain_errors, make_table, take_rows
+from .intake import ChangedClusters, find_changed_clusters
+from .workspace import (
+    SCOPE_TABLES,
+    BuildWorkspace,
+    explain_errors,
+    make_table,
+    make_together,
+    select_datasets,
+    take_rows,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NO_CLUSTERS: Clusters = frozenset()

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 
 from ..landed.register import NamingRule, to_regex
 from ..tables.definitions import TABLES, BuildContext, Frames
-from .attribution import is_internal
+from .history import is_internal
 from .resources import add_owner
 
 SEVERITY = {

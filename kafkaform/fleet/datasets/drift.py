@@ -25,7 +25,7 @@ from pyspark.sql import Column, DataFrame, Window
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ..landed.register import Register
 from ..tables.definitions import TABLES, BuildContext, Frames
-from .attribution import is_internal
+from .history import is_internal
 from .resources import owner_by_name
 
 KEY = ("cluster", "kind", "key")

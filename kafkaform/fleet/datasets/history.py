@@ -1,8 +1,17 @@
-"""Compute since when each object has been as it is: intervals between snapshots (SCD type 2).
+"""The history of objects: since when each has been as it is, and the apply that made each change.
 
-An object exists as long as snapshots show it with the same attributes and incarnation. It is
-deleted at the first snapshot that read its kind completely and does not show it. A snapshot that
-could not see everything proves what it shows, and nothing about what it does not show.
+Intervals lie between snapshots (SCD type 2). An object exists as long as snapshots show it with the
+same attributes and incarnation. It is deleted at the first snapshot that read its kind completely
+and does not show it. A snapshot that could not see everything proves what it shows, and nothing
+about what it does not show.
+
+A change lies between two snapshots. It is ours if a request with the same effect was sent in that
+window, give or take the skew of the clocks. Work that continues after its answer, and intents that
+a later run closed, count for the first change that shows their effect.
+
+What was applied and is in no later snapshot had no effect or was undone before anybody looked:
+snapshots cannot tell which. Nor can they tell who made a change that another one with the same
+effect followed in the same window, or what existed before the first snapshot.
 """
 
 from __future__ import annotations
@@ -13,7 +22,30 @@ from pyspark.sql import Column, DataFrame, Window
 from ...core.landing import CLUSTER, GROUP_USAGE, LIVE, TOPIC_USAGE
 from ..landed.snapshots import CHECKSUM_COLUMN, select_newest
 from ..tables.definitions import TABLES, BuildContext, Frames
+from .runs import UNKNOWN, select_tries
 
+KEY = ("cluster", "kind", "key")
+PRESENT, ABSENT = "present", "absent"
+"""Values of `before` and `after` at the empty path. Both present: another object of the same
+name."""
+
+APPLIED, OUT_OF_BAND, UNCLEAR = "applied", "out_of_band", "unclear"
+NOT_EFFECTIVE = "not_effective"
+VERDICTS = {"applied": APPLIED, "started": APPLIED, UNKNOWN: UNCLEAR}
+"""Outcome -> verdict on a change that it fits. Other outcomes changed nothing."""
+
+INTERNAL = "details.internal"
+"""Attribute of Kafka's own objects."""
+
+_DETAILS = "details."
+"""Prefix of attributes that are shown but never compared."""
+
+_EFFECT = "array<struct<path:string,before:string,after:string,sensitive:boolean>>"
+_CHANGE = (
+    "array<struct<path:string,before:string,after:string,"
+    "window_start:timestamp,window_end:timestamp>>"
+)
+_SENDER = ("event_id", "run", "actor", "commit")
 COUNTER_KINDS = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 """Kinds that are counters, not objects: they differ in every snapshot."""
 _OBJECT = ("cluster", "kind", "key")
@@ -27,6 +59,282 @@ _INTERVAL_COLUMNS = (
     "valid_to",
     "deleted",
 )
+
+
+def build(frames: Frames, context: BuildContext) -> DataFrame:
+    """Return the rows of `change_attribution`: one per change that snapshots show, except what the
+    first snapshot shows and no apply made; and one per effect that was applied and that no snapshot
+    shows.
+
+    Inputs: history, event, snapshot.
+    """
+    # Clocks of runners and of brokers differ; too small a skew turns applies into out-of-band
+    # changes.
+    skew = F.make_dt_interval(secs=F.lit(context.register.settings.skew_seconds))
+    # `previous`: captured_at of the look before. One row per snapshot that read all of the kind.
+    order = Window.partitionBy("cluster", "kind").orderBy("captured_at")
+    looks = (
+        frames["snapshot"]
+        .where(F.col("source") == LIVE)
+        .select(
+            F.col("subject").alias("cluster"),
+            "started_at",
+            "captured_at",
+            F.explode("coverage").alias("kind", "coverage"),
+        )
+        # A partial look proves nothing about what it does not show, so it cannot end a window.
+        .where(F.col("coverage") == "complete")
+        # A file that was read twice has two rows; one moment must be one look.
+        .groupBy("cluster", "kind", "captured_at")
+        .agg(F.min("started_at").alias("started_at"))
+        .withColumn("previous", F.lag("captured_at").over(order))
+    )
+    effects = _list_effects(select_tries(frames["event"]))
+    explained = _explain_changes(_list_changes(frames["history"], looks), effects, skew)
+    missing = _find_missing(effects, frames["history"], looks, skew)
+    return explained.unionByName(missing).select(*TABLES["change_attribution"].names)
+
+
+# ── what snapshots show ─────────────────────────────────────────────────────────────────
+
+
+def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
+    """Return KEY, is_kafkas, path, before, after and the window of each change. A deleted object
+    was last seen in the snapshot before, or at the earliest in the one that first showed it like
+    this."""
+    # An object has one interval per valid_from, so this order is total.
+    order = Window.partitionBy(*KEY).orderBy("valid_from")
+    last = F.lag(F.struct("attrs", "valid_to", "incarnation")).over(order)
+    previous = looks.select("cluster", "kind", F.col("captured_at").alias("valid_to"), "previous")
+    intervals = (
+        history.withColumn("_last", last)
+        .join(previous, ["cluster", "kind", "valid_to"], how="left")
+        # Null-safe: an open interval has no valid_to, and the first one has no predecessor.
+        .withColumn("_follows", F.col("_last.valid_to").eqNullSafe(F.col("valid_from")))
+    )
+    # The object appeared.
+    arrival = _make_change(F.lit(""), F.lit(ABSENT), F.lit(PRESENT))
+    # The object was deleted and created again between two snapshots: its incarnation differs.
+    replacement = _make_change(F.lit(""), F.lit(PRESENT), F.lit(PRESENT))
+    # The object was deleted.
+    departure = F.struct(
+        F.lit(""),
+        F.lit(PRESENT),
+        F.lit(ABSENT),
+        F.greatest("previous", "valid_from"),
+        F.col("valid_to"),
+    )
+    # Attributes that changed.
+    before, after = F.col("_last.attrs"), F.col("attrs")
+    paths = F.filter(
+        F.array_union(F.map_keys(before), F.map_keys(after)), lambda p: ~p.startswith(_DETAILS)
+    )
+    differing = F.filter(
+        # A missing attribute is null, and so is a removed one: only the null-safe comparison sees a
+        # removal.
+        paths,
+        lambda p: ~F.try_element_at(before, p).eqNullSafe(F.try_element_at(after, p)),
+    )
+    changes = F.transform(
+        differing,
+        lambda p: _make_change(p, F.try_element_at(before, p), F.try_element_at(after, p)),
+    )
+    rows = F.concat(
+        _rows_if(~F.col("_follows"), F.array(arrival)),
+        _rows_if(
+            F.col("_follows") & (F.col("incarnation") != F.col("_last.incarnation")),
+            F.array(replacement),
+        ),
+        _rows_if(F.col("_follows"), changes),
+        _rows_if(F.col("deleted"), F.array(departure)),
+    )
+    return intervals.select(*KEY, is_internal("attrs").alias("is_kafkas"), F.inline(rows))
+
+
+def is_internal(attributes: str) -> Column:
+    """Whether the object of a row belongs to Kafka. attributes: the column with its attributes."""
+    return F.coalesce(F.try_element_at(attributes, F.lit(INTERNAL)) == "true", F.lit(False))
+
+
+def _make_change(path: Column, before: Column, after: Column) -> Column:
+    return F.struct(path, before, after, F.col("seen_before"), F.col("valid_from"))
+
+
+def _rows_if(condition: Column, rows: Column) -> Column:
+    return F.when(condition, rows.cast(_CHANGE)).otherwise(F.array().cast(_CHANGE))
+
+
+# ── what was sent ───────────────────────────────────────────────────────────────────────
+
+
+def _list_effects(sent: DataFrame) -> DataFrame:
+    """Return one row per try and path: KEY, path, before, after, sensitive, verdict, since, until
+    and the sender. Creating or deleting an object is an effect at the empty path."""
+    object_effects = {"create": (ABSENT, PRESENT), "delete": (PRESENT, ABSENT)}
+    object_effect = F.array().cast(_EFFECT)
+    for action, (before, after) in object_effects.items():
+        effect = F.struct(F.lit(""), F.lit(before), F.lit(after), F.lit(False))
+        object_effect = F.when(F.col("action") == action, F.array(effect).cast(_EFFECT)).otherwise(
+            object_effect
+        )
+    removes = F.col("action").isin("delete", "forget")
+    values = F.when(removes, F.array().cast(_EFFECT)).otherwise(F.col("changes").cast(_EFFECT))
+    # These may take effect after their end was recorded, so the window is open to later changes.
+    is_long = F.col("outcome").isin("started", UNKNOWN) | (F.col("record") == "recover")
+    return sent.where(F.col("outcome").isin(*VERDICTS)).select(
+        *KEY,
+        "lineage",
+        "seq",
+        "incarnation",
+        "since",
+        "until",
+        F.when(~is_long, F.col("until")).alias("lands_by"),
+        F.when(F.col("outcome") == UNKNOWN, UNCLEAR).otherwise(APPLIED).alias("verdict"),
+        (F.col("outcome") == "applied").alias("is_done"),
+        *_SENDER,
+        F.inline(F.concat(object_effect, values)),
+    )
+
+
+# ── one against the other ───────────────────────────────────────────────────────────────
+
+
+def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataFrame:
+    """Join each change with the effect that explains it best: applied before unclear, then the
+    latest."""
+    change_key = [*KEY, "path", "window_end"]
+    effects = sent.select(
+        *KEY,
+        "path",
+        F.col("after").alias("_after"),
+        "sensitive",
+        "verdict",
+        "since",
+        "lands_by",
+        *_SENDER,
+    )
+    # The log does not contain sensitive values: there, path and time are all there is.
+    fits = F.col("sensitive") | F.col("after").eqNullSafe(F.col("_after"))
+    fits &= F.col("since") <= F.col("window_end") + skew
+    started = F.col("window_start").isNull() | F.col("lands_by").isNull()
+    fits &= started | (F.col("lands_by") > F.col("window_start") - skew)
+    # One effect explains one change, the earliest that fits. Otherwise a single apply would excuse
+    # somebody who makes the same change again later.
+    first = Window.partitionBy(*KEY, "path", "event_id").orderBy("window_end")
+    # "applied" sorts before "unclear". event_id makes the order total, so that builds agree.
+    best = Window.partitionBy(*change_key).orderBy("verdict", F.col("since").desc(), "event_id")
+    explanations = (
+        # Equality on four columns; the time window is a filter afterwards. As a range join it would
+        # compare every change with every effect.
+        changes.join(effects, [*KEY, "path"], how="inner")
+        .where(fits)
+        .withColumn("_rank", F.row_number().over(first))
+        .where(F.col("_rank") == 1)
+        .withColumn("_rank", F.row_number().over(best))
+        .where(F.col("_rank") == 1)
+        .select(*change_key, "verdict", *_SENDER)
+    )
+    # Kafka creates its own topics: no apply has to.
+    # Without an earlier look, the object may have existed for years: nothing is out of band.
+    is_news = F.col("window_start").isNotNull() & ~F.col("is_kafkas")
+    unexplained = F.when(is_news, F.lit(OUT_OF_BAND))
+    return (
+        changes.join(explanations, change_key, how="left")
+        .withColumn("verdict", F.coalesce("verdict", unexplained))
+        .where(F.col("verdict").isNotNull())
+        .withColumn("event_id", F.coalesce("event_id", F.lit("")))
+        .select(*TABLES["change_attribution"].names)
+    )
+
+
+def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: Column) -> DataFrame:
+    """Return the effects that were applied and that no later snapshot shows. An effect is judged by
+    the first complete snapshot that began after it, unless another request of ours changed the same
+    path by then, and only if snapshots can show its attribute."""
+    judged = _add_next_look(_add_successor(sent), looks, skew)
+    is_last = F.col("_successor").isNull()
+    is_last |= F.col("_successor") > F.col("window_end") + skew
+    candidates = judged.where(
+        F.col("is_done") & ~F.col("sensitive") & F.col("window_end").isNotNull() & is_last
+    )
+    spans = history.select(
+        *KEY, "attrs", "valid_from", "valid_to", "deleted", F.col("incarnation").alias("_live")
+    )
+    is_whole, is_creation = F.col("path") == "", F.col("after") == PRESENT
+    has_interval = F.col("valid_from").isNotNull()
+    later = has_interval & (
+        F.col("valid_to").isNull() | (F.col("valid_to") > F.col("since") - skew)
+    )
+    at_look = has_interval & (F.col("valid_from") <= F.col("window_end"))
+    at_look &= F.col("valid_to").isNull() | (F.col("valid_to") > F.col("window_end"))
+    # Only topics have incarnations. Where either is unknown, take it for the same object.
+    same_incarnation = F.col("_live").isNull() | F.col("incarnation").isNull()
+    same_incarnation |= F.col("_live") == F.col("incarnation")
+    value = F.try_element_at("attrs", "path")
+    shows = (
+        F.when(is_whole & is_creation, later)
+        .when(is_whole, (later & F.col("deleted")) | (at_look & ~same_incarnation))
+        .otherwise(later & value.eqNullSafe(F.col("after")))
+    )
+    head = F.substring_index(F.col("path"), ".", 1)
+    heads = F.transform(F.map_keys("attrs"), lambda p: F.substring_index(p, ".", 1))
+    # The live object shows the path's attribute.
+    can_show = is_whole | (head == "config") | F.array_contains(heads, head)
+    verdicts = (
+        candidates.join(spans, [*KEY], how="left")
+        .groupBy(*KEY, "path", "before", "after", "window_start", "window_end", *_SENDER)
+        .agg(
+            F.max(F.coalesce(shows, F.lit(False))).alias("_shown"),
+            F.max(F.coalesce(at_look & can_show, F.lit(False))).alias("_there"),
+        )
+    )
+    is_due = F.col("_there") | (is_whole & is_creation)
+    return (
+        verdicts.where(is_due & ~F.col("_shown"))
+        .withColumn("verdict", F.lit(NOT_EFFECTIVE))
+        .select(*TABLES["change_attribution"].names)
+    )
+
+
+def _add_successor(sent: DataFrame) -> DataFrame:
+    """Add _successor: when the next request was sent that changes the same path, or creates or
+    deletes the object. At the same time, the order of the log decides; the empty path comes first.
+    """
+    # Descending, so that the successor is a row that the window has already seen.
+    newest_first = (F.col("since").desc(), "lineage", F.col("seq").desc(), F.col("path").desc())
+    earlier = (Window.unboundedPreceding, -1)
+    same_path = Window.partitionBy(*KEY, "path").orderBy(*newest_first)
+    same_object = Window.partitionBy(*KEY).orderBy(*newest_first).rowsBetween(*earlier)
+    of_whole = F.last(F.when(F.col("path") == "", F.col("since")), ignorenulls=True)
+    return sent.withColumn("_same", F.lag("since").over(same_path)).withColumn(
+        "_successor", F.least("_same", of_whole.over(same_object))
+    )
+
+
+def _add_next_look(sent: DataFrame, looks: DataFrame, skew: Column) -> DataFrame:
+    """Add window_end, captured_at of the first complete snapshot that began after the effect, and
+    window_start, that of the snapshot before. Null: there is none yet."""
+    marks = looks.select(
+        "cluster",
+        "kind",
+        F.col("started_at").alias("_at"),
+        F.struct("captured_at", "previous").alias("_look"),
+    )
+    # Effects and looks sorted into one sequence: joining each effect with each later look would
+    # grow with the product of the two.
+    line = sent.withColumn("_at", F.col("until") + skew).unionByName(
+        marks, allowMissingColumns=True
+    )
+    # At the same time, the effect comes first here: a look that began with it may have missed it.
+    newest_first = (F.col("_at").desc(), F.col("_look").isNull().desc())
+    order = Window.partitionBy("cluster", "kind").orderBy(*newest_first)
+    order = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return (
+        line.withColumn("_next", F.last("_look", ignorenulls=True).over(order))
+        .where(F.col("_look").isNull())
+        .withColumn("window_end", F.col("_next.captured_at"))
+        .withColumn("window_start", F.col("_next.previous"))
+    )
 
 
 def build_history(frames: Frames, context: BuildContext) -> DataFrame:

@@ -12,10 +12,9 @@ from pyspark.sql import Column, DataFrame
 
 from ...core.errors import ConfigurationError
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
-from ..landed.register import PolicyRule, Waiver, matches
+from ..landed.register import PolicyRule, RegisteredWaiver, matches
 from ..tables.definitions import TABLES, BuildContext, Frames
-from .policy_conditions import parse_condition
-from .policy_terms import ATTRS, COLUMNS, ConditionFault, Term
+from .policy_conditions import ATTRS, COLUMNS, ConditionFault, Term, parse_condition
 from .resources import add_owner
 
 SOURCES = ("live", "desired")
@@ -125,7 +124,7 @@ def _make_finding(rule: PolicyRule, today: date) -> Column:
     )
 
 
-def _describe_ended(valid: list[Waiver], ended: list[Waiver]) -> Column:
+def _describe_ended(valid: list[RegisteredWaiver], ended: list[RegisteredWaiver]) -> Column:
     """Return what the message says about the waiver that ended last, unless another one still
     counts."""
     text = _take_first(ended[::-1], lambda waiver: F.lit(f" (its waiver ended on {waiver.until})"))
@@ -133,13 +132,15 @@ def _describe_ended(valid: list[Waiver], ended: list[Waiver]) -> Column:
     return F.when(counts, F.lit("")).otherwise(F.coalesce(text, F.lit("")))
 
 
-def _take_first(waivers: list[Waiver], read_value: Callable[[Waiver], Column]) -> Column:
+def _take_first(
+    waivers: list[RegisteredWaiver], read_value: Callable[[RegisteredWaiver], Column]
+) -> Column:
     """Return the value for the first waiver that covers the row; null: none does."""
     values = (F.when(_covers(waiver), read_value(waiver)) for waiver in waivers)
     return F.coalesce(*values, F.lit(None))
 
 
-def _covers(waiver: Waiver) -> Column:
+def _covers(waiver: RegisteredWaiver) -> Column:
     cluster = matches(F.col("cluster"), waiver.cluster)
     return cluster & matches(F.col("key"), waiver.key)
 

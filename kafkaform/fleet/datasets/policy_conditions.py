@@ -9,25 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
 from typing import Any, NoReturn
 
 from msgspec import Struct
 
 from ...core.diagnostics import suggest
-from .policy_terms import (
-    ATTRS,
-    CASTS,
-    COLUMNS,
-    COMPARISONS,
-    FUNCTIONS,
-    MOST_CHARACTERS,
-    MOST_DEPTH,
-    MOST_DIGITS,
-    ConditionFault,
-    Term,
-    TermKind,
-)
 
+MOST_CHARACTERS, MOST_DEPTH, MOST_DIGITS = 4_000, 40, 30
+COLUMNS = ("kind", "key", "owner", "cluster", "env", "region")
+"""Columns that a condition can name."""
+ATTRS = "attrs"
+"""The map of an object's attributes."""
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 _SAME = {"!=": "<>", "==": "="}
 """Other spellings of operators."""
 _LITERALS, _CASTING = ("true", "false", "null"), ("cast", "try_cast")
@@ -40,12 +34,83 @@ _TOKEN = re.compile(
     # Java's `\d` and `\w` are ASCII as well; a name in other letters can be no column.
     re.ASCII,
 )
-
-
 _OTHERWISE = re.compile(
     r"\\[0NU]|\{(?!\d+(,\d*)?\})|\[[^\]]*(\[|&&|--|\|\||~~)|\(\?(P|\(|#|[a-zA-Z]*[aL])"
 )
 """Parts of patterns that Python accepts and Java does not, or reads differently."""
+
+
+class TermKind(StrEnum):
+    """The type of a term. NULL fits everywhere."""
+
+    NUMBER = "a number"
+    TEXT = "text"
+    BOOL = "true or false"
+    MAP = "the map attrs"
+    NULL = "null"
+
+
+class Term(Struct, frozen=True):
+    """A node of the tree."""
+
+    op: str
+    """The operation, or what kind of leaf it is."""
+    kind: TermKind
+    args: tuple[Term, ...] = ()
+    value: Any = None
+    """Of a literal, a column or an attribute."""
+    depth: int = 1
+    """Of the tree below it. Spark's planner is recursive, so a deep tree overflows its stack."""
+
+
+class ConditionFunction(Struct, frozen=True):
+    """A function that conditions can call."""
+
+    gives: TermKind
+    """The type of the result."""
+    takes: tuple[TermKind, ...]
+    """The types of the arguments."""
+    more: bool = False
+    """The last argument may be repeated."""
+
+
+FUNCTIONS: Mapping[str, ConditionFunction] = {
+    "abs": ConditionFunction(TermKind.NUMBER, (TermKind.NUMBER,)),
+    "coalesce": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,), more=True),
+    "concat": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,), more=True),
+    "contains": ConditionFunction(TermKind.BOOL, (TermKind.TEXT, TermKind.TEXT)),
+    "endswith": ConditionFunction(TermKind.BOOL, (TermKind.TEXT, TermKind.TEXT)),
+    "length": ConditionFunction(TermKind.NUMBER, (TermKind.TEXT,)),
+    "lower": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,)),
+    "map_contains_key": ConditionFunction(TermKind.BOOL, (TermKind.MAP, TermKind.TEXT)),
+    "replace": ConditionFunction(TermKind.TEXT, (TermKind.TEXT, TermKind.TEXT, TermKind.TEXT)),
+    "size": ConditionFunction(TermKind.NUMBER, (TermKind.MAP,)),
+    "startswith": ConditionFunction(TermKind.BOOL, (TermKind.TEXT, TermKind.TEXT)),
+    "trim": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,)),
+    "upper": ConditionFunction(TermKind.TEXT, (TermKind.TEXT,)),
+}
+"""Name -> function."""
+CASTS: Mapping[str, TermKind] = {
+    "bigint": TermKind.NUMBER,
+    "boolean": TermKind.BOOL,
+    "decimal": TermKind.NUMBER,
+    "double": TermKind.NUMBER,
+    "int": TermKind.NUMBER,
+    "string": TermKind.TEXT,
+}
+"""Type of SQL that CAST can name -> the type of its result."""
+
+
+class ConditionFault(ValueError):
+    """A condition cannot be parsed.
+
+    message: what is wrong, and at which character (from 1); advice: may be empty.
+    """
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
 
 
 class _Token(Struct, frozen=True):
@@ -62,7 +127,7 @@ def parse_condition(condition: str) -> Term:
     """Parse a condition. Raises ConditionFault."""
     if len(condition) > MOST_CHARACTERS:
         raise ConditionFault(f"the condition has more than {MOST_CHARACTERS} characters")
-    parser = _Parser(list(_split_tokens(condition)))
+    parser = _ConditionParser(list(_split_tokens(condition)))
     term = parser.parse_or()
     if parser.token.kind != "end":
         parser.fail(f"expected AND, OR or the end, not {parser.token.text},")
@@ -103,7 +168,7 @@ def _split_tokens(condition: str) -> Iterator[_Token]:
         at = match.end()
 
 
-class _Parser:
+class _ConditionParser:
     """A recursive-descent parser; each method reads one rule of the grammar, the loosest first."""
 
     def __init__(self, tokens: list[_Token]) -> None:
@@ -353,9 +418,9 @@ class _Parser:
 
 _READS = {TermKind.NUMBER: "decimal", TermKind.BOOL: "boolean"}
 """Type that text is read as -> the cast that does it."""
-_TAILS: Mapping[str, Callable[[_Parser, Term], Term]] = {
-    "in": _Parser.parse_in,
-    "between": _Parser.parse_between,
-    "like": _Parser.parse_like,
-    "rlike": _Parser.parse_rlike,
+_TAILS: Mapping[str, Callable[[_ConditionParser, Term], Term]] = {
+    "in": _ConditionParser.parse_in,
+    "between": _ConditionParser.parse_between,
+    "like": _ConditionParser.parse_like,
+    "rlike": _ConditionParser.parse_rlike,
 }

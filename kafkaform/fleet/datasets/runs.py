@@ -8,8 +8,7 @@ from __future__ import annotations
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ..landed.log_lines import STEPS, parse_claimed_seq
-from ..landed.snapshots import add_cluster_names, select_newest
+from ..landed.snapshots import STEPS, add_cluster_names, parse_claimed_seq, select_newest
 from ..tables.definitions import TABLES, BuildContext, Frames
 
 GENESIS = "0" * 64

@@ -21,7 +21,7 @@ from ...core.landing import GROUP_USAGE, LIVE, TOPIC_USAGE
 from ..landed.register import Register
 from ..landed.snapshots import CHECKSUM_COLUMN
 from ..tables.definitions import TABLES, BuildContext, Frames
-from .attribution import is_internal
+from .history import is_internal
 from .resources import add_owner
 
 OFFSETS = ("end_offset", "written_at", "offsets_since", "offsets_at")

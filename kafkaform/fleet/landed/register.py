@@ -81,7 +81,7 @@ class Rates(Struct, frozen=True):
     gigabyte: float | None = None
 
 
-class Waiver(Struct, frozen=True):
+class RegisteredWaiver(Struct, frozen=True):
     """An exception from a policy rule."""
 
     until: date
@@ -106,7 +106,7 @@ class PolicyRule(Struct, frozen=True):
     source: str = "live"
     """`live` or `desired`: the table whose rows are judged."""
     owner: str | None = None
-    waivers: tuple[Waiver, ...] = ()
+    waivers: tuple[RegisteredWaiver, ...] = ()
 
 
 class NamingRule(Struct, frozen=True):

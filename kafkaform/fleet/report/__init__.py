@@ -1,6 +1,6 @@
 """Make the report of a build: ask questions of its tables, build a model, render it.
 
-    questions -> rows -> model.FleetReport -> html, markdown, JSON
+    questions -> rows -> model.FleetReport -> documents (HTML, Markdown, JSON)
 
 In: the tables of a build. Out: a report as text, and rows as text, JSON and CSV. Only `questions`
 and `rows` read tables; everything else is pure functions, so the same rows give the same bytes.
@@ -13,8 +13,8 @@ from ...core.lazy import load_on_use
 
 # They load Arrow; `rows` does without it.
 if TYPE_CHECKING:
-    from . import batches, html, make
+    from . import batches, documents
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["batches", "html", "make"]
+__all__ = ["batches", "documents"]

@@ -22,17 +22,15 @@ from .figures import (
     Chart,
     ColumnKind,
     GridColumn,
-    Series,
-    make_grid,
-    sum_column,
-)
-from .sections import (
     Outline,
     SectionAnswers,
     SectionBlock,
     SectionPiece,
+    Series,
+    make_grid,
     name_objects,
     render_count,
+    sum_column,
 )
 
 SEVERITIES = (

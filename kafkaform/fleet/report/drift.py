@@ -15,22 +15,20 @@ from .figures import (
     Chart,
     ColumnKind,
     GridColumn,
-    Series,
-    make_day_bars,
-    make_grid,
-    sum_column,
-)
-from .questions import DAYS
-from .sections import (
     Outline,
     SectionAnswers,
     SectionBlock,
     SectionPiece,
+    Series,
     join_words,
+    make_day_bars,
+    make_grid,
     name_objects,
     render_age,
     render_count,
+    sum_column,
 )
+from .questions import DAYS
 
 CHART_ROWS = 20
 """Bars of a chart; the tables have the rest."""

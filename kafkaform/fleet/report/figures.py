@@ -1,4 +1,5 @@
-"""Tables and charts of the report as data, and how their values are written.
+"""Tables and charts of the report as data, how their values are written, and the sections that
+consist of them.
 
 Charts are measured in per cent of the width and in pixels of height, so that a chart fits any width
 and its letters keep their size. Every series has a colour, a pattern and a letter, so that none of
@@ -7,7 +8,7 @@ them is needed to tell it apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.text.display import inline
+from .questions import Answers, Rows
 from .rows import to_jsonable, to_text
 
 CLIP = 240
@@ -34,6 +36,8 @@ MIN_COLUMNS = 12
 """A chart has room for at least this many days, so that a few columns do not become walls."""
 LABEL_COLUMNS = 4
 """From this many columns on, the first and the last day fit side by side."""
+SectionAnswers = Mapping[str, Rows]
+"""Question -> rows, of the questions that a part needs."""
 
 
 class ColumnKind(StrEnum):
@@ -92,7 +96,7 @@ COST_COLUMNS = (
 )
 
 
-class Grid(Struct, frozen=True):
+class ReportGrid(Struct, frozen=True):
     """A table."""
 
     caption: str
@@ -111,11 +115,11 @@ class Grid(Struct, frozen=True):
 
 def make_grid(
     caption: str, columns: Sequence[GridColumn], rows: Sequence[Mapping[str, Any]], csv: str = ""
-) -> Grid:
+) -> ReportGrid:
     """Make a table. Its total is the `total` of the first row, or else the number of rows."""
     total = int(rows[0].get("total") or len(rows)) if rows else 0
     cells = tuple(tuple(row.get(column.name) for column in columns) for row in rows)
-    return Grid(caption, tuple(columns), cells, total, csv)
+    return ReportGrid(caption, tuple(columns), cells, total, csv)
 
 
 def render_value(value: Any, column: GridColumn) -> str:
@@ -129,7 +133,13 @@ def render_value(value: Any, column: GridColumn) -> str:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, int | float):
-        return _render_number(value, column.kind)
+        if column.kind is ColumnKind.SHARE:
+            return f"{value:.1%}"
+        if column.kind is ColumnKind.BYTES:
+            return render_bytes(value)
+        if column.kind is ColumnKind.MONEY:
+            return f"{value:,.2f}"
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
     written = inline(", ".join(map(str, value))) if isinstance(value, list) else to_text(value)
     return clip_text(written, CLIP)
 
@@ -137,16 +147,6 @@ def render_value(value: Any, column: GridColumn) -> str:
 def clip_text(text: str, length: int) -> str:
     """Cut a text that is longer; the last character is then an ellipsis."""
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def _render_number(value: float, kind: ColumnKind) -> str:
-    if kind is ColumnKind.SHARE:
-        return f"{value:.1%}"
-    if kind is ColumnKind.BYTES:
-        return render_bytes(value)
-    if kind is ColumnKind.MONEY:
-        return f"{value:,.2f}"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
 def render_bytes(value: float) -> str:
@@ -317,7 +317,7 @@ class Chart(Struct, frozen=True):
         return f"{head} {tail}"
 
     @property
-    def figures(self) -> Grid:
+    def figures(self) -> ReportGrid:
         """The same numbers as a table."""
         columns = [GridColumn("label", self.label.capitalize(), ColumnKind.CODE)]
         columns += [
@@ -331,7 +331,7 @@ class Chart(Struct, frozen=True):
             (bar.label, *bar.values, *([bar.limit] * limited), *([bar.note] * noted))
             for bar in self.bars
         )
-        return Grid(f"{self.title}: figures", tuple(columns), rows, len(rows) + self.more)
+        return ReportGrid(f"{self.title}: figures", tuple(columns), rows, len(rows) + self.more)
 
     def _describe_bar(self, bar: Bar) -> Iterable[str]:
         for series, value in zip(self.series, bar.values, strict=True):
@@ -404,3 +404,102 @@ def _round_up(value: float) -> float:
     power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 1.0
     steps = (1, 1.2, 1.6, 2, 2.5, 3, 4, 5, 6, 8, 10)
     return next(power * step for step in steps if power * step >= value)
+
+
+class SectionBlock(Struct, frozen=True):
+    """A part of a section, computed."""
+
+    leads: tuple[str, ...] = ()
+    """Sentences at its top."""
+    charts: tuple[Chart, ...] = ()
+    grids: tuple[ReportGrid, ...] = ()
+
+
+class ReportSection(Struct, frozen=True):
+    """A section, computed."""
+
+    id: str
+    """The target of links."""
+    title: str
+    about: str
+    """How to read it."""
+    leads: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    grids: tuple[ReportGrid, ...]
+    missing: tuple[str, ...]
+    """Parts whose tables this build has not made."""
+
+
+Make = Callable[[SectionAnswers, datetime], SectionBlock]
+"""Computes a part. It gets the answers and the time of the build."""
+
+
+class SectionPiece(Struct, frozen=True):
+    """A part of a section, declared."""
+
+    name: str
+    """What the section lacks without it."""
+    needs: tuple[str, ...]
+    """The answers that `make` reads."""
+    make: Make
+
+
+class Outline(Struct, frozen=True):
+    """A section, declared."""
+
+    id: str
+    title: str
+    about: str
+    pieces: tuple[SectionPiece, ...]
+
+
+def make_section(outline: Outline, answers: Answers, as_of: datetime) -> ReportSection:
+    """Compute the section with all parts for which the build has the tables."""
+    blocks, missing = [], []
+    for piece in outline.pieces:
+        piece_answers = {
+            name: rows for name in piece.needs if (rows := answers.get(name)) is not None
+        }
+        if len(piece_answers) == len(piece.needs):
+            blocks.append(piece.make(piece_answers, as_of))
+        else:
+            missing.append(piece.name)
+    return ReportSection(
+        outline.id,
+        outline.title,
+        outline.about,
+        tuple(lead for block in blocks for lead in block.leads),
+        tuple(chart for block in blocks for chart in block.charts if chart.bars),
+        tuple(grid for block in blocks for grid in block.grids),
+        tuple(missing),
+    )
+
+
+def render_count(number: int, noun: str, plural: str = "") -> str:
+    """`1 topic`, `1,200 topics`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def name_objects(rows: Rows) -> Rows:
+    """Add `object`, such as `topic orders`, made of kind and key."""
+    return [
+        {**row, "object": f"{row['kind'].removeprefix('kafka_')} {row['key']}".strip()}
+        for row in rows
+    ]
+
+
+def join_words(texts: Iterable[str]) -> str:
+    """`a, b and c`."""
+    *most, last = [*texts] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def render_age(since: datetime | None, as_of: datetime) -> str:
+    """`12 d`, `5 h`, `20 min`; empty if it is unknown."""
+    if since is None:
+        return ""
+    minutes = max(0, int((as_of - since).total_seconds() // 60))
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours // 24} d" if hours >= 48 else f"{hours} h"

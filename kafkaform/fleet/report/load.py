@@ -15,10 +15,14 @@ from .figures import (
     Chart,
     ColumnKind,
     GridColumn,
+    Outline,
+    SectionAnswers,
+    SectionBlock,
+    SectionPiece,
     Series,
     make_grid,
+    render_count,
 )
-from .sections import Outline, SectionAnswers, SectionBlock, SectionPiece, render_count
 
 _VERDICTS = (
     Series("candidate", "candidate", "C"),

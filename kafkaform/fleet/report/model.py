@@ -18,15 +18,16 @@ from .figures import (
     Bar,
     Chart,
     ColumnKind,
-    Grid,
     GridColumn,
+    ReportGrid,
+    ReportSection,
     Series,
     make_grid,
+    make_section,
     sum_column,
 )
 from .load import CAPACITY, UNUSED
 from .questions import DAYS, Answers
-from .sections import ReportSection, make_section
 from .trust import APPLIES, TRUST
 
 STATUSES = ("read", "partial", "stale", "failed", "never")
@@ -72,8 +73,8 @@ class FleetCoverage(Struct, frozen=True):
     """Clusters that fleet.hcl does not name."""
     oldest: datetime | None
     """The oldest capture in use."""
-    clusters: Grid
-    states: Grid
+    clusters: ReportGrid
+    states: ReportGrid
 
     @property
     def unknown(self) -> int:

@@ -15,21 +15,19 @@ from .figures import (
     Chart,
     ColumnKind,
     GridColumn,
-    Series,
-    make_day_bars,
-    make_grid,
-    sum_column,
-)
-from .questions import DAYS
-from .sections import (
     Outline,
     SectionAnswers,
     SectionBlock,
     SectionPiece,
+    Series,
     join_words,
+    make_day_bars,
+    make_grid,
     name_objects,
     render_count,
+    sum_column,
 )
+from .questions import DAYS
 
 _OUTCOMES = (
     Series("applied", "applied", "A"),

@@ -18,9 +18,8 @@ from ...core.errors import KafkaformError, StorageError
 from ...core.installation import render_extra_command
 from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ..tables.manifest import FOLDER
-from . import java
-from .java import make_start_options
-from .session import SparkSetup, name_delta_package
+from . import session
+from .session import SparkSetup, make_start_options, name_delta_package
 
 NEEDED_PACKAGES = (
     ("pyspark", (4,), (4, 3)),
@@ -104,7 +103,7 @@ def _check_java(setup: SparkSetup) -> DoctorCheck:
     if setup.connect:
         return DoctorCheck("java", None, f"the Connect server has its own ({setup.master})")
     try:
-        java_used = java.find_java(setup.cache)
+        java_used = session.find_java(setup.cache)
     except KafkaformError as error:
         return DoctorCheck("java", False, error.message, error.advice)
     description = (
@@ -121,7 +120,7 @@ def _find_fault(program: Path) -> str:
     try:
         # As Spark starts it: a Java without the module fails, unless the script drops the option.
         result = subprocess.run(
-            [program, f"--add-modules={java.MODULE}", "-version"],
+            [program, f"--add-modules={session.MODULE}", "-version"],
             capture_output=True,
             timeout=_PATIENCE_SECONDS,
             check=False,

@@ -61,7 +61,7 @@ class TableColumn(Struct, frozen=True):
     """What it means; empty if the name says so."""
 
 
-class Table(Struct, frozen=True):
+class TableDefinition(Struct, frozen=True):
     """One table."""
 
     name: str
@@ -77,7 +77,7 @@ class Table(Struct, frozen=True):
         return tuple(column.name for column in self.columns)
 
 
-def _parse_tables() -> Iterator[Table]:
+def _parse_tables() -> Iterator[TableDefinition]:
     text = files(__package__).joinpath("tables.txt").read_text("utf-8")
     lines = (line.rstrip() for line in text.splitlines() if not line.startswith("#"))
     for has_text, block in groupby(lines, key=bool):
@@ -85,10 +85,10 @@ def _parse_tables() -> Iterator[Table]:
             yield _parse_table(list(block))
 
 
-def _parse_table(lines: list[str]) -> Table:
+def _parse_table(lines: list[str]) -> TableDefinition:
     layer, name, scope, *key = lines[0].split()
     columns = tuple(_parse_column(*line.split(None, 2)) for line in lines[1:])
-    return Table(
+    return TableDefinition(
         name, Layer(layer), RebuildScope(scope), tuple(key[0].split(",")) if key else (), columns
     )
 
@@ -97,7 +97,7 @@ def _parse_column(name: str, kind: str, about: str = "") -> TableColumn:
     return TableColumn(name, kind.removesuffix("!"), kind.endswith("!"), about)
 
 
-TABLES: Mapping[str, Table] = {table.name: table for table in _parse_tables()}
+TABLES: Mapping[str, TableDefinition] = {table.name: table for table in _parse_tables()}
 GOLD = tuple(name for name, table in TABLES.items() if table.layer is Layer.GOLD)
 
 

@@ -1,10 +1,10 @@
-"""The blocks of the language: their shapes (labels, arguments and nested blocks), and what one
-folder declares by them, with expressions that are not evaluated yet."""
+"""The blocks of the language: their shapes (labels, arguments and nested blocks), what one folder
+declares by them, with expressions that are not evaluated yet, and the conditions in them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -12,9 +12,26 @@ from msgspec import Struct, field
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...syntax.nodes import Attribute, Block, Expression, Lit
-from ..values.faults import Location, make_error, quote_names, suggest_near
+from ..expressions.code import Code, Context, Env
+from ..expressions.loops import render_piece
+from ..expressions.operators import require_truth
+from ..values.faults import (
+    Deferred,
+    EvalError,
+    Location,
+    Poisoned,
+    make_diagnostic,
+    make_error,
+    quote_names,
+    suggest_near,
+)
+from ..values.value import unmark
 
 NAME = re.compile(r"[^\W\d][\w-]*")
+COMMANDS = ("provisioner", "connection")
+"""Nested blocks of Terraform that run programs when an object is made or deleted."""
+_WORDS = {"assert": "check"}
+"""Type of a block -> its name in messages, where that differs."""
 
 
 class Shape(Struct, frozen=True):
@@ -32,8 +49,6 @@ class Shape(Struct, frozen=True):
     """Further arguments and blocks are checked elsewhere, such as by a provider's schema."""
 
 
-COMMANDS = ("provisioner", "connection")
-"""Nested blocks of Terraform that run programs when an object is made or deleted."""
 SHAPES: Mapping[str, Shape] = {
     "kafkaform": Shape(optional=("required_version",), blocks=("backend",)),
     "provider": Shape(("the provider",), open=True),
@@ -358,3 +373,64 @@ class Declarations(Struct):
         """The number of blocks and local values with a name."""
         values = len(self.variables) + len(self.locals) + len(self.outputs)
         return values + len(self.resources) + len(self.data) + len(self.modules)
+
+
+class ConditionRule(Struct, frozen=True):
+    """A compiled condition with its message."""
+
+    word: str
+    """Its name in messages."""
+    condition: Expression
+    message: Expression
+    holds: Code
+    """The code of the condition."""
+    says: Code
+    """The code of the message."""
+
+
+def compile_rules(blocks: Iterable[Block], context: Context) -> tuple[ConditionRule, ...]:
+    """Compile rules whose shape was checked."""
+    rules = []
+    for block in blocks:
+        condition, message = block.get_argument("condition"), block.get_argument("error_message")
+        assert condition is not None and message is not None  # the shape was checked
+        holds, says = context.compile_node(condition), context.compile_node(message)
+        word = _WORDS.get(block.type, block.type)
+        rules.append(ConditionRule(word, condition, message, holds, says))
+    return tuple(rules)
+
+
+def check_rules(rules: Iterable[ConditionRule], title: str, env: Env) -> Iterator[Diagnostic]:
+    """One error for each rule that is not met or cannot be evaluated. title: whose rules
+    they are, for messages.
+
+    A rule is left out if it needs a value that is faulty, that is known only after the apply, or
+    that its block leaves to the system; it is checked again then.
+    """
+    for rule in rules:
+        reads_before = env.budget.open_reads
+        try:
+            message = check_rule(rule, env)
+        except (Poisoned, Deferred):
+            continue
+        except EvalError as fault:
+            if env.budget.open_reads > reads_before:
+                continue
+            yield make_diagnostic(fault, context=[f"while checking {title}"])
+            continue
+        if message is not None and env.budget.open_reads == reads_before:
+            summary = f"The {rule.word} of {title} is not met"
+            if rule.word == "check":
+                summary = f"{title} has failed"
+            yield make_error(rule.condition, summary, message)
+
+
+def check_rule(rule: ConditionRule, env: Env) -> str | None:
+    """The message of a rule that is not met, else None. Raises EvalError, Poisoned or Deferred."""
+    env.budget.charge(1, rule.condition)
+    # A condition can depend on sensitive values: whether it holds may be known, but the message
+    # may contain the values themselves.
+    if require_truth(unmark(rule.holds(env))[0], rule.condition):
+        return None
+    text, marks = render_piece(rule.says(env), rule.message)
+    return "The message is hidden because it contains a sensitive value." if marks else text

@@ -258,7 +258,15 @@ class Family(Struct, frozen=True):
         """The configuration files among these names, in their order."""
         # Editors keep copies of a file in its folder under a name with a leading dot.
         selected = [n for n in sorted(names) if n.endswith(self.configuration) and n[0] != "."]
-        replaced = _list_replaced(selected)
+        # The files of Terraform that a file of OpenTofu with the same name replaces.
+        existing = set(selected)
+        replaced = frozenset(
+            name.removesuffix(opentofu_ending) + ending
+            for ending, opentofu_ending in _OPENTOFU.items()
+            for name in selected
+            if name.endswith(opentofu_ending)
+            and name.removesuffix(opentofu_ending) + ending in existing
+        )
         return [name for name in selected if name not in replaced]
 
     def select_values(self, names: Collection[str]) -> list[str]:
@@ -270,18 +278,6 @@ class Family(Struct, frozen=True):
         """Whether a configuration file is merged into the others, such as `override.tf`."""
         stem = next(name.removesuffix(end) for end in self.configuration if name.endswith(end))
         return stem == "override" or stem.endswith("_override")
-
-
-def _list_replaced(names: Collection[str]) -> frozenset[str]:
-    """The files of Terraform that a file of OpenTofu with the same name replaces."""
-    existing = set(names)
-    return frozenset(
-        name.removesuffix(opentofu_ending) + ending
-        for ending, opentofu_ending in _OPENTOFU.items()
-        for name in names
-        if name.endswith(opentofu_ending)
-        and name.removesuffix(opentofu_ending) + ending in existing
-    )
 
 
 FAMILIES = (

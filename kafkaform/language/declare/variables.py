@@ -53,8 +53,7 @@ from ..values.value import (
     unmark_deep,
     work_of,
 )
-from .blocks import Header, VariableBlock, check_deprecation
-from .conditions import check_rule, compile_rules
+from .blocks import Header, VariableBlock, check_deprecation, check_rule, compile_rules
 from .folder import Tree, parse_values
 
 PREFIX = "KF_VAR_"

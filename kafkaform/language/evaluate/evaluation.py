@@ -25,9 +25,9 @@ from ..declare.blocks import (
     ProviderBlock,
     ResourceBlock,
     VariableBlock,
+    compile_rules,
     get_location,
 )
-from ..declare.conditions import compile_rules
 from ..declare.modules import Module
 from ..declare.variables import check_declaration, check_validations, compute_value, warn_deprecated
 from ..expressions.code import Env
@@ -57,7 +57,6 @@ from .expansion import SINGLE_INSTANCE, Instance, expand_instances
 from .fault_context import add_origins
 from .graph import GraphNode
 from .outputs import compile_check, evaluate_check, evaluate_output
-from .provider_choice import ProviderChoice, ProviderKeys, choose_instance
 from .providers import (
     DataPlan,
     ProviderInfo,
@@ -67,9 +66,12 @@ from .providers import (
     evaluate_data,
 )
 from .resources import (
+    ProviderChoice,
+    ProviderKeys,
     ResourceInstance,
     ResourcePlan,
     Site,
+    choose_instance,
     compile_resource,
     evaluate_instance,
     evaluate_resource,

@@ -34,9 +34,16 @@ from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Report
 from .diagnostics import Collector
 from .graph import Graph, GraphNode
-from .provider_choice import ProviderKeys
 from .providers import DataInfo, ProviderInfo, Query, make_default_provider
-from .resources import ResourceInstance, ResourcePlan, Settled, Site, TypeInfo, publish_value
+from .resources import (
+    ProviderKeys,
+    ResourceInstance,
+    ResourcePlan,
+    Settled,
+    Site,
+    TypeInfo,
+    publish_value,
+)
 
 
 class Scope(Struct, eq=False, dict=True):

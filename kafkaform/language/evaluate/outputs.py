@@ -11,8 +11,14 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.resource import Output
 from ...core.value import SecretRef
-from ..declare.blocks import CheckBlock, Header, OutputBlock
-from ..declare.conditions import Rule, check_rules, compile_rules
+from ..declare.blocks import (
+    CheckBlock,
+    ConditionRule,
+    Header,
+    OutputBlock,
+    check_rules,
+    compile_rules,
+)
 from ..declare.modules import Module
 from ..expressions.code import Code, Context, Env
 from ..expressions.references import Data, Outcome
@@ -40,7 +46,12 @@ from .resources import OpenFields, Site
 
 
 def evaluate_output(
-    block: OutputBlock, code: Code, rules: tuple[Rule, ...], env: Env, report: Report, title: str
+    block: OutputBlock,
+    code: Code,
+    rules: tuple[ConditionRule, ...],
+    env: Env,
+    report: Report,
+    title: str,
 ) -> Outcome:
     """What the caller of the module sees. title: the name of the output in messages."""
     faults = [*check_rules(rules, title, env)]
@@ -146,7 +157,7 @@ class CompiledCheck(Struct, frozen=True):
     name: str
     data: DataPlan | None
     """The data source that only its assertions see."""
-    rules: tuple[Rule, ...]
+    rules: tuple[ConditionRule, ...]
 
 
 def compile_check(

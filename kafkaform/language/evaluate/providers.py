@@ -13,8 +13,15 @@ from ...core.errors import ConnectError, KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
-from ..declare.blocks import Header, ProviderBlock, ResourceBlock, render_title
-from ..declare.conditions import Rule, check_rules, compile_rules
+from ..declare.blocks import (
+    ConditionRule,
+    Header,
+    ProviderBlock,
+    ResourceBlock,
+    check_rules,
+    compile_rules,
+    render_title,
+)
 from ..declare.modules import Module
 from ..expressions.code import Context, Env
 from ..expressions.references import Fixed, Outcome, Unset
@@ -23,8 +30,7 @@ from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnos
 from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Arguments, Report, compile_arguments, evaluate_arguments, make_deferred_fault
 from .expansion import Instance, expand_instances
-from .provider_choice import ProviderChoice, choose_instance, compile_choice
-from .resources import Site
+from .resources import ProviderChoice, Site, choose_instance, compile_choice
 
 DATA_META_ARGUMENTS = ("provider", "for_each", "count", "depends_on")
 
@@ -56,8 +62,8 @@ class DataPlan(Struct, frozen=True):
     info: DataInfo
     provider: ProviderChoice
     arguments: Arguments
-    preconditions: tuple[Rule, ...]
-    postconditions: tuple[Rule, ...]
+    preconditions: tuple[ConditionRule, ...]
+    postconditions: tuple[ConditionRule, ...]
 
     @property
     def name(self) -> str:

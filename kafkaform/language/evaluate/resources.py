@@ -1,4 +1,5 @@
-"""Compile `resource` blocks, and evaluate them to declared objects."""
+"""Compile `resource` blocks, choose their provider instances, and evaluate them to declared
+objects."""
 
 from __future__ import annotations
 
@@ -8,23 +9,33 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.address import Address
+from ...core.address import Address, render_key
 from ...core.diagnostics import Diagnostic, Range
 from ...core.resource import Declared, Identity, Lifecycle
 from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSchema, map_of
+from ...core.text.display import make_sentence
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression
-from ..declare.addresses import read_ignored_paths
-from ..declare.blocks import Header, ResourceBlock
-from ..declare.conditions import Rule, check_rules, compile_rules
+from ..declare.addresses import read_ignored_paths, read_provider_instance
+from ..declare.blocks import ConditionRule, Header, ResourceBlock, check_rules, compile_rules
 from ..declare.modules import Module
 from ..expressions.code import Code, Context, Env
 from ..expressions.references import Fixed
-from ..values.conversion import compute_look_cost, lift_value
-from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnostic, make_error
+from ..values.conversion import compute_look_cost, convert_value, lift_value
+from ..values.faults import (
+    ConvertFault,
+    Deferred,
+    EvalError,
+    Location,
+    Poisoned,
+    Skipped,
+    make_diagnostic,
+    make_error,
+    suggest_near,
+)
 from ..values.limits import Budget
 from ..values.types import drop_optional
-from ..values.value import Computed, Null, ObjectVal, TupleVal, Val, marks_of
+from ..values.value import Computed, Null, ObjectVal, TupleVal, Val, marks_of, unmark
 from .arguments import (
     Arguments,
     Report,
@@ -35,13 +46,80 @@ from .arguments import (
     make_deferred_fault,
 )
 from .expansion import Instance, expand_instances
-from .provider_choice import ProviderChoice, ProviderKeys, choose_instance, compile_choice
 
 Settled = Mapping[str, FrozenMap]
 """str(address) -> the attributes that the server has set."""
 FAULTY_INSTANCES = 1_000
 """After so many faulty instances, the rest of a block is not evaluated: it has the same faults."""
 _LABELS = map_of(STRING)
+_META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "adopt": BOOL}
+_LEFT_OUT = (None, -1)
+"""Values that leave an attribute to the system; -1 is the number that the system chooses."""
+
+
+class ProviderChoice(Struct, frozen=True):
+    """The provider instance that a block uses."""
+
+    name: str
+    """Its name in the module of the block."""
+    instance: str
+    """The instance of the root, without the key of a block with for_each."""
+    key: Expression | None = None
+    """The key that the block names."""
+    code: Code | None = None
+    """The compiled key."""
+
+
+class ProviderKeys(Struct, frozen=True):
+    """The provider instances with keys, as one instance of a module sees them."""
+
+    declared: Mapping[str, frozenset[str] | None] = EMPTY
+    """Provider block with for_each -> its keys, None after a fault."""
+    handed: Mapping[str, str] = EMPTY
+    """Name in the module -> the key that its caller chose, as in `["eu"]`."""
+
+
+def compile_choice(
+    node: Expression | None, provider: str, module: Module, context: Context, location: Location
+) -> ProviderChoice:
+    """Which instance a block uses. node: its argument `provider`; provider: the name of the one
+    that its type belongs to. Raises EvalError."""
+    providers, repeated = module.providers, module.repeated
+    name, key = read_provider_instance(node, provider, providers, repeated, location)
+    code = None if key is None else context.compile_node(key)
+    return ProviderChoice(name, providers[name], key, code)
+
+
+def choose_instance(choice: ProviderChoice, keys: ProviderKeys, env: Env) -> str:
+    """The name of the instance. Raises EvalError, Deferred or Poisoned."""
+    if choice.key is None or choice.code is None:
+        return f"{choice.instance}{keys.handed.get(choice.name, '')}"
+    declared = keys.declared.get(choice.instance)
+    if declared is None:  # its block has a fault
+        raise Poisoned
+    value, marks = unmark(choice.code(env))
+    if marks:
+        raise EvalError(
+            choice.key,
+            "The key of a provider instance cannot depend on a sensitive value",
+            "It becomes part of the name of the instance, which is shown everywhere.",
+        )
+    if isinstance(value, Computed):
+        raise value.defer()
+    try:
+        key = convert_value(value, STRING)
+    except ConvertFault as fault:
+        summary = "The key of a provider instance must be a string"
+        raise EvalError(choice.key, summary, make_sentence(fault)) from None
+    if not isinstance(key, str) or key not in declared:
+        suffix = render_key(key) if isinstance(key, str) else "[null]"
+        raise EvalError(
+            choice.key,
+            f"There is no provider instance {choice.instance}{suffix}",
+            f"The keys of its for_each are {', '.join(sorted(declared)) or 'none'}.",
+            suggest_near(key, declared) if isinstance(key, str) else "",
+        )
+    return f"{choice.instance}{render_key(key)}"
 
 
 class TypeInfo(Struct, frozen=True):
@@ -78,8 +156,8 @@ class ResourcePlan(Struct, frozen=True):
     range: Range
     lifecycle: Lifecycle = Lifecycle()
     """The part of the lifecycle that is the same for all instances."""
-    preconditions: tuple[Rule, ...] = ()
-    postconditions: tuple[Rule, ...] = ()
+    preconditions: tuple[ConditionRule, ...] = ()
+    postconditions: tuple[ConditionRule, ...] = ()
     shaped: bool = False
     """Whether it was compiled from the shape that the block repeats."""
 
@@ -295,9 +373,6 @@ def evaluate_instance(
     return evaluated
 
 
-_META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "adopt": BOOL}
-
-
 def _evaluate_meta(name: str, meta: MetaArgument, env: Env) -> Value:
     value = meta.code(env)
     env.budget.charge(compute_look_cost(value, meta.node), meta.node)
@@ -451,10 +526,6 @@ def _make_object(declared: Declared, info: TypeInfo, settled: Settled, budget: B
     if left_out:
         fields = OpenFields(fields, frozenset(left_out), address, budget)
     return ObjectVal(fields)
-
-
-_LEFT_OUT = (None, -1)
-"""Values that leave an attribute to the system; -1 is the number that the system chooses."""
 
 
 def _make_block(value: Value, schema: ObjectSchema) -> Val:

@@ -39,7 +39,7 @@ from ..values.value import (
     SEQUENCES,
     UNMARKED,
     Composite,
-    Fields,
+    FieldValues,
     Marked,
     Marks,
     Null,
@@ -166,7 +166,7 @@ class _Rendering:
         self.key: tuple[str, Iterable[str]] | None = None
         self.code: Code | None = None
 
-    def render_template(self, text: str, name: str, values: Fields, env: Env) -> Val:
+    def render_template(self, text: str, name: str, values: FieldValues, env: Env) -> Val:
         # The names of the values are part of the code: they hide other first words.
         key = (text, values.fields.keys())
         if self.code is None or self.key != key:

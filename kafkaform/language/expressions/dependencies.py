@@ -71,7 +71,7 @@ class AllUses(dict[Expression, Uses]):
     def __missing__(self, node: Expression) -> Uses:
         uses = _NONE
         if type(node) is not Lit:
-            walk = _Walk([], [], [])
+            walk = _ReferenceWalk([], [], [])
             walk.walk_into(node, _NOTHING, ())
             uses = Uses(tuple(walk.references), tuple(walk.calls), tuple(walk.dotted))
         self[node] = uses
@@ -82,7 +82,7 @@ _NONE = Uses((), ())
 _NOTHING: frozenset[str] = frozenset()
 
 
-class _Walk(Struct, frozen=True):
+class _ReferenceWalk(Struct, frozen=True):
     """A walk over one expression. It may recurse, because the depth of expressions is limited."""
 
     references: list[Reference]
@@ -96,7 +96,7 @@ class _Walk(Struct, frozen=True):
         steps behind the node."""
         kind = type(node)
         if kind is not Lit:
-            _WALKS.get(kind, _Walk.walk_parts)(self, node, bound, steps)
+            _WALKS.get(kind, _ReferenceWalk.walk_parts)(self, node, bound, steps)
 
     def walk_parts(
         self, node: Expression, bound: frozenset[str], _: tuple[ReferenceStep, ...]
@@ -182,20 +182,22 @@ class _Walk(Struct, frozen=True):
             self.walk_into(item.value, bound, ())
 
 
-_WALKS: Mapping[type, Callable[[_Walk, Any, frozenset[str], tuple[ReferenceStep, ...]], None]] = {
-    Root: _Walk.walk_root,
-    Attr: _Walk.walk_attr,
-    LegacyIndex: _Walk.walk_legacy,
-    Index: _Walk.walk_index,
-    AttrSplat: _Walk.walk_splat,
-    FullSplat: _Walk.walk_splat,
-    Paren: _Walk.walk_paren,
-    FunctionCall: _Walk.walk_call,
-    ForTuple: _Walk.walk_loop,
-    ForObject: _Walk.walk_loop,
-    TemplateFor: _Walk.walk_loop,
-    Binary: _Walk.walk_binary,
-    Object: _Walk.walk_object,
+_WALKS: Mapping[
+    type, Callable[[_ReferenceWalk, Any, frozenset[str], tuple[ReferenceStep, ...]], None]
+] = {
+    Root: _ReferenceWalk.walk_root,
+    Attr: _ReferenceWalk.walk_attr,
+    LegacyIndex: _ReferenceWalk.walk_legacy,
+    Index: _ReferenceWalk.walk_index,
+    AttrSplat: _ReferenceWalk.walk_splat,
+    FullSplat: _ReferenceWalk.walk_splat,
+    Paren: _ReferenceWalk.walk_paren,
+    FunctionCall: _ReferenceWalk.walk_call,
+    ForTuple: _ReferenceWalk.walk_loop,
+    ForObject: _ReferenceWalk.walk_loop,
+    TemplateFor: _ReferenceWalk.walk_loop,
+    Binary: _ReferenceWalk.walk_binary,
+    Object: _ReferenceWalk.walk_object,
 }
 
 

@@ -25,7 +25,6 @@ from ...syntax.nodes import (
     split_operands,
 )
 from ...syntax.terms import Constant, Constants, read_constants
-from ..values import numbers
 from ..values.conversion import compute_type_cost, convert_value, require_shallow
 from ..values.faults import ConvertFault, EvalError, LimitError, Location
 from ..values.types import describe_type, describe_value, render_type, unify_types
@@ -39,10 +38,16 @@ from ..values.value import (
     ObjectVal,
     TupleVal,
     Val,
+    add,
     add_marks,
+    compute_remainder,
+    divide,
     find_sealed,
     is_equal,
+    make_whole,
     marks_of,
+    multiply,
+    subtract,
     type_of,
     unmark,
     work_of,
@@ -78,7 +83,7 @@ def _make_constant(constant: Constant | Constants) -> Val:
         value.__dict__.update(marks=UNMARKED, sealed_part=None)
         return value
     if isinstance(constant, Decimal):
-        return numbers.make_whole(constant)
+        return make_whole(constant)
     return NULL if constant is None else constant
 
 
@@ -293,11 +298,11 @@ def _apply_numeric(step: Binary, left_side: Side, right_side: Side, env: Env) ->
 
 
 _NUMERIC: Mapping[str, Callable[[Any, Any], Val]] = {
-    "+": numbers.add,
-    "-": numbers.subtract,
-    "*": numbers.multiply,
-    "/": numbers.divide,
-    "%": numbers.compute_remainder,
+    "+": add,
+    "-": subtract,
+    "*": multiply,
+    "/": divide,
+    "%": compute_remainder,
     "<": lambda first, second: bool(first < second),
     "<=": lambda first, second: bool(first <= second),
     ">": lambda first, second: bool(first > second),

@@ -22,7 +22,6 @@ from ..values.faults import (
     Poisoned,
     suggest_near,
 )
-from ..values.numbers import render_number
 from ..values.types import describe_value
 from ..values.value import (
     Computed,
@@ -36,6 +35,7 @@ from ..values.value import (
     TupleVal,
     Val,
     add_marks,
+    render_number,
     type_of,
     unmark,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from .file_reader import Read
+from .files import Read
 from .spec import Function
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -22,7 +22,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
             "setsubtract setsymmetricdifference setunion"
         ),
     },
-    "Maps and objects": {"mappings": "keys lookup merge transpose values zipmap"},
+    "Maps and objects": {"collection": "keys lookup merge transpose values zipmap"},
     "Strings": {
         "string": (
             "basename dirname chomp endswith indent join lower split startswith strcontains strrev "

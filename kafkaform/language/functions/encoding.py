@@ -18,17 +18,20 @@ from ...core.schema import BOOL, NUMBER, STRING
 from ..values.conversion import convert_value
 from ..values.faults import ConvertFault, FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.numbers import PRECISION, Number, normalise_number, render_number
 from ..values.value import (
     FIELDS,
     NULL,
+    PRECISION,
     SEQUENCES,
     ListVal,
     Null,
+    Number,
     ObjectVal,
     TupleVal,
     Val,
+    normalise_number,
     normalise_text,
+    render_number,
     size_of,
 )
 from .spec import Function, Param, make_string_param
@@ -268,7 +271,10 @@ def _render_verb(verb: re.Match[str], value: Val) -> str:
         if letter == "t":
             return "true" if convert_value(value, BOOL) else "false"
         if letter in "sq":
-            return _pad_text(_render_text(value, letter, precision), flags, width)
+            text = str(convert_value(value, STRING))
+            if precision:
+                text = "".join(split_graphemes(text)[:precision])
+            return _pad_text(quote_json(text) if letter == "q" else text, flags, width)
         if letter in _INTEGERS or letter in _FLOATS:
             return _render_number(convert_value(value, NUMBER), flags, width, precision, letter)
     except ConvertFault as fault:
@@ -282,13 +288,6 @@ def _render_as_is(value: Val, sharp: bool) -> str:
     if isinstance(value, int | Decimal) and not isinstance(value, bool) and not sharp:
         return _render_shortest(value, "e")
     return to_json(value)
-
-
-def _render_text(value: Val, letter: str, precision: int | None) -> str:
-    text = str(convert_value(value, STRING))
-    if precision:
-        text = "".join(split_graphemes(text)[:precision])
-    return quote_json(text) if letter == "q" else text
 
 
 def _pad_text(text: str, flags: str, width: int) -> str:

@@ -11,7 +11,6 @@ from ...core.value import SecretRef, make_command_reference
 from ..values.conversion import CONVERSION, convert_value
 from ..values.faults import FunctionFault
 from ..values.limits import LIMITS
-from ..values.numbers import Number, render_number
 from ..values.types import unify_types
 from ..values.value import (
     FIELDS,
@@ -19,10 +18,12 @@ from ..values.value import (
     SENSITIVE,
     ListVal,
     Null,
+    Number,
     Val,
     add_marks,
     is_equal,
     marks_of,
+    render_number,
     type_of,
     unmark,
 )

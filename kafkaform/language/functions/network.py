@@ -7,8 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from ...core.schema import STRING
 from ..values.faults import FunctionFault
-from ..values.numbers import Number
-from ..values.value import ListVal, Val
+from ..values.value import ListVal, Number, Val
 from .spec import Function, make_number_param, make_string_param
 from .string import require_whole
 

@@ -12,8 +12,7 @@ from ...core.text.quantity import MILLISECONDS, parse_amount
 from ..values.conversion import convert_value
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.numbers import PRECISION, Number, add, check_digits, normalise_number
-from ..values.value import Null, Val
+from ..values.value import PRECISION, Null, Number, Val, add, check_digits, normalise_number
 from .spec import Function, Param, make_number_param, make_string_param, make_value_param
 
 

@@ -20,8 +20,7 @@ from msgspec import Struct
 from ...core.schema import STRING
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.numbers import Number
-from ..values.value import ListVal, Null, ObjectVal, TupleVal, Val, normalise_text, type_of
+from ..values.value import ListVal, Null, Number, ObjectVal, TupleVal, Val, normalise_text, type_of
 from .spec import Function, make_number_param, make_string_param, make_strings_param
 
 if TYPE_CHECKING:

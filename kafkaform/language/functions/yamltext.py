@@ -17,17 +17,18 @@ from ...core.schema import STRING
 from ..values.conversion import convert_value
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.numbers import Number, parse_number
 from ..values.value import (
     FIELDS,
     NULL,
     SEQUENCES,
     Null,
+    Number,
     ObjectVal,
     TupleVal,
     Val,
     depth_of,
     normalise_text,
+    parse_number,
     size_of,
     work_of,
 )
@@ -116,7 +117,7 @@ def _read_plain(source: str) -> Val:
 # -- documents
 
 
-class _Reader(Struct, eq=False):
+class _YamlReader(Struct, eq=False):
     """Makes values of PyYAML's events."""
 
     events: Iterator[Any]
@@ -217,10 +218,10 @@ class _Reader(Struct, eq=False):
             yield mapping.fields
 
 
-_READERS: Mapping[str, Callable[[_Reader, Any, int], Val]] = {
-    "ScalarEvent": _Reader.read_scalar,
-    "SequenceStartEvent": _Reader.read_sequence,
-    "MappingStartEvent": _Reader.read_mapping,
+_READERS: Mapping[str, Callable[[_YamlReader, Any, int], Val]] = {
+    "ScalarEvent": _YamlReader.read_scalar,
+    "SequenceStartEvent": _YamlReader.read_sequence,
+    "MappingStartEvent": _YamlReader.read_mapping,
 }
 
 
@@ -239,7 +240,7 @@ def _is_merge(event: Any) -> bool:
 
 def _yamldecode(source: str) -> Val:
     try:
-        return _Reader(yaml.parse(source, Loader=yaml.SafeLoader)).read_document()
+        return _YamlReader(yaml.parse(source, Loader=yaml.SafeLoader)).read_document()
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
         position = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""

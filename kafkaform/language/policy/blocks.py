@@ -54,7 +54,7 @@ KINDS = ("policy", "policy_set")
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
 
-class Waiver(Struct, frozen=True):
+class WaiverBlock(Struct, frozen=True):
     """Lets some objects break a policy until a date."""
 
     addresses: tuple[str, ...]
@@ -99,15 +99,15 @@ def read_severity(block: Block) -> Severity | None:
     return None if text is None else Severity(text)
 
 
-def read_waivers(block: Block) -> tuple[Waiver, ...]:
+def read_waivers(block: Block) -> tuple[WaiverBlock, ...]:
     """The waivers of a block without faults."""
     return tuple(map(_read_waiver, block.list_blocks("waiver")))
 
 
-def _read_waiver(block: Block) -> Waiver:
+def _read_waiver(block: Block) -> WaiverBlock:
     until = _read_date(block.get_argument("until"))
     assert until is not None  # it was checked
-    return Waiver(
+    return WaiverBlock(
         read_texts(block.get_argument("addresses")) or (),
         _read_text(block.get_argument("reason")) or "",
         until,

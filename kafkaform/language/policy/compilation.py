@@ -1,12 +1,18 @@
-"""Compile policies. Misspelt names are found here, before any change is judged."""
+"""Compile policies, and find those that a change breaks.
+
+Misspelt names are found before any change is judged. A policy that cannot be evaluated counts as
+broken: a rule that could not be checked must not pass.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import date
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core import finding
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ...core.finding import POLICY
 from ...core.text.display import make_sentence
@@ -15,23 +21,27 @@ from ...syntax.nodes import Block, Expression, Lit
 from ...syntax.parse import parse
 from ..declare.blocks import Header
 from ..expressions.calls import SPECIAL, make_unknown_function_fault
-from ..expressions.code import Code, Context, Env
+from ..expressions.code import Code, Context, Env, Namespace
 from ..expressions.compilation import make_context
 from ..expressions.dependencies import AllUses
-from ..expressions.operators import make_dotted_key_fault
+from ..expressions.loops import render_piece
+from ..expressions.operators import make_dotted_key_fault, require_truth
+from ..expressions.references import Fixed
 from ..functions import GROUPS, FunctionTable
 from ..values.conversion import convert_value
 from ..values.faults import (
     ConvertFault,
+    Deferred,
     EvalError,
+    Poisoned,
     make_diagnostic,
     make_error,
     suggest_near,
 )
 from ..values.limits import Budget
-from ..values.value import EMPTY_OBJECT, ObjectVal, Val, type_of
+from ..values.value import EMPTY_OBJECT, ObjectVal, Val, type_of, unmark
 from .blocks import (
-    Waiver,
+    WaiverBlock,
     find_unknown_words,
     find_value_faults,
     read_severity,
@@ -49,6 +59,9 @@ FIELDS = (
 FILE_FUNCTIONS = frozenset((*GROUPS["Files"]["files"].split(), "templatefile"))
 RuleSets = Mapping[str, Callable[[], bytes]]
 """Provider -> what reads its rules, as the text of a file of policies."""
+MESSAGE_LIMIT = 1_000
+"""Characters of a message; the rest is left out."""
+HIDDEN_MESSAGE = "The message is hidden because it contains a sensitive value."
 
 
 class Policy(Struct, frozen=True):
@@ -58,7 +71,7 @@ class Policy(Struct, frozen=True):
     severity: Severity
     range: Range
     """The block that declares it; of a rule, the block that switches it on."""
-    waivers: tuple[Waiver, ...]
+    waivers: tuple[WaiverBlock, ...]
     settings: ObjectVal
     """What its expressions find behind `setting.`"""
     when: Code | None
@@ -351,3 +364,66 @@ def _override_settings(
             {name: fitting.get(name, rule_settings[name]) for name in rule_settings}
         )
     return settings_by_rule, tuple(faults)
+
+
+def find_findings(
+    policies: Iterable[Policy], change: ObjectVal, address: str, today: date, budget: Budget
+) -> Iterator[finding.Finding]:
+    """The policies that a change breaks, with the waivers that cover it.
+
+    change: what expressions find behind `change.`, with a value for each of `FIELDS`. budget: the
+    steps that all these policies have for a whole plan.
+    """
+    for policy in policies:
+        roots = {"change": Fixed(change), "setting": Fixed(policy.settings)}
+        message = _judge_change(policy, roots, budget)
+        if message is None:
+            continue
+        # The waiver that counts longest among those that cover the object.
+        covering = (row for row in policy.waivers if row.covers(address))
+        block = max(covering, key=lambda row: row.until, default=None)
+        waiver = None
+        if block is not None:
+            waiver = finding.Waiver(block.reason, block.until, today <= block.until)
+        level = finding.Level.BLOCK if policy.severity is Severity.ERROR else finding.Level.CAUTION
+        if waiver is not None and waiver.holds:
+            level = finding.Level.NOTE
+        exception = f"If this object needs an exception, add a waiver at {policy.range}."
+        yield finding.Finding(
+            policy.id,
+            level,
+            finding.Harm.NONE,
+            f"policy {policy.name}: {message}" + (f" ({waiver.text})" if waiver else ""),
+            fix=f"Change the block. {exception}",
+            block=finding.Block.POLICY if level is finding.Level.BLOCK else None,
+            waiver=waiver,
+            range=policy.range,
+        )
+
+
+def _judge_change(policy: Policy, roots: Mapping[str, Namespace], budget: Budget) -> str | None:
+    """Why the change breaks the policy; None if it does not."""
+    env, location = Env(roots, {}, budget), policy.condition_node
+    try:
+        budget.charge(1, location)
+        if policy.when is not None and not _is_true(policy.when, env, location):
+            return None
+        if _is_true(policy.condition, env, location):
+            return None
+        text, marks = render_piece(policy.message(env), location)
+        if marks:
+            return HIDDEN_MESSAGE
+        # A plan has a message for each change, so long ones could fill the memory of a review.
+        return text if len(text) <= MESSAGE_LIMIT else f"{text[:MESSAGE_LIMIT]}…"
+    except EvalError as fault:
+        detail = f" {fault.detail}" if fault.detail else ""
+        return f"it cannot be evaluated ({fault.location.range}): {fault.summary}.{detail}"
+    except Deferred as error:
+        return f"it cannot be evaluated: {error} is not known yet."
+    except Poisoned:
+        return "it cannot be evaluated: the policies take too many steps."
+
+
+def _is_true(code: Code, env: Env, location: Expression) -> bool:
+    # What a condition says about a hidden value can be known, but not the value itself.
+    return require_truth(unmark(code(env))[0], location)

@@ -24,8 +24,7 @@ from ...syntax.nodes import (
 )
 from ...syntax.write import quote_string
 from ..console import render_value
-from ..declare.blocks import Declarations
-from ..declare.conditions import Rule, check_rule, compile_rules
+from ..declare.blocks import ConditionRule, Declarations, check_rule, compile_rules
 from ..desired import Built
 from ..evaluate.diagnostics import clip_fault
 from ..evaluate.name_check import Names, check_expression
@@ -73,7 +72,7 @@ def check_assertions(
     return tuple(map(clip_fault, faults))
 
 
-def _check_assertion(rule: Rule, built: Built, env: Env) -> Iterator[Diagnostic]:
+def _check_assertion(rule: ConditionRule, built: Built, env: Env) -> Iterator[Diagnostic]:
     node = rule.condition
     try:
         message = check_rule(rule, env)
@@ -159,7 +158,7 @@ class Expectation(Struct, frozen=True):
     node: Expression
 
 
-class Failure(Struct, frozen=True):
+class BlockFault(Struct, frozen=True):
     """A fault, and the block of the configuration that it belongs to."""
 
     block: str
@@ -262,7 +261,7 @@ def find_failures(
     declarations: Declarations,
     values: Mapping[str, Attribute],
     mistakes: FaultKeys,
-) -> tuple[Failure, ...]:
+) -> tuple[BlockFault, ...]:
     """The faults that are failures, each with its block. Other warnings are none, except those of
     `check` blocks, which exist to be noticed.
 
@@ -277,7 +276,7 @@ def find_failures(
         block = _find_block(fault.range, block_ranges)
         if fault.severity is Severity.ERROR or block.startswith("check."):
             mistake = (fault.range, fault.summary) in mistakes
-            failures.append(Failure("" if mistake else block, fault))
+            failures.append(BlockFault("" if mistake else block, fault))
     return tuple(failures)
 
 
@@ -294,7 +293,7 @@ def _find_block(fault_range: Range | None, block_ranges: Iterable[tuple[str, Ran
 
 
 def compare_failures(
-    failures: Iterable[Failure], expected: Iterable[Expectation]
+    failures: Iterable[BlockFault], expected: Iterable[Expectation]
 ) -> tuple[Diagnostics, Diagnostics]:
     """The faults that were not expected, and an error for each expected failure that is missing."""
     failures, expected = tuple(failures), tuple(expected)

@@ -11,13 +11,12 @@ from ...core.schema import ANY, STRING, Type
 from ...core.value import FrozenMap, SecretRef, Value
 from .faults import ConvertFault, Deferred, LimitError, Location, Poisoned
 from .limits import LIMITS
-from .numbers import parse_number, render_number
 from .types import COMPARED, describe_type, describe_value, drop_optional, has_any, unify_types
 from .value import (
     SEQUENCES,
     Composite,
     Computed,
-    Fields,
+    FieldValues,
     ListVal,
     MapVal,
     Marked,
@@ -30,6 +29,8 @@ from .value import (
     add_marks,
     depth_of,
     make_set,
+    parse_number,
+    render_number,
     type_of,
     unmark,
     work_of,
@@ -68,7 +69,7 @@ def convert_value(value: Val, want: Type) -> Val:
     return _CONVERSIONS[kind](value, want)
 
 
-def has_type(value: Sequence | Fields, want: Type) -> bool:
+def has_type(value: Sequence | FieldValues, want: Type) -> bool:
     """Whether a value is already what `convert_value` would make of it."""
     if _KINDS[type(value)] != want.kind:
         return False

@@ -1,4 +1,5 @@
-"""One connection to one server, used by one thread at a time, through Python's `http.client`.
+"""One connection to one server, used by one thread at a time, through Python's `http.client`; and
+why a connection failed, from one table for TLS and one for everything else.
 
 Nothing is repeated, followed or unpacked here: a compressed answer could grow without limit. The
 heads of answers are read without the parser for mail of `http.client`: 13 instead of 43 µs for
@@ -7,6 +8,7 @@ twelve headers. Sources: RFC 9112 §4 to §6, RFC 9110 §5.
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import select
@@ -15,12 +17,14 @@ import ssl
 from base64 import b64encode
 from collections.abc import Mapping
 from http.client import (
+    BadStatusLine,
     HTTPConnection,
     HTTPException,
     HTTPResponse,
     HTTPSConnection,
     IncompleteRead,
     LineTooLong,
+    NotConnected,
     UnknownProtocol,
 )
 from time import monotonic
@@ -28,17 +32,169 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ...core.canonical import dumps
-from .exchange import AnswerLost, Call, HttpAnswer, NotSent
-from .failures import Failure, explain_failure
-from .strict_json import NotJson, parse_json
+from msgspec import Struct
 
+from ...core.canonical import dumps
+from ...core.secret import mask_secrets
+from .exchange import AnswerLost, Call, HttpAnswer, NotJson, NotSent, parse_json
+
+MAX_CAUSE = 300
+"""Characters of a cause: it can repeat what a server sent."""
+_LOOK = "check url and the network, and whether the server runs"
+_PORT = "check host and port in url, and whether the server runs"
+_LOGIN = "give client_cert and client_key"
+_DOUBT = "; if it requires a client certificate, check that it trusts that of client_cert"
+_OTHER_LOGIN = "give client_cert and client_key of an authority that the server trusts"
+_ALERTS = (
+    "CERTIFICATE_REQUIRED",
+    "UNKNOWN_CA",
+    "BAD_CERTIFICATE",
+    "CERTIFICATE_UNKNOWN",
+    "CERTIFICATE_EXPIRED",
+    "CERTIFICATE_REVOKED",
+    "UNSUPPORTED_CERTIFICATE",
+    "HANDSHAKE_FAILURE",
+)
+"""Alerts by which a server refuses the certificate of its client, or the lack of one (RFC 8446
+§6.2). With TLS 1.3 they come after the handshake; Java's servers send BAD_CERTIFICATE for none."""
+_MIX_UPS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH")
+"""OpenSSL's reasons for an answer that is not TLS."""
+_TLS_RECORDS = ("\x15\x03", "\x16\x03")
+"""How TLS answers to something else: an alert or a handshake (RFC 8446 §5.1)."""
+_ERRORS: Mapping[int, str] = {
+    errno.ECONNREFUSED: _PORT,
+    errno.EHOSTUNREACH: "check the host in url, and the network",
+    errno.ENETUNREACH: "check the host in url, and the network",
+}
 MAX_HEADERS = 100
 MAX_LINE = 65536
 """Bytes of one header."""
 _CONTINUE, _SWITCHING, _OK, _NO_CONTENT, _NOT_MODIFIED = 100, 101, 200, 204, 304
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LENGTH = re.compile(r"[0-9]{1,18}")
+FAILURES = (HTTPException, OSError, ValueError)
+"""What `http.client` and the modules below it raise for a failed call."""
+SLACK = 0.1
+"""Seconds that a call can take longer. To set the timeout of a socket lets another thread run, and
+each answer would wait until it is this one's turn again."""
+MAX_ERROR_BYTES = 1024 * 1024
+"""Of the body of an error. What is larger is left unread: the status says enough."""
+_CONSTANT = {
+    "User-Agent": "kafkaform",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+}
+"""The headers of every call."""
+_UNREADABLE = "check url, and what answers there"
+
+
+class HttpFailure(Struct, frozen=True):
+    """cause: one sentence without its final stop, without secrets, of bounded length."""
+
+    cause: str
+    advice: str
+
+
+_REASONS: Mapping[str, HttpFailure] = {
+    "PROTOCOL_VERSION": HttpFailure(
+        "the server has no version of TLS that is safe", "switch on TLS 1.2 or 1.3 at the server"
+    ),
+    "UNSUPPORTED_PROTOCOL": HttpFailure(
+        "the server has no version of TLS that is safe", "switch on TLS 1.2 or 1.3 at the server"
+    ),
+    "UNRECOGNIZED_NAME": HttpFailure(
+        "the server has no certificate for this host name", "check the host name in url"
+    ),
+}
+"""Part of OpenSSL's reason -> what it means."""
+_CLOSES = HttpFailure(
+    "the server closes each connection after one answer, so nothing proves which system gives the "
+    "next one",
+    "let the server, or the proxy before it, keep connections open (HTTP keep-alive)",
+)
+
+
+def explain_failure(error: BaseException, *, tls: bool, certified: bool) -> HttpFailure:
+    """The failure of a connection to a server of HTTP. tls: the connection uses it; certified: it
+    has a client certificate."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        cause = f"its certificate is refused: {error.verify_message}"
+        return HttpFailure(cause, advise_certificate(error.verify_message))
+    if isinstance(error, ssl.SSLError):
+        failure = _explain_alert(_read_reason(error), certified=certified)
+        if failure is not None:
+            return failure
+    if isinstance(error, TimeoutError):
+        return HttpFailure("nothing came in time", _LOOK)
+    if isinstance(error, NotConnected):
+        return _CLOSES
+    if isinstance(error, BadStatusLine) and str(error).startswith(_TLS_RECORDS):
+        return HttpFailure("the server speaks TLS, and url says http", "write https:// in url")
+    advice = _choose_advice(error)
+    if tls and isinstance(error, ConnectionResetError | BrokenPipeError | ssl.SSLEOFError):
+        # Who closes a connection at once can lose its own alert.
+        advice += _DOUBT if certified else f"; if it requires a client certificate, {_LOGIN}"
+    return HttpFailure(describe_cause(error), advice)
+
+
+def _explain_alert(reason: str, *, certified: bool) -> HttpFailure | None:
+    if any(name in reason for name in _MIX_UPS):
+        return HttpFailure(
+            "the server there does not speak TLS",
+            "write the port of its https listener into url; or http://, if it has none and others "
+            "on the network may read the traffic",
+        )
+    alert = next((name for name in _ALERTS if name in reason and "ALERT" in reason), None)
+    if alert == "HANDSHAKE_FAILURE" and certified:
+        return None
+    if alert is not None and not certified:
+        return HttpFailure("the server requires a client certificate", _LOGIN)
+    if alert == "CERTIFICATE_EXPIRED":
+        return HttpFailure("our client certificate has expired", "renew client_cert")
+    if alert is not None:
+        alert_text = alert.lower().replace("_", " ")
+        return HttpFailure(f"the server refuses our client certificate: {alert_text}", _OTHER_LOGIN)
+    return next((failure for name, failure in _REASONS.items() if name in reason), None)
+
+
+def advise_certificate(
+    refused: str, argument: str = "url", server: str = "server", elsewhere: str = ""
+) -> str:
+    """What to do about a certificate that OpenSSL does not accept. refused: OpenSSL's reason;
+    argument: the one with the address; elsewhere: the other places of the name."""
+    if "mismatch" in refused or "not valid for" in refused:
+        return (
+            f"write the name from the certificate into {argument}{elsewhere}, or have a "
+            "certificate issued for this name"
+        )
+    if "expired" in refused or "not yet valid" in refused:
+        return f"have the {server}'s certificate renewed, and check the clock of this computer"
+    return f"give the certificate of the {server}'s authority in ca_cert"
+
+
+def _choose_advice(error: BaseException) -> str:
+    if isinstance(error, socket.gaierror):
+        return "check the host name in url"
+    if isinstance(error, OSError) and str(error).startswith("Tunnel connection failed"):
+        return "check the proxy in https_proxy, and its login"
+    number = error.errno if isinstance(error, OSError) else None
+    return _ERRORS.get(number or 0, _LOOK)
+
+
+def _read_reason(error: BaseException) -> str:
+    """OpenSSL's name for the cause, empty if there is none."""
+    return str(getattr(error, "reason", None) or "") if isinstance(error, ssl.SSLError) else ""
+
+
+def describe_cause(error: BaseException) -> str:
+    """One sentence, without secrets, of bounded length."""
+    text = (
+        _read_reason(error)
+        or getattr(error, "strerror", None)
+        or str(error)
+        or type(error).__name__
+    )
+    return mask_secrets(" ".join(str(text).split()))[:MAX_CAUSE]
 
 
 class QuickResponse(HTTPResponse):
@@ -106,23 +262,6 @@ def read_headers(stream: BinaryIO) -> dict[str, str]:
             text = f"{headers[key]}, {text}"
         headers[key] = text
     raise HTTPException(f"the answer has more than {MAX_HEADERS} headers")
-
-
-FAILURES = (HTTPException, OSError, ValueError)
-"""What `http.client` and the modules below it raise for a failed call."""
-SLACK = 0.1
-"""Seconds that a call can take longer. To set the timeout of a socket lets another thread run, and
-each answer would wait until it is this one's turn again."""
-MAX_ERROR_BYTES = 1024 * 1024
-"""Of the body of an error. What is larger is left unread: the status says enough."""
-
-_CONSTANT = {
-    "User-Agent": "kafkaform",
-    "Accept": "application/json",
-    "Accept-Encoding": "identity",
-}
-"""The headers of every call."""
-_UNREADABLE = "check url, and what answers there"
 
 
 class ServerConnection:
@@ -201,7 +340,7 @@ class ServerConnection:
         if self._connection is not None:
             self._connection.close()
 
-    def _explain(self, error: BaseException) -> Failure:
+    def _explain(self, error: BaseException) -> HttpFailure:
         tls = self._url.startswith("https:")
         return explain_failure(error, tls=tls, certified=self._certified)
 

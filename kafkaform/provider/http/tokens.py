@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ...core.errors import ConnectError
 from ...core.secret import Secret
-from .failures import advise_certificate
+from .connection import advise_certificate
 from .tls import CertificateFault, trust_also
 
 PATIENCE = 5.0

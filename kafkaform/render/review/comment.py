@@ -19,7 +19,7 @@ from ...core.resource import Pending
 from ...core.words import NO_WORDS, Vocabulary, shared
 from ...plan.model import OutputChange, Plan, PlanInstance, Removal
 from ..attributes import Line
-from ..change_entries import Entry
+from ..change_entries import ChangeEntry
 from ..change_lines import (
     is_brief,
     name_object,
@@ -298,7 +298,7 @@ def _render_output(change: OutputChange) -> Markup:
 # ── details ─────────────────────────────────────────────────────────────────────────────
 
 
-def _render_detail(entry: Entry, view: PlanView) -> Markup:
+def _render_detail(entry: ChangeEntry, view: PlanView) -> Markup:
     lead, with_instance = entry.lead, len(view.instances) > 1
     words = view.words_of(lead.identity.instance)
     # The rows above name the objects of an entry of several.

@@ -12,7 +12,7 @@ from ...core.change import Change
 from ...core.resource import Identity
 from ..plan_view import PlanView
 from ..text import render_count
-from .comment_rows import ROW_NAMES, Item, Table, list_names
+from .comment_rows import ROW_NAMES, CommentTable, Item, list_names
 
 LEAST = 200
 """Characters: where less is left of a section's room, hardly any piece fits."""
@@ -127,7 +127,7 @@ class Fit(Struct, frozen=True):
     """Those of them that no row says anything about."""
 
 
-def fit_tables(tables: Sequence[Table], view: PlanView, room: int) -> Fit:
+def fit_tables(tables: Sequence[CommentTable], view: PlanView, room: int) -> Fit:
     """The tables, cut to fit. tables: the dangerous ones first.
 
     Rows are given up before names, and nothing is named after the first name without room.
@@ -165,8 +165,8 @@ def _fit_names(changes: Sequence[Change], view: PlanView, room: int) -> tuple[li
 
 
 def _choose_rows(
-    tables: Sequence[Table], view: PlanView, room: int
-) -> list[tuple[bool, Table, Item]]:
+    tables: Sequence[CommentTable], view: PlanView, room: int
+) -> list[tuple[bool, CommentTable, Item]]:
     """All items, and whether they get their rows."""
     candidates = [
         (table, item, sizes) for table in tables for item, sizes in _measure_names(table, view)
@@ -188,7 +188,7 @@ def _choose_rows(
     return [(index in chosen, table, item) for index, (table, item, _) in enumerate(candidates)]
 
 
-def _rank_row(table: Table, item: Item, extra: int) -> tuple[int, float]:
+def _rank_row(table: CommentTable, item: Item, extra: int) -> tuple[int, float]:
     """Who gets a row first: what is dangerous, then what says most about many in little room."""
     if table.urgent:
         return 0, 0
@@ -197,14 +197,16 @@ def _rank_row(table: Table, item: Item, extra: int) -> tuple[int, float]:
     return rank, extra / len(item.changes)
 
 
-def _measure_names(table: Table, view: PlanView) -> Iterator[tuple[Item, list[int]]]:
+def _measure_names(table: CommentTable, view: PlanView) -> Iterator[tuple[Item, list[int]]]:
     """Each item with the room that the names of its objects take."""
     names = list_names((change for item in table.items for change in item.changes), view)
     for item in table.items:
         yield item, [len(next(names)) + 2 for _ in item.changes]
 
 
-def _fill_table(table: Table, rows: list[Markup], names: list[Markup], hidden_count: int) -> Filled:
+def _fill_table(
+    table: CommentTable, rows: list[Markup], names: list[Markup], hidden_count: int
+) -> Filled:
     return Filled(
         table.title,
         Markup(table.head if rows else ""),

@@ -18,7 +18,7 @@ from msgspec import Struct
 from ...core.change import Action, Change
 from ...core.finding import POLICY, Finding, Harm, Level
 from ...core.words import Words
-from ..change_entries import Entry, select_dangers
+from ..change_entries import ChangeEntry, select_dangers
 from ..change_entries import list_names as list_names_of
 from ..change_lines import (
     ACTIONS,
@@ -109,7 +109,7 @@ class Item(Struct, frozen=True):
     """True if the row says no more than the heading and the name."""
 
 
-class Table(Struct, frozen=True):
+class CommentTable(Struct, frozen=True):
     """Rows under one heading."""
 
     name: str
@@ -123,7 +123,7 @@ class Table(Struct, frozen=True):
         return self.name in URGENT
 
 
-def make_tables(view: PlanView) -> Iterator[Table]:
+def make_tables(view: PlanView) -> Iterator[CommentTable]:
     """All changes of the plan, in the order in which room is given to them.
 
     A change stands in one table only, apart from blocked ones that would be grave.
@@ -168,10 +168,10 @@ def make_tables(view: PlanView) -> Iterator[Table]:
             )
             for noted_entry in plain
         )
-        yield Table(f"list-{group.name}", title, "", items)
+        yield CommentTable(f"list-{group.name}", title, "", items)
 
 
-def _is_noted(entry: Entry) -> bool:
+def _is_noted(entry: ChangeEntry) -> bool:
     lead = entry.lead
     return not lead.grave and bool(entry.remarks)
 
@@ -181,19 +181,19 @@ def _make_table(
     title: str,
     head: str,
     view: PlanView,
-    entries: Iterable[Entry],
-    render: Callable[[Entry], Markup],
-) -> Table:
+    entries: Iterable[ChangeEntry],
+    render: Callable[[ChangeEntry], Markup],
+) -> CommentTable:
     items = tuple(
         Item(piece.changes, render(piece))
         for entry in entries
         for piece in _split_entry(entry, view)
     )
     total = sum(len(item.changes) for item in items)
-    return Table(name, f"{title} ({total:,})", head, items)
+    return CommentTable(name, f"{title} ({total:,})", head, items)
 
 
-def _split_entry(entry: Entry, view: PlanView) -> Iterator[Entry]:
+def _split_entry(entry: ChangeEntry, view: PlanView) -> Iterator[ChangeEntry]:
     """The entry, or its few objects one by one: an example would hide what is said about each. Who
     gets access to what stands in the rows of access, too."""
     if len(entry.changes) > ROW_NAMES:
@@ -204,22 +204,22 @@ def _split_entry(entry: Entry, view: PlanView) -> Iterator[Entry]:
         for change in entry.changes
     }
     if says_differently(entry) and (len(grave) > 1 or not entry.lead.grave):
-        yield from (Entry((change,)) for change in entry.changes)
+        yield from (ChangeEntry((change,)) for change in entry.changes)
     else:
         yield from _split_sentences(entry, view)
 
 
-def _split_sentences(entry: Entry, view: PlanView) -> Iterator[Entry]:
+def _split_sentences(entry: ChangeEntry, view: PlanView) -> Iterator[ChangeEntry]:
     """The entry, or its objects one by one if a sentence describes each of them."""
     if is_line(entry.lead, view.words_of(entry.lead.identity.instance)):
-        yield from (Entry((change,)) for change in entry.changes)
+        yield from (ChangeEntry((change,)) for change in entry.changes)
     else:
         yield entry
 
 
 def _make_group(
-    group: Group, head: str, view: PlanView, render: Callable[[Entry], Markup]
-) -> Table:
+    group: Group, head: str, view: PlanView, render: Callable[[ChangeEntry], Markup]
+) -> CommentTable:
     # What is grave stands among the dangers with all that there is to say about it. A block says
     # something else: what to do about it.
     listed = [
@@ -230,7 +230,7 @@ def _make_group(
     if total == len(group.changes):
         return table
     title = f"{group.title} ({len(group.changes):,}, {len(group.changes) - total:,} of them above)"
-    return Table(table.name, title, head, table.items)
+    return CommentTable(table.name, title, head, table.items)
 
 
 def list_names(
@@ -248,7 +248,7 @@ def list_names(
         last = base
 
 
-def _name_objects(entry: Entry, view: PlanView) -> str:
+def _name_objects(entry: ChangeEntry, view: PlanView) -> str:
     """The objects of a table's row."""
     lead = entry.lead
     suffix = f" on {render_cell(lead.identity.instance)}" if len(view.instances) > 1 else ""
@@ -265,7 +265,7 @@ def _render_whole_name(change: Change, words: Words) -> str:
     return name_plain(change, words) if is_plain(change, words) else render_name(change, words)
 
 
-def _join_names(entry: Entry, view: PlanView, render: Callable[[str], Markup]) -> str:
+def _join_names(entry: ChangeEntry, view: PlanView, render: Callable[[str], Markup]) -> str:
     words = view.words_of(entry.lead.identity.instance)
     named = entry.changes[:ROW_NAMES]
     # Where a sentence is all that there is to say about an object, its address alone says nothing.
@@ -277,7 +277,7 @@ def _join_names(entry: Entry, view: PlanView, render: Callable[[str], Markup]) -
     return f"{names} and {hidden_count:,} more, named below" if hidden_count > 0 else names
 
 
-def _render_danger(entry: Entry, view: PlanView) -> Markup:
+def _render_danger(entry: ChangeEntry, view: PlanView) -> Markup:
     dangers = entry.dangers
     harms = ", ".join(dict.fromkeys(item.harm.label or item.level.value for item in dangers))
     # Objects that share a danger can differ in what else changes.
@@ -293,7 +293,7 @@ def _render_danger(entry: Entry, view: PlanView) -> Markup:
     return Markup(f"| **{harms}** | {_name_with_address(entry, view)} | {change} | {text} |")
 
 
-def _list_other_remarks(entry: Entry) -> Iterator[Markup]:
+def _list_other_remarks(entry: ChangeEntry) -> Iterator[Markup]:
     """What is known beside the dangers. Objects that share a danger can differ in it, so of those
     that do, the rules are named."""
     remarks = [item for item in entry.remarks if item.level is not Level.DANGER]
@@ -319,7 +319,7 @@ def _render_labelled(finding: Finding) -> Markup:
     return _render_text(finding, f"{label}: {finding.text}" if label else finding.text)
 
 
-def _name_with_address(entry: Entry, view: PlanView) -> Markup:
+def _name_with_address(entry: ChangeEntry, view: PlanView) -> Markup:
     """`orders` (`kafka_topic.orders`); of several objects their number and their names."""
     lead = entry.lead
     words = view.words_of(lead.identity.instance)
@@ -349,14 +349,14 @@ def _render_change(change: Change) -> str:
     return render_cell(values) if values and not change.takes_away else _choose_word(change)
 
 
-def _render_blocked(entry: Entry, view: PlanView) -> Markup:
+def _render_blocked(entry: ChangeEntry, view: PlanView) -> Markup:
     texts = [_render_text(item, item.text) for item in entry.blocks]
     reasons = Markup("; ").join((*texts, *map(_render_labelled, entry.remarks)))
     fixes = dict.fromkeys(item.fix for item in entry.blocks if item.fix)
     return Markup(f"| {_name_objects(entry, view)} | {reasons} | {render_prose(' '.join(fixes))} |")
 
 
-def _render_loss(entry: Entry, view: PlanView) -> Markup:
+def _render_loss(entry: ChangeEntry, view: PlanView) -> Markup:
     lead = entry.lead
     texts = [render_prose(entry.impact.text)] if entry.impact else []
     texts += map(_render_labelled, entry.findings)
@@ -370,13 +370,13 @@ def _render_loss(entry: Entry, view: PlanView) -> Markup:
     return Markup(f"| {names} | {object_name} | {Markup('; ').join(texts)} |")
 
 
-def _render_note(entry: Entry, view: PlanView) -> Markup:
+def _render_note(entry: ChangeEntry, view: PlanView) -> Markup:
     lead = entry.lead
     text = Markup("; ").join(map(_render_labelled, entry.findings))
     return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {text} |")
 
 
-def _render_line(entry: Entry, view: PlanView) -> Markup:
+def _render_line(entry: ChangeEntry, view: PlanView) -> Markup:
     lead = entry.lead
     identity = lead.identity
     several = len(view.instances) > 1

@@ -18,7 +18,7 @@ from ...core.words import NO_WORDS, Vocabulary, Words
 from ...html.document import make_environment, render_document
 from ...plan.model import Plan, PlanInstance
 from ..attributes import Line
-from ..change_entries import Entry
+from ..change_entries import ChangeEntry
 from ..change_lines import (
     ACTIONS,
     is_line,
@@ -75,7 +75,7 @@ class Chip(Struct, frozen=True):
     """`bad`, `warn` or `note`."""
 
 
-class Row(Struct, frozen=True):
+class ReviewRow(Struct, frozen=True):
     """One entry on the page."""
 
     id: str
@@ -84,7 +84,7 @@ class Row(Struct, frozen=True):
     """A value of `ACTIONS`."""
     style: str
     """The action, or `blocked`, for the colour of the symbol."""
-    entry: Entry
+    entry: ChangeEntry
     title: str
     """What several objects have in common, such as `70 boxes: keep.ms 7 d → 3 d`; empty for one."""
     chips: tuple[Chip, ...]
@@ -118,7 +118,7 @@ class RowGroup(Struct, frozen=True):
     title: str
     total: int
     """The objects of all rows."""
-    rows: tuple[Row, ...]
+    rows: tuple[ReviewRow, ...]
 
 
 def make_rows(view: PlanView) -> tuple[RowGroup, ...]:
@@ -144,7 +144,7 @@ def list_choices(groups: Iterable[RowGroup]) -> dict[str, dict[str, str]]:
     return {name: choices for name, choices in names_by_choice.items() if len(choices) > 1}
 
 
-def list_drift(drift: Iterable[Drift]) -> tuple[tuple[Entry, str], ...]:
+def list_drift(drift: Iterable[Drift]) -> tuple[tuple[ChangeEntry, str], ...]:
     """What changed outside kafkaform: objects, and how they differ."""
     return tuple(
         (entry, ", ".join(map(render_brief, entry.lead.drift)))
@@ -165,10 +165,10 @@ def _make_group(group: Group, view: PlanView) -> RowGroup:
     return RowGroup(group.name, group.title, len(group.changes), rows)
 
 
-def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
+def _make_row(name: str, group: str, entry: ChangeEntry, view: PlanView) -> ReviewRow:
     lead = entry.lead
     words = view.words_of(lead.identity.instance)
-    return Row(
+    return ReviewRow(
         name,
         ACTIONS[group],
         "blocked" if lead.blocked else lead.action.value,
@@ -182,7 +182,7 @@ def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
     )
 
 
-def _list_chips(entry: Entry) -> Iterator[Chip]:
+def _list_chips(entry: ChangeEntry) -> Iterator[Chip]:
     harmful = [item for item in entry.remarks if item.harm is not Harm.NONE]
     levels = {item.harm: item.level for item in reversed(harmful)}
     for harm in dict.fromkeys(item.harm for item in harmful):
@@ -196,7 +196,7 @@ def _list_chips(entry: Entry) -> Iterator[Chip]:
         yield Chip(notes[0].level.value, _CHIP_STYLES[notes[0].level])
 
 
-def _render_brief_line(entry: Entry, words: Words) -> str:
+def _render_brief_line(entry: ChangeEntry, words: Words) -> str:
     """The first of these: why it is blocked, what it destroys, what to know, what changes."""
     lead = entry.lead
     if entry.blocks:

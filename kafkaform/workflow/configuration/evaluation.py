@@ -42,7 +42,7 @@ from ...language.desired import (
 from ...language.desired import VariableInputs as Values
 from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
-from ...language.functions.file_reader import Read, make_checkout_reader, make_confined_reader
+from ...language.functions.files import Read, make_checkout_reader, make_confined_reader
 from ...language.policy.compilation import RuleSets, compile_policies
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry

@@ -20,8 +20,8 @@ from ...core.resource import Desired
 from ...core.secret import NoSecret, Secret
 from ...core.value import FrozenMap, find_references
 from ...language.declare.folder import is_read
-from ...language.declare.module_sources import Package, is_git, split_git_folder
-from ...language.functions.file_reader import make_confined_reader
+from ...language.declare.modules import Package, is_git, split_git_folder
+from ...language.functions.files import make_confined_reader
 from ...language.values.limits import LIMITS
 from .. import modules
 

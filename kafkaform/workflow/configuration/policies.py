@@ -22,10 +22,8 @@ from ...core.value import FrozenMap, Value
 from ...core.words import NEUTRAL, Vocabulary, Words
 from ...language.declare.top_level import declare_blocks
 from ...language.desired import Built
-from ...language.policy.blocks import KINDS, read_waivers, select_policy_blocks
-from ...language.policy.blocks import Waiver as WaiverBlock
-from ...language.policy.compilation import Policy, compile_policies
-from ...language.policy.judgement import find_findings
+from ...language.policy.blocks import KINDS, WaiverBlock, read_waivers, select_policy_blocks
+from ...language.policy.compilation import Policy, compile_policies, find_findings
 from ...language.values.conversion import lift_value
 from ...language.values.limits import LIMITS, Budget
 from ...language.values.value import NULL, SENSITIVE, Marked, ObjectVal, TupleVal, Val

@@ -97,7 +97,7 @@ def _find_kind_unit(kind: str, path: tuple[str, ...]) -> str:
 def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path, ...]:
     """Write the report; return the files. Raises UsageError, StorageError."""
     need_packages()
-    return reports.make.write_report(root, out, redact=redact, csv=csv).paths
+    return reports.documents.write_report(root, out, redact=redact, csv=csv).paths
 
 
 def query_build(root: str, sql: str) -> Sheet:

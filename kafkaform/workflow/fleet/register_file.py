@@ -47,7 +47,7 @@ from ...language.expressions.code import Context, Env
 from ...language.expressions.compilation import make_context
 from ...language.expressions.references import Space
 from ...language.functions import FunctionTable
-from ...language.functions.file_reader import make_confined_reader
+from ...language.functions.files import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...provider.contract import Provider
 from ...provider.registry import Registry
@@ -77,7 +77,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 
 
 def make_register(
-    blocks: Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]
+    blocks: Blocks, waivers: Mapping[Block, tuple[model.RegisteredWaiver, ...]]
 ) -> model.Register:
     """What the blocks say. waivers: rule -> its waivers."""
     named: dict[str, list[tuple[str, FrozenMap]]] = defaultdict(list)
@@ -205,7 +205,9 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
         blocks,
         {
             rule: tuple(
-                model.Waiver(**{**select_set(waiver), "until": date.fromisoformat(waiver["until"])})
+                model.RegisteredWaiver(
+                    **{**select_set(waiver), "until": date.fromisoformat(waiver["until"])}
+                )
                 for waiver in values
                 if waiver is not None
             )

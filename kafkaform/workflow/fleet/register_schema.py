@@ -18,8 +18,7 @@ from ...core.schema import (
     list_of,
     make_schema,
 )
-from ...fleet.datasets.policy_conditions import find_pattern_fault, parse_condition
-from ...fleet.datasets.policy_terms import ConditionFault
+from ...fleet.datasets.policy_conditions import ConditionFault, find_pattern_fault, parse_condition
 from ..stores import parse_duration
 
 _DAYS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)d", re.ASCII)

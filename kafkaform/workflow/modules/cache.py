@@ -30,8 +30,8 @@ from msgspec import Meta, Struct
 from ...core.errors import StorageError, UsageError
 from ...core.objects import Folder, ObjectChanged, ObjectExists
 from ...language.declare.folder import is_read
-from ...language.declare.module_sources import Package, UnreadableModule, is_git, split_git_folder
-from ...language.functions.file_reader import Glob, Read, make_confined_reader, parse_glob
+from ...language.declare.modules import Package, UnreadableModule, is_git, split_git_folder
+from ...language.functions.files import Glob, Read, make_confined_reader, parse_glob
 from ...language.functions.string import Allowance
 from ...language.values.limits import LIMITS
 from ...sandbox.folders import get_cache_folder

@@ -23,7 +23,7 @@ from msgspec import Struct, field
 
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.objects import Folder
-from ...language.declare.module_sources import Package, UnreadableModule
+from ...language.declare.modules import Package, UnreadableModule
 from ...language.values.limits import LIMITS
 from ...syntax.limits import ALL_FILES_BYTES
 from .cache import (

@@ -29,7 +29,7 @@ from ...language.declare.blocks import Declarations
 from ...language.declare.top_level import declare_blocks
 from ...language.desired import Built
 from ...language.tests.assertions import (
-    Failure,
+    BlockFault,
     check_assertions,
     compare_failures,
     find_failures,
@@ -166,7 +166,7 @@ def _judge_attempt(stage: Stage, run: SuiteRun, values: Values, attempt: Attempt
     blocked, subject = list_blocked(attempt.plan), stage.subject
     failures = (
         *find_failures(attempt.faults, subject.found, values, subject.mistakes),
-        *(Failure(_name_block(address), fault) for address, fault in blocked),
+        *(BlockFault(_name_block(address), fault) for address, fault in blocked),
     )
     unexpected, missing = compare_failures(failures, run.expected)
     unmet: Diagnostics = ()

@@ -15,8 +15,7 @@ from ...core.errors import UsageError
 from ...core.resource import Identity, Observed
 from ...core.secret import keep_secrets, mask_secrets
 from ...core.value import FrozenMap, SecretRef
-from ...provider.contract import ResourceType, Session
-from ...provider.takeover import Exporter, ForeignResource
+from ...provider.contract import Exporter, ForeignResource, ResourceType, Session
 from ...render.text import inline
 from ...syntax.write import Code, NewBlock, Writable, quote_string, write_blocks
 from ..generate.blocks import get_noun, make_identifier, make_unique

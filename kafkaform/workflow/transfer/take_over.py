@@ -19,9 +19,15 @@ from ...core.resource import Desired, Identity
 from ...core.schema import AttributeSchema
 from ...core.secret import keep_secrets, watched
 from ...core.value import FrozenMap, Value
-from ...provider.contract import ResourceType, collect_types
+from ...provider.contract import (
+    ForeignFiles,
+    ForeignObject,
+    Omission,
+    Reader,
+    ResourceType,
+    collect_types,
+)
 from ...provider.registry import Registry
-from ...provider.takeover import ForeignFiles, ForeignObject, Omission, Reader
 from ..configuration.evaluation import Configuration
 from ..generate.blocks import PLACEHOLDER, UndeclaredObject, fill_defaults, find_import_id
 from ..generate.files import GeneratedConfiguration, Stock, generate_configuration

@@ -16,9 +16,8 @@ from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import STRING, AttributeSchema, ObjectSchema, make_schema, set_of
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
-from kafkaform.provider.contract import OptionalParts, ResourceType, Secrets
+from kafkaform.provider.contract import OptionalParts, ResourceType, Secrets, Simulation
 from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform.provider.simulation import Simulation
 
 from ..provider import PROVIDER
 from ..rest import SERVER

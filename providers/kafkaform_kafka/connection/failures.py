@@ -21,7 +21,7 @@ from msgspec import Struct
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import MASK, mask_secrets
 from kafkaform.core.text.quantity import parse_whole
-from kafkaform.provider.http.failures import advise_certificate
+from kafkaform.provider.http.connection import advise_certificate
 
 from .settings import KafkaSettings
 

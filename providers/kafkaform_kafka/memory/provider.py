@@ -16,9 +16,14 @@ from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.core.words import Words
-from kafkaform.provider.contract import MissingRight, OptionalParts, ResourceType, Secrets
+from kafkaform.provider.contract import (
+    MissingRight,
+    OptionalParts,
+    ResourceType,
+    Secrets,
+    Simulation,
+)
 from kafkaform.provider.durations import parse_seconds
-from kafkaform.provider.simulation import Simulation
 
 from ..connection.clients import CLIENT_ID
 from ..connection.provider_block import DEFAULT_TIMEOUT

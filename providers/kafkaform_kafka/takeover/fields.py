@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from kafkaform.core.value import EMPTY, FrozenMap, Value
-from kafkaform.provider.takeover import ForeignFiles, ForeignObject, Omission
+from kafkaform.provider.contract import ForeignFiles, ForeignObject, Omission
 
 from .documents import (
     WHOLE,

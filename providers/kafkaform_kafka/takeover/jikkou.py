@@ -18,7 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.takeover import ForeignFiles
+from kafkaform.provider.contract import ForeignFiles
 
 from .declarations import (
     FACTOR,

@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider.takeover import ForeignFiles
+from kafkaform.provider.contract import ForeignFiles
 
 from .declarations import YAML, add_quota, add_topic, read_files
 from .documents import WHOLE, YamlNode

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kafkaform.core.errors import UsageError
-from kafkaform.provider.takeover import ForeignFiles
+from kafkaform.provider.contract import ForeignFiles
 
 from .declarations import FACTOR, add_acl, add_acls, add_topic, make_acl, read_file
 from .documents import YamlNode

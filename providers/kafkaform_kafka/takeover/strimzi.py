@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.takeover import ForeignFiles
+from kafkaform.provider.contract import ForeignFiles
 
 from .declarations import (
     FACTOR,

@@ -24,7 +24,7 @@ from typing import Any
 from kafkaform.core.address import render_key
 from kafkaform.core.errors import UsageError
 from kafkaform.core.value import FrozenMap, SecretRef, Value
-from kafkaform.provider.takeover import Exporter, ForeignFiles, ForeignResource
+from kafkaform.provider.contract import Exporter, ForeignFiles, ForeignResource
 
 from ..kinds.quota.resource_type import DEFAULT
 from ..kinds.quota.resource_type import KIND as QUOTA

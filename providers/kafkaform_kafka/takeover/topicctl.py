@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.takeover import ForeignFiles
+from kafkaform.provider.contract import ForeignFiles
 
 from ..kinds.topic.resource_type import KIND as TOPIC
 from .declarations import FACTOR, YAML, add_acl, add_topic, make_acl, read_files

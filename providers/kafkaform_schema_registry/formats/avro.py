@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform.provider.http.strict_json import parse_json
+from kafkaform.provider.http.exchange import parse_json
 
 from .json_schema import sort_keys, write_json, write_sorted
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafkaform.core.text.quantity import render_amount, render_count
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.http.strict_json import parse_json
+from kafkaform.provider.http.exchange import parse_json
 
 from .avro import open_schema, parse_avro
 from .faults import write_edit

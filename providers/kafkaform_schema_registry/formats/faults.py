@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform.provider.http.strict_json import parse_json
+from kafkaform.provider.http.exchange import parse_json
 
 
 class EditKind(StrEnum):

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform.provider.http.strict_json import parse_json
+from kafkaform.provider.http.exchange import parse_json
 
 from .avro import find_record_name, normalize_avro, open_schema, parse_avro
 from .avro_changes import list_avro_edits

@@ -11,7 +11,7 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.contract import Secrets, Session
+from kafkaform.provider.contract import Secrets, Session, Simulation
 from kafkaform.provider.http.exchange import (
     AnswerLost,
     Call,
@@ -19,7 +19,6 @@ from kafkaform.provider.http.exchange import (
     NotSent,
     make_transport_fault,
 )
-from kafkaform.provider.simulation import Simulation
 
 from ..kinds.levels import LEVELS
 from ..products import identify_product

@@ -18,8 +18,7 @@ from kafkaform.cli.commands.sandbox import app, count_brokers
 from kafkaform.core.errors import ConnectError, KafkaformError, UsageError
 from kafkaform.core.progress import Event, Message, ignore_event
 from kafkaform.sandbox import lifecycle, process, start
-from kafkaform.sandbox.options import SandboxOptions
-from kafkaform.sandbox.record import Ports, Sandbox
+from kafkaform.sandbox.record import Ports, Sandbox, SandboxOptions
 from kafkaform.sandbox.start import PortTaken
 from kafkaform.sandbox.status import SandboxState
 

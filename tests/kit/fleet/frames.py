@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kafkaform.fleet.tables.checks import build_schema
+from kafkaform.fleet.spark.store import build_schema
 
 
 def frame(spark: SparkSession, table: str, rows: Iterable[Mapping[str, Any]]) -> DataFrame:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     """Two threads on this machine, with Delta. It and later ones start from classes that are kept,
     which take as long to keep as a few of them save."""
-    from kafkaform.fleet.spark.java import make_start_options
-    from kafkaform.fleet.spark.session import SparkSetup, build_session
+    from kafkaform.fleet.spark.session import SparkSetup, build_session, make_start_options
     from kafkaform.sandbox.folders import get_cache_folder
     from kafkaform.workflow.fleet.runs import add_jars
 

@@ -15,7 +15,7 @@ import pytest
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.progress import ignore_event
-from kafkaform.fleet.spark import java
+from kafkaform.fleet.spark import session
 from kafkaform.sandbox import jars
 from kafkaform.sandbox.folders import get_cache_folder
 
@@ -31,7 +31,7 @@ def serving(folder: Path) -> Iterator[str]:
     """Its address. folder: an empty one."""
     details, log = folder / "details.json", folder / "log"
     where = (f"-Dtest.build.data={folder}/data", f"-Djava.io.tmpdir={folder}")
-    words = [str(java.find_java(get_cache_folder()).home / "bin/java"), *SMALL, *where]
+    words = [str(session.find_java(get_cache_folder()).home / "bin/java"), *SMALL, *where]
     words += ["-cp", os.pathsep.join(map(str, _class_path())), MANAGER, "-format"]
     words += ["-datanodes", "1", "-D", "dfs.replication=1", "-writeDetails", str(details)]
     with (

@@ -119,7 +119,7 @@ def _warm() -> None:
     from kafkaform.cli import command_tree  # noqa: F401
     from kafkaform.cli.commands import console, declarations, fmt, output, plan, validate  # noqa: F401
     from kafkaform.provider.registry import Registry
-    from kafkaform.render import diagnostics, dot, plan_text  # noqa: F401
+    from kafkaform.render import diagnostics, plan_text, terraform  # noqa: F401
     from kafkaform.render.review import comment  # noqa: F401
     from kafkaform.workflow import applying, planning  # noqa: F401
 
@@ -162,9 +162,9 @@ def _typed(words: Sequence[str], run: Any) -> int:
     from kafkaform.core.canonical import dumps
     from kafkaform.core.errors import KafkaformError
     from kafkaform.render.diagnostics import render_diagnostics
-    from kafkaform.render.jsonplan import to_json
     from kafkaform.render.plan_text import render_plan_text
     from kafkaform.render.review.comment import render_markdown
+    from kafkaform.render.terraform import to_json
 
     from ...test_cases import plan_of, workspace_of
 

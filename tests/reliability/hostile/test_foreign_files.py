@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from kafkaform.core.errors import UsageError
+from kafkaform.provider.contract import ForeignFiles
 from kafkaform.provider.registry import Registry
-from kafkaform.provider.takeover import ForeignFiles
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
 from kafkaform_kafka.takeover import declarations, documents

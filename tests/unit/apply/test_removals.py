@@ -16,10 +16,10 @@ from kafkaform.core.finding import Block
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options, Plan
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.plan_view import make_view
 from kafkaform.render.report import make_apply_report, render_apply_summary
+from kafkaform.render.terraform import to_json
 from kafkaform.state.codec import encode
 from kafkaform.state.model import Row, put_row
 from kafkaform.workflow import planning

@@ -30,7 +30,7 @@ CHANGING = {
     *("Ledger", "Stop", "Unsent", "Execution", "Announcer", "_Pass", "_Grounds", "_Work"),
     *("Origins",),
     *("Run", "Scope", "Declarations", "Collector", "Budget", "Env", "Allowance", "ClusterProof"),
-    *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "OpenFrame", "_Reader", "_Scanner"),
+    *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "OpenFrame", "_YamlReader", "_Scanner"),
     *("BlockDraft", "BuildWorkspace", "Stamper", "Stencil", "_JsonReader", "_Merger"),
     *("TextScreen", "JsonScreen", "Completer", "Fate"),
     *("_Planned", "_Unseen", "_Bucket", "Mutations", "Search", "_Leadership"),

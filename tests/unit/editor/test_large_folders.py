@@ -14,8 +14,8 @@ from lsprotocol import types
 from kafkaform.editor import completion
 from kafkaform.editor.completion import complete
 from kafkaform.editor.protocol import get_path, make_uri
-from kafkaform.editor.reader import OpenFiles, ProjectReader, Snapshot
-from kafkaform.editor.server import FEATURES, Request
+from kafkaform.editor.reader import OpenFiles, OpenFilesSnapshot, ProjectReader
+from kafkaform.editor.server import FEATURES, EditorRequest
 from kafkaform.editor.texts import Text
 from kafkaform.workflow.configuration.files import Buffers
 
@@ -68,7 +68,7 @@ def count_lines(work: Callable[[], object]) -> int:
     return lines
 
 
-def open_all(folder: Path, names: list[str]) -> Snapshot:
+def open_all(folder: Path, names: list[str]) -> OpenFilesSnapshot:
     """All files are open, under names that lead through a link."""
     folder.parent.joinpath("link").symlink_to(folder)
     buffers, uris = Buffers(), {}
@@ -77,10 +77,10 @@ def open_all(folder: Path, names: list[str]) -> Snapshot:
         path = get_path(uri)
         assert path == folder / name
         buffers[path], uris[path] = path.read_bytes(), uri
-    return Snapshot(OpenFiles(buffers), uris, 1, "utf-16")
+    return OpenFilesSnapshot(OpenFiles(buffers), uris, 1, "utf-16")
 
 
-def make_folder(folder: Path, files: int) -> tuple[ProjectReader, Snapshot]:
+def make_folder(folder: Path, files: int) -> tuple[ProjectReader, OpenFilesSnapshot]:
     folder.mkdir(parents=True)
     names = write_topics(folder, files, 1, REST)
     with (folder / NAME).open("a", encoding="utf-8") as file:
@@ -95,7 +95,7 @@ def count_request(folder: Path, files: int, name: str, cursor: str) -> int:
     text = Text(path.read_text("utf-8"))
     assert reader.open_project(path, snapshot) is not None
     uri = snapshot.find_uri(path)
-    request = Request(reader, snapshot, path, uri, text, types.ClientCapabilities())
+    request = EditorRequest(reader, snapshot, path, uri, text, types.ClientCapabilities())
     place = text.locate(text.text.index(cursor.replace("|", "")) + cursor.index("|"))
     params = _Params(
         text_document=types.TextDocumentIdentifier(uri),

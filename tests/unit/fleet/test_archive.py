@@ -12,14 +12,15 @@ import pytest
 
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.progress import ignore_event
-from kafkaform.fleet.spark import doctor, java, session
-from kafkaform.fleet.spark.java import (
+from kafkaform.fleet.spark import doctor, session
+from kafkaform.fleet.spark.session import (
     SPARK,
+    SparkSetup,
     find_archive,
     make_keep_options,
     make_start_options,
+    prepare,
 )
-from kafkaform.fleet.spark.session import SparkSetup, prepare
 from kafkaform.jvm.archive import BASE, Archive
 from kafkaform.sandbox.folders import get_cache_folder
 
@@ -47,7 +48,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkSetup:
 
 def kept(setup: SparkSetup) -> Archive:
     """With its folder."""
-    found = find_archive(setup.cache, java.find_java(setup.cache))
+    found = find_archive(setup.cache, session.find_java(setup.cache))
     found.folder.mkdir(parents=True, exist_ok=True)
     return found
 
@@ -115,7 +116,7 @@ def test_what_is_not_whole_is_not_used(setup: SparkSetup, part: str, data: bytes
 
 def test_a_java_without_classes_of_its_own_gets_some(setup: SparkSetup, tmp_path: Path) -> None:
     """Once: they are kept, too. A Java that has some needs none."""
-    new, found, used = tmp_path / "new", kept(setup), java.find_java(setup.cache)
+    new, found, used = tmp_path / "new", kept(setup), session.find_java(setup.cache)
     words = f'-XX:ArchiveClassesAtExit="{new}"'
     assert make_keep_options(found, used, new) == words
     program = Path(os.environ["JAVA_HOME"], "bin", "java")
@@ -144,10 +145,10 @@ def test_the_doctor_tells_whether_classes_are_kept(
     assert "fleet prepare" in doctor._check_classes(setup).advice
     settled(kept(setup), SPARK, "one")
     assert (doctor._check_classes(setup).good, doctor._check_classes(setup).advice) == (True, "")
-    monkeypatch.setattr(java, "_list_candidates", lambda: iter(()))
+    monkeypatch.setattr(session, "_list_candidates", lambda: iter(()))
     assert doctor._check_classes(setup).good is None
     monkeypatch.undo()
-    monkeypatch.setattr("kafkaform.fleet.spark.java.version", _missing)
+    monkeypatch.setattr("kafkaform.fleet.spark.session.version", _missing)
     assert doctor._check_classes(setup).good is None
 
 
@@ -157,7 +158,7 @@ def _missing(name: str) -> str:
 
 def test_java_takes_what_prepare_has_kept(spark: Any) -> None:
     """The file is in the memory of the Java that runs: one that does not fit is let go of."""
-    found = find_archive(get_cache_folder(), java.find_java(get_cache_folder()))
+    found = find_archive(get_cache_folder(), session.find_java(get_cache_folder()))
     file = found.find_whole_file(SPARK)
     assert file is not None
     assert file.stat().st_size > 50_000_000

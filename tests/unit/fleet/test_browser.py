@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from kafkaform.fleet.report import make
-from kafkaform.fleet.report.html import render_html
+from kafkaform.fleet.report import documents
+from kafkaform.fleet.report.documents import render_html
 from kafkaform.fleet.tables.reader import Gold, read_current
 
 from ...kit.browser import HEIGHT, NAMES, Browser, browser, executable
@@ -46,7 +46,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     publish(root, "b-2", sample.tables(Random(7), grown=2))
     publish(hostile, "b-1", sample.hostile(sample.tables(Random(7)), HOSTILE))
     for name in ("root", "hostile"):
-        page = render_html(make.make_report(Gold(read_current(str(folder / name))), csv="fleet"))
+        page = render_html(
+            documents.make_report(Gold(read_current(str(folder / name))), csv="fleet")
+        )
         (folder / f"{name}.html").write_text(page, "utf-8")
     return folder
 

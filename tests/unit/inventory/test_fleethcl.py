@@ -16,7 +16,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.landing import FORMAT
 from kafkaform.core.value import SecretRef
-from kafkaform.fleet.datasets import policy_terms
+from kafkaform.fleet.datasets import policy_conditions
 from kafkaform.fleet.landed.register import (
     FleetSettings,
     NamingRule,
@@ -26,7 +26,7 @@ from kafkaform.fleet.landed.register import (
     Register,
     RegisteredCluster,
     RegisteredState,
-    Waiver,
+    RegisteredWaiver,
     read_register,
 )
 from kafkaform.workflow.configuration.evaluation import Inputs
@@ -145,8 +145,8 @@ REGISTER = Register(
         PolicyRule(
             *("r1", "high", "kafka_*", "attrs['x'] = '1'", "No.", "desired", "sec"),
             waivers=(
-                Waiver(date(2026, 12, 31), "why", "eu", "k*"),
-                Waiver(date(2027, 1, 1), "also"),
+                RegisteredWaiver(date(2026, 12, 31), "why", "eu", "k*"),
+                RegisteredWaiver(date(2027, 1, 1), "also"),
             ),
         ),
         PolicyRule("r2", "low", "kafka_topic", "true", "m"),
@@ -365,12 +365,12 @@ def test_the_documentation_names_everything() -> None:
         for argument in block.attributes:
             assert f"`{argument}`" in text, (name, argument)
     for word in (
-        *policy_terms.COLUMNS,
-        *policy_terms.CASTS,
-        *policy_terms.COMPARISONS,
+        *policy_conditions.COLUMNS,
+        *policy_conditions.CASTS,
+        *policy_conditions.COMPARISONS,
     ):
         assert f"`{word}`" in text, word
-    for word in policy_terms.FUNCTIONS:
+    for word in policy_conditions.FUNCTIONS:
         assert f"`{word}`" in text or f"`{word}(" in text, word
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.language.functions.file_reader import make_confined_reader
+from kafkaform.language.functions.files import make_confined_reader
 
 from .example import desired, sound
 

@@ -20,11 +20,11 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import KafkaformError
 from kafkaform.language.console import make_evaluator
 from kafkaform.language.desired import Built, Schemas, VariableInputs, evaluate_tree, load_tree
-from kafkaform.language.functions.file_reader import make_confined_reader
+from kafkaform.language.functions.files import make_confined_reader
 from kafkaform.provider.registry import Registry
 from kafkaform.render.diagnostics import make_diagnostic_data, render_diagnostics
-from kafkaform.render.dot import render_dot
-from kafkaform.syntax.format import format_text
+from kafkaform.render.terraform import render_dot
+from kafkaform.syntax.write import format_text
 from kafkaform.workflow.configuration.evaluation import collect_schemas
 
 from ..syntax.test_fuzz import DAMAGES, ROOT, corpus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.language.declare.module_sources import (
+from kafkaform.language.declare.modules import (
     Package,
     SourceFault,
     resolve_source,

@@ -9,8 +9,8 @@ import pytest
 from kafkaform.core import finding as core_finding
 from kafkaform.core.finding import Block, Level
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.language.policy.blocks import Waiver
-from kafkaform.language.policy.judgement import HIDDEN_MESSAGE, find_findings
+from kafkaform.language.policy.blocks import WaiverBlock
+from kafkaform.language.policy.compilation import HIDDEN_MESSAGE, find_findings
 from kafkaform.language.values.limits import LIMITS, Budget
 from kafkaform.language.values.value import Marked, ObjectVal
 
@@ -170,7 +170,7 @@ def test_a_waiver_counts_up_to_its_last_day(today: date, counts: bool) -> None:
 )
 def test_addresses_of_a_waiver_are_globs(glob: str, address: str, covered: bool) -> None:
     """They mean what they mean for --target, instance keys included."""
-    waiver = Waiver((glob,), "r", TODAY)
+    waiver = WaiverBlock((glob,), "r", TODAY)
     assert waiver.covers(address) is covered
 
 

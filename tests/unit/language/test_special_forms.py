@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.language.functions.file_reader import make_confined_reader
+from kafkaform.language.functions.files import make_confined_reader
 from kafkaform.language.values.value import SENSITIVE, Marked
 
 from .example import desired, evaluate, plain, sound

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.language.declare.module_sources import Package
+from kafkaform.language.declare.modules import Package
 from kafkaform.workflow.modules.cache import (
     LOCK_FILE,
     Lock,

@@ -10,7 +10,7 @@ from kafkaform.core.finding import Block, Harm, Level
 from kafkaform.core.resource import Absent, Desired, Identity
 from kafkaform.core.rule import Needs, Rule
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.guards import guard_losses
+from kafkaform.plan.judge import guard_losses
 from kafkaform.plan.model import Mode, Options, Plan
 
 from ...kit.simulated.engine import desired, removed, topic

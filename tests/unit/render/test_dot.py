@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.render.dot import quote_name, render_dot
+from kafkaform.render.terraform import quote_name, render_dot
 
 
 def test_equal_graphs_are_equal_text() -> None:

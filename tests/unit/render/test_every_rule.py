@@ -26,11 +26,11 @@ from kafkaform.plan.block_judge import collect_rules
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import LIMIT, render_markdown
 from kafkaform.render.review.html_page import render_html
 from kafkaform.render.stream import list_plan_events
+from kafkaform.render.terraform import to_json
 from kafkaform.workflow.judgement import check_fail_on
 from kafkaform.workflow.planning import refuse_if_blocked
 

@@ -13,7 +13,7 @@ from kafkaform.core.words import Words
 from kafkaform.plan.model import Plan
 from kafkaform.render.change_lines import CHECKED, render_change, render_evidence
 from kafkaform.render.dry_run import list_checked
-from kafkaform.render.jsonplan import find_weakest_evidence
+from kafkaform.render.terraform import find_weakest_evidence
 from kafkaform_kafka.kinds.topic import resource_type as topics
 
 from ...kit.kafka.changes import FACTS, change, topic

@@ -15,9 +15,9 @@ import pytest
 from kafkaform.core.canonical import dumps
 from kafkaform.plan.model import Plan
 from kafkaform.render import stream
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import render_markdown
+from kafkaform.render.terraform import to_json
 
 from .plans import GOLDEN, WORDS
 

@@ -17,10 +17,10 @@ from kafkaform.core.change import Action, Outcome, OutcomeStatus
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.render import stream
 from kafkaform.render.diagnostics import render_diagnostics
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.report import make_apply_report, render_apply_summary
 from kafkaform.render.review.comment import LIMIT, render_markdown
+from kafkaform.render.terraform import to_json
 
 from ...kit.quick import examples
 from .hostile import HOSTILE, diagnostic, hostile

@@ -9,7 +9,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import AccessRow, Block, Breadth, Harm
 from kafkaform.plan.model import Plan
-from kafkaform.render.jsonplan import to_json
+from kafkaform.render.terraform import to_json
 
 from ...kit.findings import block, risk
 from . import plans

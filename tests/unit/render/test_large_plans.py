@@ -13,10 +13,10 @@ import pytest
 from kafkaform.core import canonical
 from kafkaform.core.finding import Level
 from kafkaform.plan.model import Plan
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import render_markdown
 from kafkaform.render.review.html_page import render_html
+from kafkaform.render.terraform import to_json
 
 from ...test_cases import FOLDER, plan_of, workspace_of
 from .plans import WORDS

@@ -16,9 +16,9 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.render import stream
 from kafkaform.render.attributes import MANY, compare_parts, split_text
 from kafkaform.render.change_lines import render_brief
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import DETAIL_LIMIT, render_markdown
+from kafkaform.render.terraform import to_json
 
 from .plans import change, frozen, plan
 

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.plan.model import Mode, Options, Plan
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import DRIFT_LIMIT, render_plan_text
 from kafkaform.render.review.comment import render_markdown
+from kafkaform.render.terraform import to_json
 from kafkaform.render.text import Detail
 
 from ...kit.simulated.engine import desired, topic

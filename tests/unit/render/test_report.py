@@ -8,8 +8,8 @@ from kafkaform.core.change import Action, Outcome, OutcomeStatus, Ownership, Pat
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.words import Words
 from kafkaform.render.change_lines import render_headline
-from kafkaform.render.jsonplan import make_resource_change
 from kafkaform.render.report import APPLIED_LIMIT, make_apply_report, render_apply_summary
+from kafkaform.render.terraform import make_resource_change
 
 from . import plans
 from .plans import change

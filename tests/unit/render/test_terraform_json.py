@@ -19,7 +19,7 @@ from kafkaform.core.schema import (
     set_of,
 )
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.render.terraform_json import infer_type, render_type
+from kafkaform.render.terraform import infer_type, render_type
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kafkaform.core.progress import ignore_event
 from kafkaform.jvm import Archive
 from kafkaform.sandbox import folders, jars, lifecycle
 from kafkaform.sandbox.jars import keep_classes, list_start_options
-from kafkaform.sandbox.options import SandboxOptions
+from kafkaform.sandbox.record import SandboxOptions
 
 
 @pytest.fixture

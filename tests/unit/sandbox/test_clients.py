@@ -15,10 +15,10 @@ import pytest
 from msgspec.structs import astuple, replace
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.sandbox import certificates, environment, jars, start, versions
-from kafkaform.sandbox.environment import Format
+from kafkaform.sandbox import certificates, configuration, jars, start, versions
+from kafkaform.sandbox.configuration import Format
 from kafkaform.sandbox.record import Broker, Ports, Sandbox
-from kafkaform.syntax.format import format_text
+from kafkaform.syntax.write import format_text
 
 
 def test_ports_are_distinct() -> None:
@@ -110,7 +110,7 @@ def test_provider_block(box: Sandbox) -> None:
     brokers do not report of their authorizer. All the rest is comments."""
     second = Broker(2, Ports(21001, 21002, 21003))
     two = replace(box, brokers=(*box.brokers, second))
-    text = environment.render(two, Format.PROVIDER)
+    text = configuration.render(two, Format.PROVIDER)
     lines = text.splitlines(keepends=True)
     comments = [line for line in lines if line.startswith("#")]
     assert "--name paper --format shell" in "".join(comments)
@@ -135,14 +135,14 @@ def test_provider_block(box: Sandbox) -> None:
 def test_provider_block_of_another_authorizer(box: Sandbox) -> None:
     """The block says what the brokers were told, and a name is never a template."""
     config = (("super.users", "User:a; User:${b}"), ("allow.everyone.if.no.acl.found", "true"))
-    text = environment.render(replace(box, config=config), Format.PROVIDER)
+    text = configuration.render(replace(box, config=config), Format.PROVIDER)
     assert 'super_users     = ["User:a", "User:$${b}"]' in text
     assert "allow_if_no_acl = true" in text
 
 
 def test_exports_can_be_evaluated_by_a_shell(box: Sandbox) -> None:
     """A shell that evaluates the exports has the bootstrap address and both passwords."""
-    script = environment.render(box, Format.SHELL) + (
+    script = configuration.render(box, Format.SHELL) + (
         'echo "$KAFKAFORM_SANDBOX_BOOTSTRAP $KAFKAFORM_SANDBOX_PASSWORD"'
         ' "$KAFKAFORM_SANDBOX_CI_PASSWORD"'
     )

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import KafkaformError, Locked, UsageError
 from kafkaform.sandbox import folders, lifecycle, read_status, record, start, status
-from kafkaform.sandbox.options import SandboxOptions
 from kafkaform.sandbox.process import Process, identify_process
-from kafkaform.sandbox.record import Broker, Phase, Sandbox
+from kafkaform.sandbox.record import Broker, Phase, Sandbox, SandboxOptions
 from kafkaform.sandbox.status import SandboxState
 
 GONE = Process(2, "never")

@@ -8,9 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import UsageError
-from kafkaform.sandbox import configuration, environment
-from kafkaform.sandbox.options import SandboxOptions, check_options, parse_override
-from kafkaform.sandbox.record import Broker, Ports, Sandbox
+from kafkaform.sandbox import configuration
+from kafkaform.sandbox.record import (
+    Broker,
+    Ports,
+    Sandbox,
+    SandboxOptions,
+    check_options,
+    parse_override,
+)
 
 
 def settings(sandbox: Sandbox, broker: int = 0) -> dict[str, str]:
@@ -101,7 +107,7 @@ def test_without_an_authorizer_nothing_is_said_of_acls(box: Sandbox) -> None:
     open_to_all = replace(box, authorizer=False)
     keys = settings(open_to_all).keys()
     assert not {"authorizer.class.name", "super.users"} & keys
-    assert "authorizer" not in environment.render(open_to_all, environment.Format.PROVIDER)
+    assert "authorizer" not in configuration.render(open_to_all, configuration.Format.PROVIDER)
 
 
 def test_overrides_win(box: Sandbox) -> None:

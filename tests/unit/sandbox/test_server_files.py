@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import ConnectError, KafkaformError
 from kafkaform.core.progress import Event, Progress, ignore_event
-from kafkaform.sandbox import configuration, environment, folders, jars, versions
+from kafkaform.sandbox import configuration, folders, jars, versions
 from kafkaform.sandbox.jars import Fetch, Jar, Source
 from kafkaform.sandbox.record import Broker, Ports, Sandbox, Server, ServerKind
 from kafkaform.sandbox.servers import connect, schema_registry
@@ -141,18 +141,18 @@ def test_the_registry_listens_on_the_loopback_address_and_keeps_its_schemas(
 def test_the_environment_names_the_servers(box: Sandbox, served: Sandbox) -> None:
     """A block for each one, and its address for a shell; without servers there is no word of
     them."""
-    provider = environment.render(served, environment.Format.PROVIDER)
+    provider = configuration.render(served, configuration.Format.PROVIDER)
     assert 'provider "schema_registry" {\n  url = "http://127.0.0.1:20005/apis/ccompat/v7"\n' in (
         provider
     )
     assert 'provider "kafka_connect" {\n' in provider and "http://127.0.0.1:20006" in provider
     assert served.admin_password not in provider and served.connect_password not in provider
-    shell = environment.render(served, environment.Format.SHELL)
+    shell = configuration.render(served, configuration.Format.SHELL)
     assert "KAFKAFORM_SANDBOX_SCHEMA_REGISTRY_URL=http://127.0.0.1:20005/apis/ccompat/v7" in shell
     assert "KAFKAFORM_SANDBOX_CONNECT_URL=http://127.0.0.1:20006\n" in shell
     assert f"KAFKAFORM_SANDBOX_CONNECT_SECRETS={served.connect_secrets}" in shell
-    for form in environment.Format:
-        text = environment.render(box, form)
+    for form in configuration.Format:
+        text = configuration.render(box, form)
         assert "CONNECT" not in text and "REGISTRY" not in text and "kafka_connect" not in text
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform.syntax.format import format_text
 from kafkaform.syntax.parse import parse
 from kafkaform.syntax.scan import scan
 from kafkaform.syntax.source import Source
+from kafkaform.syntax.write import format_text
 
 from ...kit.quick import examples
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.diagnostics import Diagnostics
-from kafkaform.syntax.format import format_text
 from kafkaform.syntax.parse import parse, parse_expression, parse_template
 from kafkaform.syntax.scan import scan
 from kafkaform.syntax.source import Source
+from kafkaform.syntax.write import format_text
 
 ROOT = Path(__file__).resolve().parents[3]
 COUNT = int(os.environ.get("KAFKAFORM_FUZZ", "400"))

@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 
 from kafkaform.core.value import FrozenMap, SecretRef, Value, freeze
 from kafkaform.syntax import nodes
-from kafkaform.syntax.format import format_text
 from kafkaform.syntax.parse import parse, parse_expression
-from kafkaform.syntax.write import Code, NewBlock, quote_string, write_blocks, write_value
+from kafkaform.syntax.write import (
+    Code,
+    NewBlock,
+    format_text,
+    quote_string,
+    write_blocks,
+    write_value,
+)
 
 from ...kit.quick import examples
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform.syntax.format import format_text
+from kafkaform.syntax.write import format_text
 from kafkaform.workflow.generate.blocks import TakenNames, UndeclaredObject, generate_blocks
 from kafkaform.workflow.import_all import _make_found
 from kafkaform_kafka.kinds.quota import resource_type as quotas

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.errors import Ended
-from kafkaform.language.declare.module_sources import Package
+from kafkaform.language.declare.modules import Package
 from kafkaform.workflow.modules.installation import find_commit
 
 from ...kit.interrupts import LatePopen, interrupt_once, is_closed

@@ -18,8 +18,7 @@ from kafkaform.core.change import Action
 from kafkaform.core.errors import Blocked, ConfigurationError, KafkaformError, UsageError
 from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.syntax.format import format_text
-from kafkaform.syntax.write import NewBlock, write_blocks
+from kafkaform.syntax.write import NewBlock, format_text, write_blocks
 from kafkaform.workflow.generate.blocks import fill_defaults
 from kafkaform.workflow.generate.files import prove_files, render_stock
 from kafkaform.workflow.import_all import ImportFilter, read_tree

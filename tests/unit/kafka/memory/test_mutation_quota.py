@@ -17,9 +17,9 @@ from kafkaform.core.resource import CoverageKind, Depth, Desired, FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.model import Options, Plan
 from kafkaform.provider.testing.workbench import INSTANCE, Bench
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import render_markdown
+from kafkaform.render.terraform import to_json
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.quota.limits import MUTATION_RATE
 from kafkaform_kafka.kinds.quota.simulation import Mutations

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.errors import UsageError
-from kafkaform.provider.takeover import ForeignFiles
+from kafkaform.provider.contract import ForeignFiles
 from kafkaform_kafka.takeover.julieops import read_declarations
 
 SEPARATOR = "topology.topic.prefix.separator"

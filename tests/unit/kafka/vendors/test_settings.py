@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.value import FrozenMap
-from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import render_markdown
 from kafkaform.render.review.html_page import render_html
+from kafkaform.render.terraform import to_json
 from kafkaform_kafka.connection.settings import read_settings
 from kafkaform_kafka.vendors.names import PROFILES
 

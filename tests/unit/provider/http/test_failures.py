@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.http.failures import explain_failure
+from kafkaform.provider.http.connection import explain_failure
 from kafkaform_connect import session as workers
 from kafkaform_schema_registry import session as registry
 

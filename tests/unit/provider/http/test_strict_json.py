@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform.provider.http.strict_json import (
+from kafkaform.provider.http.exchange import (
     MAX_DEPTH,
     MAX_DIGITS,
     NotJson,

@@ -1,4 +1,8 @@
-"""Write the report of a root in the format that the file's name asks for, and its tables as CSV.
+"""The report as documents: one HTML file that loads nothing (no address, no image, no font), a
+short Markdown text for a chat or a review, JSON, and its tables as CSV.
+
+Names in it are foreign text, which `html/document.py` and `escape_prose` make harmless. The script
+of the HTML file sorts tables; everything else works without it.
 
 Names can be masked, the same way throughout a report. A masked name is an HMAC with the report's
 key. Without the key, no name can be tried, and with another key the same principal has another
@@ -11,24 +15,90 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from ...core.canonical import dumps
 from ...core.errors import StorageError, UsageError
 from ...core.secret import PartialRepr
+from ...core.text.display import inline
+from ...html.document import make_environment, render_document
 from ..tables.reader import Build, Gold, find_before, read_current
 from .batches import write_csv
-from .figures import Grid
-from .html import render_html
-from .markdown import render_markdown
-from .model import FleetReport, build_report
-from .questions import DETAILS, NUMBERS, Answers, ask_questions
-from .rows import Mask, to_jsonable, write_whole
+from .figures import (
+    HEIGHT,
+    ROW,
+    ColumnKind,
+    GridColumn,
+    ReportGrid,
+    clip_text,
+    render_count,
+    render_moment,
+    render_tip,
+    render_value,
+    sort_key,
+)
+from .model import STATUSES, FleetReport, Number, build_report
+from .questions import DETAILS, LIMIT, NUMBERS, Answers, ask_questions
+from .rows import Mask, render_utc, to_jsonable, write_whole
 
+PATTERNS: Mapping[str, str] = {
+    "outside": "M-2 2L2 -2M0 8L8 0M6 10L10 6",
+    "pending": "M4 0V8",
+    "behind": "M0 4H8",
+    "unmanaged": "M4 2V6M2 4H6",
+    "unknown": "M-2 6L2 10M0 0L8 8M6 -2L10 2M-2 2L2 -2M0 8L8 0M6 10L10 6",
+    "applied": "",
+    "unclear": "M3 3H5V5H3Z",
+    "failed": "M-2 6L2 10M0 0L8 8M6 -2L10 2",
+}
+"""Series -> lines over its colour, in a square of eight by eight."""
+SERIES_ALIASES: Mapping[str, str] = {
+    "read": "applied",
+    "partial": "unclear",
+    "stale": "behind",
+    "never": "unknown",
+    "high": "outside",
+    "medium": "unmanaged",
+    "low": "pending",
+    "candidate": "outside",
+    "in_use": "applied",
+    "too_new": "pending",
+}
+"""Series that look like another one, with which they are never in the same chart."""
+_CHIPS: Mapping[str, Mapping[str, str]] = {
+    "severity": {"high": "bad", "medium": "warn", "low": "note"},
+    "status": {"failed": "bad", "never": "bad", "stale": "warn", "partial": "warn"},
+    "verdict": {"out_of_band": "bad", "not_effective": "warn", "unclear": "note"},
+    "chain": {"broken": "bad", "gap": "warn"},
+}
+"""Column -> words that get a coloured background. The word says it; the colour repeats it."""
+_STATUS_TITLES: Mapping[str, str] = {
+    "read": "Read",
+    "partial": "In part",
+    "stale": "Stale",
+    "failed": "Failed",
+    "never": "Never read",
+}
+TABLE_ROWS = 5
+"""Rows per table."""
+TABLE_COLUMNS = 7
+"""Columns per table; the page has the rest."""
+CELL_CHARACTERS = 80
+"""Characters per cell."""
+_FOREIGN_KINDS = (
+    ColumnKind.CODE,
+    ColumnKind.KEY,
+    ColumnKind.VALUE,
+    ColumnKind.TEXT,
+    ColumnKind.LONG,
+)
+_MARKDOWN_CHARACTERS = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
 _PRINCIPALS = frozenset({"principal", "user", "actor"})
 _TEXTS = frozenset(
     {"subject", "detail", "message", "error", "before", "after", "desired", "state", "live"}
@@ -61,6 +131,127 @@ KEY_BYTES = 32
 """Length of the key for redacted names."""
 
 
+def render_html(report: FleetReport) -> str:
+    """Render the page. The same report gives the same bytes."""
+    assert __package__ is not None
+    pages = make_environment(
+        __package__,
+        {
+            "cell": _render_cell,
+            "change": _render_change,
+            # A length with at most three decimals.
+            "figure": lambda value: f"{value:.3f}".rstrip("0").rstrip("."),
+            "moment": render_moment,
+            "number": lambda value: f"{value:,}",
+            "order": sort_key,
+            "tip": render_tip,
+            "utc": render_utc,
+        },
+    )
+    patterns = {**PATTERNS, **{key: PATTERNS[like] for key, like in SERIES_ALIASES.items()}}
+    pages.globals |= {
+        "series": patterns,
+        "colours": {key: SERIES_ALIASES.get(key, key) for key in patterns},
+        "statuses": _STATUS_TITLES,
+        "limit": LIMIT,
+        "row": ROW,
+        "field": HEIGHT,
+    }
+    return render_document(pages, "report.html.j2", "style.css.j2", "sort.js.j2", report=report)
+
+
+def _render_cell(value: Any, column: GridColumn) -> str:
+    chip = _CHIPS.get(column.name, {}).get(value) if isinstance(value, str) else None
+    text = render_value(value, column)
+    return Markup('<span class="chip {}">{}</span>').format(chip, text) if chip else text
+
+
+def _render_change(number: Number, previous: datetime | None) -> str:
+    if previous is None:
+        return "no earlier build"
+    if number.change is None:
+        return "no figure to compare with"
+    if not number.change:
+        return "as in the build before"
+    return f"{'▲ +' if number.change > 0 else '▼ −'}{abs(number.change):,} since the build before"
+
+
+def render_markdown(report: FleetReport) -> str:
+    """Render at most a few rows per table. The same report gives the same bytes."""
+    return "\n".join(_render_lines(report)) + "\n"
+
+
+def _render_lines(report: FleetReport) -> Iterator[str]:
+    yield f"# Fleet report, {render_moment(report.as_of)} UTC"
+    yield ""
+    yield _render_coverage(report)
+    yield ""
+    yield "| | Now | Change |"
+    yield "|---|---:|---:|"
+    for number in report.numbers:
+        least = "at least " if number.least else ""
+        value = "unknown" if number.value is None else f"{least}{number.value:,}"
+        change = "–" if number.change is None else f"{number.change:+,}" if number.change else "="
+        yield f"| {number.title} | {value} | {change} |"
+    for section in report.sections:
+        yield ""
+        yield f"## {section.title}"
+        yield ""
+        yield " ".join(map(escape_prose, section.leads))
+        if section.missing:
+            yield f"Unknown: this build has no {', '.join(section.missing)}."
+        for table in section.grids:
+            if table.rows and table.csv:
+                columns = table.columns[:TABLE_COLUMNS]
+                yield ""
+                yield f"{table.caption} ({table.total:,}):"
+                yield ""
+                yield f"| {' | '.join(column.title for column in columns)} |"
+                yield f"|{'|'.join('---:' if column.right else '---' for column in columns)}|"
+                for row in table.rows[:TABLE_ROWS]:
+                    yield f"| {' | '.join(_render_cells(row, columns))} |"
+    yield ""
+    yield (
+        f"Build {escape_code(report.build)}. Unknown is not zero: what could not be read is "
+        "not counted."
+    )
+
+
+def _render_coverage(report: FleetReport) -> str:
+    coverage = report.coverage
+    if coverage.expected is None:
+        return "**Coverage: unknown.**"
+    counts = ", ".join(f"{coverage.counts[status]:,} {status}" for status in STATUSES)
+    words = f"Coverage: {coverage.expected:,} clusters expected; {counts}"
+    extra = f", {coverage.unregistered:,} not in fleet.hcl" if coverage.unregistered else ""
+    unknown = render_count(coverage.states.total, "configuration")
+    states = f"; {unknown} unknown" if coverage.states.total else ""
+    return f"{words}{extra}{states}." if coverage.whole else f"**{words}{extra}{states}.**"
+
+
+def _render_cells(row: Sequence[Any], columns: Sequence[GridColumn]) -> Iterator[str]:
+    for value, column in zip(row, columns, strict=False):
+        written = render_value(value, column)
+        foreign = value is not None and column.kind in _FOREIGN_KINDS and value != ""
+        yield escape_code(written).replace("|", r"\|") if foreign else written
+
+
+def escape_prose(text: str) -> str:
+    """Escape a sentence with foreign parts: Markdown's special characters become references."""
+    return _MARKDOWN_CHARACTERS.sub(lambda match: f"&#{ord(match[0])};", inline(text))
+
+
+def escape_code(text: str) -> str:
+    r"""Make a code span. Tables read a pipe after a backslash in two ways, so it is written
+    `\x7c`."""
+    printable = inline(text)
+    clipped = clip_text(printable, CELL_CHARACTERS)
+    clear = re.sub(r"(?<=\\)\|", "x7c", clipped)
+    ticks = "`" * (max(map(len, re.findall(r"`+", clear)), default=0) + 1)
+    gap = " " if not clear.strip() or clear[0] in "` " or clear[-1] in "` " else ""
+    return f"{ticks}{gap}{clear}{gap}{ticks}"
+
+
 def render_data(report: FleetReport) -> str:
     """One line of canonical JSON: what the page says, with every row that it shows."""
     return dumps(to_jsonable(_to_plain(report))) + "\n"
@@ -68,7 +259,7 @@ def render_data(report: FleetReport) -> str:
 
 def _to_plain(value: Any) -> Any:
     """Turn structs into maps and lists, and tables into one map per row."""
-    if isinstance(value, Grid):
+    if isinstance(value, ReportGrid):
         names = [column.name for column in value.columns]
         rows = [dict(zip(names, row, strict=True)) for row in value.rows]
         return {"caption": value.caption, "total": value.total, "rows": rows, "table": value.csv}

@@ -1,12 +1,14 @@
-"""Turn a plan into data in the shape of Terraform's JSON plan, so that policies can be reused.
+"""What tools made for Terraform read: a plan in the shape of Terraform's JSON plan, so that
+policies can be reused, types and schemas as JSON, and a graph in the form of `terraform graph`.
 
-Everything for which Terraform has no field stands under `kafkaform`. `core.canonical.dumps` writes
-the result: it keeps exact numbers and writes secrets as references.
+Everything for which Terraform has no field is under `kafkaform`. `core.canonical.dumps` writes the
+result: it keeps exact numbers and writes secrets as references.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from msgspec.structs import asdict
@@ -15,12 +17,13 @@ from ..core.address import parse_address
 from ..core.change import Action, Change, Ownership, Path, PathChange
 from ..core.finding import AccessRow, Finding, Waiver
 from ..core.resource import Output
+from ..core.schema import AttributeSchema, ObjectSchema, Type
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
 from .change_lines import STRENGTH
 from .diagnostics import make_diagnostic_data
 from .plan_view import PlanView, make_view
-from .text import SENSITIVE
+from .text import SENSITIVE, inline
 
 FORMAT_VERSION = "1.2"
 """The version of Terraform's format that this follows."""
@@ -38,6 +41,8 @@ ACTIONS = {
     Action.REFRESH: "no-op",
     Action.NOOP: "no-op",
 }
+DYNAMIC = "dynamic"
+_COLLECTIONS = ("list", "set", "map")
 
 
 def to_json(plan: Plan) -> Data:
@@ -401,3 +406,109 @@ def _freeze_tree(tree: Data) -> FrozenMap:
             for key, item in tree.items()
         }
     )
+
+
+def render_type(kind: Type) -> Any:
+    """Write a type in the JSON of Terraform's type system (cty): "string", ["list", "number"],
+    ["object", {…}, [optional…]], ["tuple", […]]."""
+    if kind.kind == "any":
+        return DYNAMIC
+    if kind.kind in _COLLECTIONS:
+        return [kind.kind, render_type(kind.element) if kind.element else DYNAMIC]
+    if kind.kind == "object":
+        fields = {name: render_type(inner) for name, inner in kind.fields.items()}
+        return ["object", fields, sorted(kind.optional)] if kind.optional else ["object", fields]
+    if kind.kind == "tuple":
+        return ["tuple", [render_type(item) for item in kind.items]]
+    return str(kind)
+
+
+def infer_type(value: Value) -> Any:
+    """The type of a value, in the same form; the type of null is "dynamic"."""
+    match value:
+        case bool():  # before int: True is an int in Python
+            return "bool"
+        case int() | Decimal():
+            return "number"
+        case str():
+            return "string"
+        case tuple():
+            return ["tuple", [infer_type(item) for item in value]]
+        case FrozenMap():
+            return ["object", {name: infer_type(item) for name, item in value.items()}]
+    return DYNAMIC
+
+
+def make_provider_json(
+    config: ObjectSchema, types: Mapping[str, ObjectSchema], data: Mapping[str, ObjectSchema]
+) -> dict[str, Any]:
+    """All schemas of a provider, as one entry of `provider_schemas`.
+
+    config: of its block. types, data: of its resource types and data sources, by name.
+    """
+    return {
+        "provider": _make_schema(config),
+        "resource_schemas": {name: _make_schema(schema) for name, schema in types.items()},
+        "data_source_schemas": {name: _make_schema(schema) for name, schema in data.items()},
+    }
+
+
+def _make_schema(item: ObjectSchema) -> dict[str, Any]:
+    return {"version": 0, "block": _make_block(item)}
+
+
+def _make_block(item: ObjectSchema) -> dict[str, Any]:
+    """The attributes of a schema, with their aliases, and its nested blocks."""
+    data: dict[str, Any] = {"description": item.doc, "description_kind": "plain"}
+    attributes = _make_attributes(item.attributes)
+    if attributes:
+        data["attributes"] = attributes
+    if item.blocks:
+        data["block_types"] = {
+            name: {"nesting_mode": "list", "block": _make_block(inner), "max_items": 1}
+            for name, inner in item.blocks.items()
+        }
+    return data
+
+
+def _make_attributes(attributes: Mapping[str, AttributeSchema]) -> dict[str, Any]:
+    described = {name: _make_attribute(item, item.doc) for name, item in attributes.items()}
+    for item in attributes.values():
+        for alias in item.aliases:
+            described[alias] = _make_attribute(item, f"The same as {item.name}.")
+    return described
+
+
+def _make_attribute(item: AttributeSchema, doc: str) -> dict[str, Any]:
+    """One attribute; flags that are false are left out, as Terraform does."""
+    # An attribute with an alias can be given by either name, so neither of them is required.
+    required = item.required and not item.aliases
+    flags = {
+        "required": required,
+        "optional": not required and not item.computed,
+        "computed": item.computed,
+        "sensitive": item.sensitive or item.secret,
+    }
+    return {
+        "type": render_type(item.type),
+        "description": doc,
+        "description_kind": "plain",
+        **{name: True for name, on in flags.items() if on},
+    }
+
+
+def render_dot(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> str:
+    """The graph as text with a final newline. edges: a name and a name that it depends on."""
+    # Sorted, so that equal graphs are equal text and a diff shows only real differences.
+    drawn = [f"{quote_name(name)} [label={quote_name(name)}];" for name in sorted(set(nodes))]
+    drawn += [
+        f"{quote_name(source)} -> {quote_name(target)};" for source, target in sorted(set(edges))
+    ]
+    head = ['rankdir = "RL";', 'node [shape = rect, fontname = "sans-serif"];']
+    return "digraph G {\n" + "".join(f"  {line}\n" for line in (*head, *drawn)) + "}\n"
+
+
+def quote_name(text: str) -> str:
+    """A name as a DOT string."""
+    # Graphviz interprets escapes such as \N and \l in labels, so backslashes are doubled as well.
+    return '"' + inline(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
