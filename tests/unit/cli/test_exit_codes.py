@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.commands import audit
 from kafkaform.cli.terminal.signals import SIGNALS, end_on_signals
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import EXIT_CODES
 from kafkaform.provider.registry import Registry
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform.workflow import verification
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused_items
 from kafkaform_kafka.simulation.schedule import led_elsewhere, lost_request
 
@@ -303,8 +303,8 @@ def interrupted(shop: Shop) -> int:
 def ended(shop: Shop) -> int:
     shop.applied(a=1)
     end_on_signals()
-    act = lambda *_: signal.raise_signal(signal.SIGTERM)  # noqa: E731  # one line
-    shop.monkeypatch.setattr(audit, "check_bodies", act)
+    act = lambda *_, **__: signal.raise_signal(signal.SIGTERM)  # noqa: E731  # one line
+    shop.monkeypatch.setattr(verification, "check_bodies", act)
     return shop.run("audit", "verify")
 
 
