@@ -136,7 +136,7 @@ class Folder(Struct, frozen=True):
     that nobody else replaces a file at the same time.
     """
 
-    # The folder itself may be a link, because its owner named it. Whatever is below may have been
+    # The folder itself may be a link if its owner named it. Whatever is below may have been
     # put there by somebody else, so no link is followed there.
     path: Path
     """The folder; it is made with the first file."""
