@@ -136,12 +136,14 @@ class Folder(Struct, frozen=True):
     that nobody else replaces a file at the same time.
     """
 
-    # The folder itself may be a link, because its owner named it. Whatever is below may have been
+    # The folder itself may be a link if its owner named it. Whatever is below may have been
     # put there by somebody else, so no link is followed there.
     path: Path
     """The folder; it is made with the first file."""
     shared: bool = False
     """Others can read what is made, as far as the umask allows; otherwise only the owner can."""
+    is_named: bool = True
+    """Its owner named the folder, so it may be a link."""
 
     @property
     def location(self) -> str:
@@ -215,7 +217,8 @@ class Folder(Struct, frozen=True):
         *folders, name = key.split("/")
         if make:
             self.path.mkdir(mode=self._modes[0], parents=True, exist_ok=True)
-        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        follows = 0 if self.is_named else os.O_NOFOLLOW
+        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | follows)
         try:
             for step in folders:
                 outer, folder = folder, self._open_inner(folder, step, make=make)

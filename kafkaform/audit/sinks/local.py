@@ -29,7 +29,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from ...core.errors import KafkaformError
-from ...core.objects import Folder, Subfolder
+from ...core.objects import Folder
 from ...core.storage import (
     PRIVATE_FILE,
     make_private_folder,
@@ -104,9 +104,9 @@ class LocalSink(Struct):
     # ── reading ─────────────────────────────────────────────────────────────────────────
 
     @property
-    def sealed(self) -> Subfolder:
+    def sealed(self) -> Folder:
         """Segments and checkpoints, in a folder beside the file; a link in its place is refused."""
-        return Subfolder(Folder(self.path.parent), self._sealed_path.name)
+        return Folder(self._sealed_path, is_named=False)
 
     @property
     def _sealed_path(self) -> Path:
