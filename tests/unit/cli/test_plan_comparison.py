@@ -115,7 +115,7 @@ def test_a_refused_apply_says_who_changed_the_object(here: Here, cluster: Simula
     approval = plan(here, "one", "1000")
     cluster.outside.alter("a", {"segment.ms": "60000"})
     text = here.fails("apply", "--expect", approval, "--reviewed", "one", code=4)
-    assert "kafka_topic.a: changed outside kafkaform; last set here " in text
+    assert "kafka_topic.a: changed outside kafkaform; never set here" in text
     plan(here, "two", "2000")
     here.done("apply", "two")
     plan(here, "three", "1000")
