@@ -153,8 +153,8 @@ def read_index(sink: Sink, anchor: Head | None, *, whole: bool = False) -> LogIn
     anchor: the record that the state follows from. Raises StorageError for a record that is not
     what was written, and for a log that lacks the anchor.
     """
-    stored = () if whole else list_checkpoints(sink)
-    if anchor is not None:
+    stored = list_checkpoints(sink)
+    if anchor is not None and not whole:
         # What comes after the anchor is not proven: somebody may have appended it.
         for key in [key for key in stored if _parse_key(key) < anchor.seq][: -TRIED - 1 : -1]:
             opened = _open_checkpoint(sink, key)
@@ -493,7 +493,8 @@ def check_checkpoints(
     indexer, problems, newest = Indexer(saved=sys.maxsize), list[str](), ""
     for glance in read_glances(lines or sink.lines(start.seq), sink.location, anchor, start):
         glance.check()
-        if glance.kind == RecordKind.CHECKPOINT:
+        # What `audit mend` has put behind others names a checkpoint of a branch that ended.
+        if glance.kind == RecordKind.CHECKPOINT and "forked" not in glance.body:
             newest = f"{FOLDER}/{glance.seq - 1:020d}.json.gz"
             if objects is not None and newest in stored:
                 reader = indexer if start == GENESIS else None

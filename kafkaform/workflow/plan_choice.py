@@ -14,10 +14,10 @@ from ..apply.obligations import drop_removals
 from ..apply.recovery import index_steps, read_outcome
 from ..apply.report import GOOD
 from ..apply.verify import canonicalize_reading, is_visible
-from ..audit.chain import parse_record
+from ..audit.chain import ADVICE, parse_record
 from ..audit.index import LoggedRun, LogIndex, list_pending
 from ..core.change import Action, Change, Outcome, Path, Step
-from ..core.errors import ConnectError, PlanRefused
+from ..core.errors import ConnectError, PlanRefused, StorageError
 from ..core.head import Head
 from ..core.resource import Identity, InstanceWorld, Observed, Reading
 from ..plan.approval import RULE, digest_change
@@ -233,8 +233,9 @@ def _read_logged_plan(scene: Scene, run: LoggedRun) -> Plan:
         return read_recorded_plan(None, run.run)
     record = parse_record(line, sink.location)
     # The index is proven, and it says which record has the plan.
-    proven = run.planned == Head(record.seq, record.hash)
-    return read_recorded_plan(record.body["plan"] if proven else None, run.run)
+    if run.planned != Head(record.seq, record.hash):
+        raise StorageError(f"{sink.location}: record {record.seq} was changed", ADVICE)
+    return read_recorded_plan(record.body["plan"], run.run)
 
 
 def _find_still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from kafkaform.audit import index
 from kafkaform.audit.chain import seal_record
-from kafkaform.audit.checkpoint import parse_checkpoint, render_checkpoint
+from kafkaform.audit.checkpoint import (
+    Checked,
+    check_checkpoints,
+    parse_checkpoint,
+    render_checkpoint,
+)
 from kafkaform.audit.event import Record, RecordKind, decode
 from kafkaform.audit.index import LogIndex, Mended, index_log
 from kafkaform.audit.journal import make_checkpoint_body
 from kafkaform.core.head import Head
+from kafkaform.core.value import FrozenMap
 
 from ...kit import audit_story as story
 from ...kit.audit_story import LINEAGE, MemorySink
 from ...kit.random_logs import DRAWS, Draw, write_log
+from ...kit.simulated.memory_store import Fate, MemoryObjects
 
 LOGS = sorted(story.GOLDEN.parent.glob("*.jsonl"))
 
@@ -92,3 +100,17 @@ def test_records_that_were_put_behind_others_need_the_whole_log() -> None:
     covered = index_log(records[:4])
     with pytest.raises(Mended):
         index_log(records[4:], None, store(covered))
+
+
+def test_a_checkpoint_of_a_branch_that_ended_is_not_missed() -> None:
+    """What `audit mend` has put behind other records names a checkpoint that nobody reads."""
+    sink: Any = MemorySink()
+    sink.sealed = MemoryObjects(Fate())
+    log = story.journal(sink, "run-1")
+    story.begin(log)
+    was = FrozenMap(seq=2, time="2020-01-01T00:00:00.000000Z", hash="0" * 64)
+    body = make_checkpoint_body(Head(1, "0" * 64), "0" * 64, 9)
+    log.write(RecordKind.CHECKPOINT, body.with_items({"forked": was}))
+    assert check_checkpoints(sink) == Checked()
+    log.write(RecordKind.CHECKPOINT, make_checkpoint_body(log.head, "0" * 64, 9))
+    assert str(check_checkpoints(sink).missing).endswith("checkpoints/00000000000000000004.json.gz")

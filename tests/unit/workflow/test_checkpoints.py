@@ -18,11 +18,14 @@ from kafkaform.core.errors import StorageError
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.planning import plan_changes
+from kafkaform.workflow.stores import open_store
 from kafkaform_kafka.memory import MemoryProvider
 
 from ...kit.commands.here import Here
+from ...kit.long_logs import grow_store
 from ...kit.simulated.engine import apply, desired, plan, removed, space, topic
 from ...kit.simulated.stored_logs import OPENED, Place
+from ...kit.stores import s3
 from ...test_cases import cluster_of
 
 FOLDER = """
@@ -160,6 +163,31 @@ def test_audit_verify_names_a_changed_checkpoint(
     told = here.done("audit", "verify").text
     assert f"{path.name} is missing" in told and "is sound" in told
     here.done("plan", "--verify-log")
+
+
+def test_a_plan_asks_a_store_for_little_however_long_the_log_is(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """State, checkpoint, manifest, and the few objects of the last run; and as much memory."""
+    cluster = cluster_of()
+    monkeypatch.setattr(Registry, "load", lambda self, name: MemoryProvider(cluster))
+    for name, value in s3.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    bucket = s3.Bucket()
+    with s3.serving(bucket) as address:
+        query = f"endpoint={address}&region=us-east-1&use_path_style=true&timeout=3s"
+        monkeypatch.setenv("KAFKAFORM_STATE", f"s3://bucket/prod?{query}")
+        counts = []
+        for retention in (1000, 2000, 3000):
+            here.write("main.kf.hcl", FOLDER.format(retention=retention))
+            here.done("apply", "--auto-approve")
+            before = bucket.requests.total()
+            here.done("plan")
+            counts.append(bucket.requests.total() - before)
+            if retention == 2000:
+                assert grow_store(open_store(), 1000, sealed=True) > 8000
+        assert "is sound" in here.done("audit", "verify").text
+    assert max(counts) <= 12 and counts[2] == counts[1]
 
 
 # ── all of the log on request ───────────────────────────────────────────────────────────
