@@ -149,6 +149,17 @@ def test_objects_that_are_gone_or_renamed_keep_their_history(there: Here) -> Non
     assert "The state does not have it any more." in there.done("history", "topic/old").out
 
 
+def test_the_pull_request_and_the_commit_are_told(there: Here) -> None:
+    """As far as the pipeline and Git know them."""
+    there.write(".git/HEAD", "a1" * 20)
+    there.monkeypatch.setenv("KAFKAFORM_PULL_REQUEST", "12")
+    applied(there, topic())
+    (item,) = there.json("history", "topic/orders", "--json")["objects"]
+    (change,) = item["changes"]
+    assert (change["commit"], change["pull_request"]) == ("a1" * 20, "12")
+    assert "a1a1a1a1a #12" in there.done("history", "topic/orders").out
+
+
 def test_what_programs_read_fits_its_schema(there: Here, cluster: SimulatedCluster) -> None:
     """Also a change from outside, an edit of the state and an undo."""
     applied(there, topic(retention_ms="1000000"))
