@@ -446,6 +446,8 @@ def add_last_writes(plan: Plan, sink: Sink) -> Plan:
 def _find_newest(change: Change, writes: Writes) -> LastWrite | None:
     """The last write of what has drifted."""
     paths = {".".join(item.path) for item in change.drift}
+    if "" in paths:  # the object as a whole, or its record
+        return get_newest(writes)
     found = {path: write for path in paths if (write := get_write(writes, path)) is not None}
     return get_newest(found)
 

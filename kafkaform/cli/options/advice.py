@@ -337,7 +337,10 @@ _CHECK = (
     "`kafkaform validate` checks the configuration offline, and `kafkaform plan --validate` also "
     "asks the cluster."
 )
-_RUNS = "`kafkaform audit show` shows what was changed, when and by whom."
+_RUNS = (
+    "`kafkaform audit show` shows what was changed, when and by whom; `kafkaform history NAME` does "
+    "so for one object."
+)
 _IMPORT = (
     "`kafkaform import --all --out imported.kf.hcl` writes blocks for all live objects, and "
     "`kafkaform import --from TOOL FILE…` for those that another tool declares."
@@ -360,8 +363,8 @@ _ACCESS = (
 )
 _STATE = "`kafkaform state {0}` does this in the state; a change of a block does it in the cluster."
 _BACK = (
-    "An older configuration is applied like any other: take it from version control, and run "
-    "`kafkaform plan`. docs/how-to/recover-after-a-crash.md is about interrupted runs."
+    "`kafkaform undo RUN` brings back what a run changed. An older configuration is applied like "
+    "any other: take it from version control, and run `kafkaform plan`."
 )
 _RUN_OFTEN = (
     "kafkaform runs once for each command; a pipeline runs `kafkaform plan` regularly, as "
@@ -372,7 +375,7 @@ OTHER_COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("drift", "diff", "compare", "changes"), _DIFFERENCES),
     **dict.fromkeys(("status", "info", "st"), _STATUS),
     **dict.fromkeys(("lint", "verify"), _CHECK),
-    **dict.fromkeys(("log", "logs", "history", "events", "changelog"), _RUNS),
+    **dict.fromkeys(("log", "logs", "events", "changelog"), _RUNS),
     **dict.fromkeys(("bootstrap", "adopt", "discover", "scan", "generate"), _IMPORT),
     **dict.fromkeys(("rebalance", "reassign", "balance", "reassign-partitions"), _BALANCE),
     **dict.fromkeys(("tail", "consume", "produce", "read", "write", "kcat"), _RECORDS),
@@ -380,7 +383,7 @@ OTHER_COMMANDS: Mapping[str, str] = {
         ("reset-offsets", "lag", "offsets", "consumers", "consumer-groups"), _GROUP_OFFSETS
     ),
     **dict.fromkeys(("who-can", "can-i", "access", "permissions"), _ACCESS),
-    **dict.fromkeys(("rollback", "undo", "revert"), _BACK),
+    **dict.fromkeys(("rollback", "revert"), _BACK),
     **dict.fromkeys(("watch", "daemon", "operator", "reconcile"), _RUN_OFTEN),
     "up": _SANDBOX.format("up", "`kafkaform apply` applies a configuration."),
     "down": _SANDBOX.format("down", "`kafkaform destroy` deletes what the state owns."),

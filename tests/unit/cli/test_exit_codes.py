@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.commands import audit
+from kafkaform.cli.commands.log import audit
 from kafkaform.cli.terminal.signals import SIGNALS, end_on_signals
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import EXIT_CODES
