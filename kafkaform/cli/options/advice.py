@@ -338,8 +338,8 @@ _CHECK = (
     "asks the cluster."
 )
 _RUNS = (
-    "`kafkaform audit show` shows what was changed, when and by whom; `kafkaform history NAME` does "
-    "so for one object."
+    "`kafkaform audit show` shows what was changed, when and by whom, and `kafkaform history NAME` "
+    "what happened to one object."
 )
 _IMPORT = (
     "`kafkaform import --all --out imported.kf.hcl` writes blocks for all live objects, and "
