@@ -24,6 +24,8 @@ _HEAD = ("When (UTC)", "Who", "Run", "Commit", "What", "Value", "Outcome")
 _NO_CHANGES = "The audit log has no change of it in this time."
 _GONE = "The state does not have it any more."
 _SHORT_COMMIT = 9
+_LONGEST = 200
+"""Characters of one value that are shown."""
 _NAMED = 3
 """Changes that the row of a run names."""
 
@@ -109,9 +111,9 @@ def _make_run_row(run: Data, words: Vocabulary) -> tuple[str, ...]:
 
 
 def render_values(change: Data, words: Words) -> str:
-    """All values of a change on one line; nothing for an object whose name says them all."""
-    if words.describe_object(change["kind"], change["key"]):
-        return ""
+    """All values of a change on one line; of an object whose sentence says them all, that."""
+    if sentence := words.describe_object(change["kind"], change["key"]):
+        return sentence
     return ", ".join(
         f"{value['path'] or 'object'} {render_value_change(change, value, words)}"
         for value in change["values"]
@@ -130,9 +132,10 @@ def render_value_change(change: Data, value: Data, words: Words) -> str:
     item = PathChange(path, before, after, unit=unit)
     if not path or are_long(before, after):
         return render_brief(item)
-    if change["action"] == "create":
-        return mask_value(after, False, unit)
-    return render_sides(item, whole=True)
+    creates = change["action"] == "create"
+    text = mask_value(after, False, unit) if creates else render_sides(item, whole=True)
+    # A whole document would hide every other line; --json has it.
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def render_commit(change: Data) -> str:

@@ -337,7 +337,10 @@ _CHECK = (
     "`kafkaform validate` checks the configuration offline, and `kafkaform plan --validate` also "
     "asks the cluster."
 )
-_RUNS = "`kafkaform audit show` shows what was changed, when and by whom."
+_RUNS = (
+    "`kafkaform audit show` shows what was changed, when and by whom, and `kafkaform history NAME` "
+    "what happened to one object."
+)
 _IMPORT = (
     "`kafkaform import --all --out imported.kf.hcl` writes blocks for all live objects, and "
     "`kafkaform import --from TOOL FILE…` for those that another tool declares."
@@ -360,8 +363,8 @@ _ACCESS = (
 )
 _STATE = "`kafkaform state {0}` does this in the state; a change of a block does it in the cluster."
 _BACK = (
-    "An older configuration is applied like any other: take it from version control, and run "
-    "`kafkaform plan`. docs/how-to/recover-after-a-crash.md is about interrupted runs."
+    "`kafkaform undo RUN` brings back what a run changed. An older configuration is applied like "
+    "any other: take it from version control, and run `kafkaform plan`."
 )
 _RUN_OFTEN = (
     "kafkaform runs once for each command; a pipeline runs `kafkaform plan` regularly, as "

@@ -149,6 +149,17 @@ def test_objects_that_are_gone_or_renamed_keep_their_history(there: Here) -> Non
     assert "The state does not have it any more." in there.done("history", "topic/old").out
 
 
+def test_the_pull_request_and_the_commit_are_told(there: Here) -> None:
+    """As far as the pipeline and Git know them."""
+    there.write(".git/HEAD", "a1" * 20)
+    there.monkeypatch.setenv("KAFKAFORM_PULL_REQUEST", "12")
+    applied(there, topic())
+    (item,) = there.json("history", "topic/orders", "--json")["objects"]
+    (change,) = item["changes"]
+    assert (change["commit"], change["pull_request"]) == ("a1" * 20, "12")
+    assert "a1a1a1a1a #12" in there.done("history", "topic/orders").out
+
+
 def test_what_programs_read_fits_its_schema(there: Here, cluster: SimulatedCluster) -> None:
     """Also a change from outside, an edit of the state and an undo."""
     applied(there, topic(retention_ms="1000000"))
@@ -443,3 +454,44 @@ def test_names_and_runs_are_completed(there: Here) -> None:
     }
     assert names == {"kafka_topic.orders", "topic/orders"}
     assert [summary.facts.run for summary in history.list_recent_runs(store)] == [run]
+
+
+USER = """
+resource "kafka_user_scram_credential" "ada" {
+  username            = "ada"
+  scram_mechanism     = "SCRAM-SHA-512"
+  password_wo         = secret_env("ADA")
+  password_wo_version = "%s"
+}
+"""
+
+
+def test_passwords_never_come_back(there: Here) -> None:
+    """What sent one, and what deleted a user with one, is named; a user that was created goes."""
+    there.monkeypatch.setenv("ADA", "s3cret-of-ada")
+    applied(there, topic())
+    first = applied(there, topic() + USER % 1)
+    second = applied(there, topic() + USER % 2)
+    said = there.done("undo", second, "--auto-approve").text
+    assert "kafka_user_scram_credential.ada" in said and "nothing comes back" in said
+    third = applied(there, topic())
+    said = there.done("undo", third, "--auto-approve").text
+    assert "secrets are not recorded: declare it again" in said
+    fourth = applied(there, topic() + USER % 3)
+    assert "1 destroyed" in undone(there, fourth).text
+    for words in (("history", "user/ada", "--json"), ("history", "principal/ada"), ("undo",)):
+        assert "s3cret" not in there.done(*words).text
+    assert first in there.done("history", "user/ada").out
+
+
+def test_an_adoption_stays_ours(there: Here, cluster: SimulatedCluster) -> None:
+    """Its values come back, the object stays managed; an adoption alone sent nothing."""
+    cluster.outside.create("orders", 1)
+    run = applied(there, topic(), "bob", "--adopt", "*")
+    assert "sent nothing" in there.done("undo", run, "--auto-approve").text
+    there.done("state", "rm", "kafka_topic.orders")
+    cluster.outside.alter("orders", {"retention.ms": "7"})
+    run = applied(there, topic(retention_ms="1000000"), "bob", "--adopt", "*")
+    undone(there, run)
+    assert configs(cluster) == {"retention.ms": "7"}
+    assert "kafka_topic.orders" in there.done("state", "list").out
