@@ -34,7 +34,7 @@ from ..core.value import FrozenMap
 from .bodies import check_body, check_members
 from .chain import parse_record, read_glances
 from .event import KINDS, Line, LongLine, Record, RecordKind, Unseen
-from .index import Growth, Indexer, LoggedRun, LogIndex, Mended, OpenRun, Origin, index_log
+from .index import Growth, Indexer, LoggedRun, LogIndex, MendedLog, OpenRun, Origin, index_log
 from .journal import Checkpointer, make_checkpoint_body
 from .sink import Sink
 from .writes import LastWrite, ObjectWrites, parse_path
@@ -159,7 +159,7 @@ def read_index(sink: Sink, anchor: Head | None, *, whole: bool = False) -> LogIn
         for key in [key for key in stored if _parse_key(key) < anchor.seq][: -TRIED - 1 : -1]:
             opened = _open_checkpoint(sink, key)
             if opened is not None:
-                with suppress(Mended):
+                with suppress(MendedLog):
                     return _index_lines(
                         sink, opened[1], anchor, opened[0], Growth(0, 0, stored, key)
                     )
@@ -222,7 +222,7 @@ def _index_lines(
     start: LogIndex | None,
     growth: Growth,
 ) -> LogIndex:
-    counter = _Counter()
+    counter = _ReadCounter()
     glances = read_glances(
         counter.count(lines), sink.location, anchor, *([] if start is None else [start.head])
     )
@@ -230,7 +230,7 @@ def _index_lines(
     return replace(index, growth=replace(growth, size=counter.size, appends=counter.appends))
 
 
-class _Counter(Struct):
+class _ReadCounter(Struct):
     """Counts what is read."""
 
     size: int = 0

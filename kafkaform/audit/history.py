@@ -96,7 +96,7 @@ class LoggedChange(Struct, frozen=True):
     """The addresses that own the object afterwards."""
 
 
-class Told(Struct):
+class ToldChanges(Struct):
     """What was read of a log so far."""
 
     changes: list[LoggedChange] = field(default_factory=list)
@@ -149,13 +149,13 @@ def tell_changes(
     chosen: Callable[[Identity], bool] = lambda identity: True,
     *,
     outside: bool = True,
-) -> Told:
+) -> ToldChanges:
     """Every change of the chosen objects.
 
     records: trusted, in order, from any record on. outside: also what others changed, as far as the
     records show it; that needs all of them.
     """
-    teller = _Teller(chosen, outside)
+    teller = _ChangeTeller(chosen, outside)
     for record in records:
         teller.read(record)
         if isinstance(record, Glance):
@@ -163,7 +163,7 @@ def tell_changes(
     return teller.finish()
 
 
-class _Live(Struct):
+class _LiveObject(Struct):
     """What the records say of one object, after those that were read so far."""
 
     values: dict[str, Value] | None
@@ -182,13 +182,13 @@ class _Live(Struct):
         return path in (self.values or {}) or path.partition(".")[0] in self.maps
 
 
-class _Teller(Struct):
+class _ChangeTeller(Struct):
     """The mutable half of `tell_changes`."""
 
     chosen: Callable[[Identity], bool]
     outside: bool
-    told: Told = field(default_factory=Told)
-    live: dict[Identity, _Live] = field(default_factory=dict)
+    told: ToldChanges = field(default_factory=ToldChanges)
+    live: dict[Identity, _LiveObject] = field(default_factory=dict)
     """Objects of which it is known what they were like."""
     open: dict[Key, Any] = field(default_factory=dict)
     """Intents without an outcome."""
@@ -212,7 +212,7 @@ class _Teller(Struct):
                 else:
                     self._read_outcome(identity, whole)
 
-    def finish(self) -> Told:
+    def finish(self) -> ToldChanges:
         for intent in self.open.values():
             identity = get_identity(intent)
             self._add(identity, intent, intent.run, UNKNOWN, _list_values(intent.body))
@@ -291,7 +291,7 @@ class _Teller(Struct):
         live.looked = record.time
 
     def _add_outside(
-        self, identity: Identity, record: Any, live: _Live, values: tuple[LoggedValue, ...]
+        self, identity: Identity, record: Any, live: _LiveObject, values: tuple[LoggedValue, ...]
     ) -> None:
         self.told.changes.append(
             LoggedChange(
@@ -324,7 +324,7 @@ class _Teller(Struct):
         self, identity: Identity, record: Any, values: tuple[LoggedValue, ...]
     ) -> None:
         """A refresh takes in what others changed: it is the look that shows it."""
-        live = self.live.setdefault(identity, _Live({}, ""))
+        live = self.live.setdefault(identity, _LiveObject({}, ""))
         if values:
             self._add_outside(identity, record, live, values)
         if live.values is not None:
@@ -339,7 +339,7 @@ class _Teller(Struct):
             self.live.pop(identity, None)  # from now on nobody looks at it
             return
         if body["action"] == Action.DELETE:
-            self.live[identity] = _Live(None, record.time)
+            self.live[identity] = _LiveObject(None, record.time)
             return
         live = self.live.get(identity)
         if live is None or live.values is None or body["action"] in MAKING or body["adopts"]:
@@ -390,7 +390,7 @@ def _list_values(body: Mapping[str, Any]) -> tuple[LoggedValue, ...]:
     )
 
 
-def _make_live(intent: Mapping[str, Any]) -> _Live:
+def _make_live(intent: Mapping[str, Any]) -> _LiveObject:
     """The object that a step leads to, without what it keeps for others."""
     values: dict[str, Value] = {}
     target = intent["target"] or {}
@@ -401,7 +401,9 @@ def _make_live(intent: Mapping[str, Any]) -> _Live:
             values[name] = value
     maps = frozenset(name for name, value in target.items() if isinstance(value, Mapping))
     theirs = set(intent.get("theirs", ()))
-    return _Live({path: item for path, item in values.items() if path not in theirs}, "", maps)
+    return _LiveObject(
+        {path: item for path, item in values.items() if path not in theirs}, "", maps
+    )
 
 
 def _is_private(value: LoggedValue) -> bool:

@@ -27,7 +27,7 @@ from ..core.head import GENESIS, Head
 from ..core.resource import SETTING, Identity, Pending
 from ..core.value import EMPTY, FrozenMap
 from .event import Glance, Record, RecordKind, Seen, Unseen, parse_time, read_unseen
-from .writes import ENDING, MAKING, SUCCEEDED, ObjectWrites, Target, Writes, read_target
+from .writes import ENDING, MAKING, SUCCEEDED, ObjectWrites, Target, WrittenPaths, read_target
 
 KEPT_RUNS = 1000
 """How many of the last runs are kept; of earlier ones, only those that left something open."""
@@ -119,7 +119,7 @@ _Key = tuple[str, str, int]
 """Run, step, attempt."""
 
 
-class Mended(Exception):
+class MendedLog(Exception):
     """The index of the records before is not enough: `audit mend` put records of another branch
     behind them."""
 
@@ -217,7 +217,7 @@ def index_log(
     """The index of a log. records: all of it, trusted, in order; those after `start` if the index
     of the records before is given. saved: the state's audit head.
 
-    Raises StorageError for a record of another version that lacks a member, and Mended.
+    Raises StorageError for a record of another version that lacks a member, and MendedLog.
     """
     indexer = Indexer.make(saved, start)
     for record in records:
@@ -328,7 +328,7 @@ class Indexer(Struct):
     """The ends of their steps, by step."""
     unseen: tuple[Unseen, ...] = ()
     """What the last verification did not see."""
-    writes: Writes = field(default_factory=Writes)
+    writes: WrittenPaths = field(default_factory=WrittenPaths)
     """What was written to objects."""
 
     @classmethod
@@ -365,14 +365,14 @@ class Indexer(Struct):
         self.writes.restore(start.writes)
 
     def read(self, record: Seen) -> None:
-        """Take in the next record. Raises StorageError, Mended."""
+        """Take in the next record. Raises StorageError, MendedLog."""
         self.head = Head(record.seq, record.hash)
         handler = _HANDLERS.get(record.kind)
         if handler is None:
             return
         try:
             if self.resumed and ("forked" in record.body or "fork" in record.body):
-                raise Mended
+                raise MendedLog
             handler(self, record)
         except (KeyError, TypeError) as error:
             raise StorageError(

@@ -25,8 +25,8 @@ from .segments import (
     FORMAT,
     MANIFEST,
     SEGMENTS,
-    Manifest,
     Segment,
+    SegmentManifest,
     list_segments,
     load_manifest,
     make_segment_error,
@@ -50,7 +50,7 @@ def seal_lines(
     size: int,
     ensure: Callable[[float], None],
     report: Callable[[int], None] = lambda last: None,
-) -> Manifest:
+) -> SegmentManifest:
     """Write lines that follow the sealed ones as segments, and return the manifest.
 
     portions: as `SealableSink.read_unsealed` gives them; size: of the lines of one segment, in
@@ -79,7 +79,7 @@ def seal_lines(
         # Asked after the segment was written, which can take long: it harms nobody.
         ensure(0.0)
         segments = (*manifest.segments, segment)
-        manifest = Manifest(FORMAT, lineage, segments)
+        manifest = SegmentManifest(FORMAT, lineage, segments)
         version = write_manifest(objects, manifest, version)
     return manifest
 
@@ -146,7 +146,7 @@ def _write_segment(objects: Objects, before: Head, head: Head, lines: bytes, tim
     return structs.replace(segment, object_sha256=hashlib.sha256(data).hexdigest())
 
 
-def write_manifest(objects: Objects, manifest: Manifest, version: str | None) -> str:
+def write_manifest(objects: Objects, manifest: SegmentManifest, version: str | None) -> str:
     """Write a manifest over this version, and return the new one. Raises Locked, StorageError."""
     members = {
         "format": manifest.format,
@@ -174,7 +174,7 @@ def _replace(objects: Objects, key: str, data: bytes, version: str) -> str:
 
 def remove_superseded(
     objects: Objects,
-    manifest: Manifest,
+    manifest: SegmentManifest,
     ensure: Callable[[float], None],
     is_old: Callable[[float], bool],
 ) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def remove_superseded(
     return tuple(strays)
 
 
-def is_superseded(objects: Objects, manifest: Manifest, key: str) -> bool:
+def is_superseded(objects: Objects, manifest: SegmentManifest, key: str) -> bool:
     """Whether the segments that the manifest names have all lines of this object. Raises
     StorageError."""
     first, last = parse_range(key)
@@ -212,7 +212,7 @@ def _has_lines(objects: Objects, key: str, lines: Iterable[Line]) -> bool:
     return stored is None or unpack(stored.data, len(content)) == content
 
 
-def find_strays(sink: SealableSink, manifest: Manifest, head: Head) -> tuple[str, ...]:
+def find_strays(sink: SealableSink, manifest: SegmentManifest, head: Head) -> tuple[str, ...]:
     """The names of objects beside a log that are not a part of it: no reader looks at them. What an
     interrupted run left has the same lines as the log, and is none of them. head: the end of the
     log. Raises StorageError."""

@@ -83,7 +83,7 @@ class Limits(Struct, frozen=True):
 LIMITS = Limits()
 
 
-class Manifest(Struct, frozen=True):
+class SegmentManifest(Struct, frozen=True):
     """The sealed part of a log."""
 
     format: int = FORMAT
@@ -115,7 +115,7 @@ class Manifest(Struct, frozen=True):
 # ── reading ─────────────────────────────────────────────────────────────────────────────
 
 
-def read_manifest(objects: Objects) -> Manifest:
+def read_manifest(objects: Objects) -> SegmentManifest:
     """The manifest of a log, without segments if it has none. Raises StorageError."""
     return load_manifest(objects)[0]
 
@@ -134,12 +134,12 @@ def find_start(objects: Objects | None, *needed: Head | None) -> Head:
     return archived if later else GENESIS
 
 
-def load_manifest(objects: Objects) -> tuple[Manifest, str | None]:
+def load_manifest(objects: Objects) -> tuple[SegmentManifest, str | None]:
     """The manifest of a log, and the version that a write of it has to replace, None if there is
     none yet. Raises StorageError."""
     stored = objects.read(MANIFEST)
     if stored is None:
-        return Manifest(), None
+        return SegmentManifest(), None
     source = f"{objects.location}/{MANIFEST}"
     try:
         return _parse_manifest(stored.data, source), stored.version
@@ -147,7 +147,7 @@ def load_manifest(objects: Objects) -> tuple[Manifest, str | None]:
         raise StorageError(f"{source} cannot be used: {error}", ADVICE) from None
 
 
-def _parse_manifest(data: bytes, source: str) -> Manifest:
+def _parse_manifest(data: bytes, source: str) -> SegmentManifest:
     """Raises ValueError for anything that is no manifest."""
     document = parse_json(data)
     if not isinstance(document, FrozenMap) or type(document.get("format")) is not int:
@@ -158,7 +158,7 @@ def _parse_manifest(data: bytes, source: str) -> Manifest:
             f"{source} has format {document['format']}; this version reads {FORMAT}",
             "A newer version of kafkaform wrote it. Use that version. Nothing was changed.",
         )
-    manifest = from_data(Manifest, document)
+    manifest = from_data(SegmentManifest, document)
     head = archived = GENESIS
     for segment in manifest.segments:
         if segment.first != head.seq + 1 or segment.last < segment.first:
@@ -187,7 +187,7 @@ def _is_time(text: str) -> bool:
 
 def read_sealed(
     objects: Objects,
-    manifest: Manifest,
+    manifest: SegmentManifest,
     after: int = 0,
     report: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Line]:
@@ -201,7 +201,7 @@ def read_sealed(
         yield from islice(lines, max(0, after + 1 - segment.first), None)
 
 
-def read_last_sealed(objects: Objects, manifest: Manifest) -> bytes | None:
+def read_last_sealed(objects: Objects, manifest: SegmentManifest) -> bytes | None:
     """The last sealed line, None if there is none. Raises StorageError."""
     if not manifest.segments:
         return None

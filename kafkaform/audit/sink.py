@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..core.errors import Locked
 from ..core.objects import Objects
 from .event import Line
-from .segments import Limits, Manifest
+from .segments import Limits, SegmentManifest
 
 
 class Torn(Struct, frozen=True):
@@ -94,12 +94,15 @@ class SealableSink(Sink, Protocol):
         the number of its first line. The last append is left out, because its end may be torn, and
         the next one has to find it. Raises StorageError."""
 
-    def compare_sealed(self, manifest: Manifest) -> tuple[str, ...]:
+    def compare_sealed(self, manifest: SegmentManifest) -> tuple[str, ...]:
         """The names of objects in place of sealed lines whose bytes are not those of the segments;
         no reader of the log looks at them. Raises StorageError."""
 
     def remove_sealed(
-        self, manifest: Manifest, ensure: Callable[[float], None], older: Callable[[str], bool]
+        self,
+        manifest: SegmentManifest,
+        ensure: Callable[[float], None],
+        older: Callable[[str], bool],
     ) -> tuple[str, ...]:
         """Remove lines that are in segments, after they were compared with them.
 

@@ -58,7 +58,7 @@ def read_target(intent: Mapping[str, Any]) -> Target:
     return Target(frozenset(_walk_leaves(intent.get("target") or {})), foreign_paths)
 
 
-class Writes(Struct):
+class WrittenPaths(Struct):
     """What was written to objects so far, while a log is read."""
 
     _own: dict[Identity, frozenset[Path]] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..audit.chain import read_glances
 from ..audit.event import Glance, Record, RecordKind
-from ..audit.history import OUTSIDE, LoggedChange, Told, tell_changes
+from ..audit.history import OUTSIDE, LoggedChange, ToldChanges, tell_changes
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
 from ..core.text.quantity import render_count
@@ -177,7 +177,7 @@ class ObjectStory(Struct, frozen=True):
     """None if the state does not have it any more."""
     entries: tuple[Record, ...]
     """The records about it, in order."""
-    told: Told
+    told: ToldChanges
     """What changed of it, with the runs that did it."""
     fault: str
     """Why the log cannot be trusted after its last sound record."""
@@ -284,7 +284,7 @@ def _show_row(row: Row, types: Types) -> WindowSection:
     return WindowSection("state", "State", facts=tuple(facts), tables=(table,))
 
 
-def _make_change_row(change: LoggedChange, told: Told, types: Types) -> CellRow:
+def _make_change_row(change: LoggedChange, told: ToldChanges, types: Types) -> CellRow:
     """One change; of one from outside, the two looks that enclose it."""
     facts = told.runs.get(change.run or "")
     request = facts.pull_request if facts else None

@@ -20,8 +20,8 @@ from ..audit.sealing import write_manifest
 from ..audit.segments import (
     LIMITS,
     Limits,
-    Manifest,
     Segment,
+    SegmentManifest,
     load_manifest,
     make_segment_error,
     read_last_sealed,
@@ -43,7 +43,7 @@ ARCHIVE, RESTORE = "audit archive", "audit archive --restore"
 CHECKPOINTS = "checkpoints"
 
 
-class Moved(Struct, frozen=True):
+class MovedSegments(Struct, frozen=True):
     """What was moved."""
 
     segments: int
@@ -77,7 +77,7 @@ def archive_log(
     clock: Clock,
     timeout: float,
     limits: Limits = LIMITS,
-) -> Moved:
+) -> MovedSegments:
     """Move the segments whose records are all older than `before`, RFC 3339 in UTC, or its
     beginning. Raises UsageError, Locked, StorageError."""
     sink = _require_sealable(store.sink)
@@ -111,11 +111,11 @@ def archive_log(
             manifest = replace(manifest, segments=(*moved, *manifest.segments[len(chosen) :]))
             write_manifest(sink.sealed, manifest, version)
         _remove_copies(sink.sealed, archive, manifest, lease.ensure)
-        return Moved(len(new), manifest.archived.seq)
+        return MovedSegments(len(new), manifest.archived.seq)
 
 
 def _choose_segments(
-    sink: SealableSink, manifest: Manifest, before: str, is_old: Callable[[str], bool]
+    sink: SealableSink, manifest: SegmentManifest, before: str, is_old: Callable[[str], bool]
 ) -> tuple[Segment, ...]:
     """The segments that are in the archive or go there. Raises UsageError if plans need all."""
     covered = _find_covered(sink)
@@ -130,7 +130,7 @@ def _choose_segments(
     return tuple(takewhile(goes, manifest.segments))
 
 
-def restore_log(store: Store, archive: Archive, clock: Clock, timeout: float) -> Moved:
+def restore_log(store: Store, archive: Archive, clock: Clock, timeout: float) -> MovedSegments:
     """Bring all archived segments back. The archive stays as it is. Raises UsageError, Locked,
     StorageError."""
     sink = _require_sealable(store.sink)
@@ -146,16 +146,16 @@ def restore_log(store: Store, archive: Archive, clock: Clock, timeout: float) ->
             here = tuple(replace(segment, archived=None) for segment in manifest.segments)
             lease.ensure(0.0)
             write_manifest(sink.sealed, replace(manifest, segments=here), version)
-        return Moved(len(archived), 0)
+        return MovedSegments(len(archived), 0)
 
 
-def read_with_archive(sink: Sink, manifest: Manifest, archive: Archive) -> Iterator[Line]:
+def read_with_archive(sink: Sink, manifest: SegmentManifest, archive: Archive) -> Iterator[Line]:
     """All lines of a log, the archived ones from the archive. Raises StorageError."""
-    archived = Manifest(segments=_list_archived(manifest))
+    archived = SegmentManifest(segments=_list_archived(manifest))
     return chain(read_sealed(archive.objects, archived), sink.lines(archived.head.seq))
 
 
-def check_archive(manifest: Manifest, archive: Archive) -> None:
+def check_archive(manifest: SegmentManifest, archive: Archive) -> None:
     """Raises StorageError unless the archive lists the segments that were moved there."""
     kept, _ = load_manifest(archive.objects)
     archived = _list_archived(manifest)
@@ -180,11 +180,11 @@ def _make_info(command: str, clock: Clock) -> LockInfo:
     return make_lock_info(make_run_id(), command, render_time(clock.now()))
 
 
-def _list_archived(manifest: Manifest) -> tuple[Segment, ...]:
+def _list_archived(manifest: SegmentManifest) -> tuple[Segment, ...]:
     return tuple(replace(s, archived=None) for s in manifest.segments if s.archived is not None)
 
 
-def _refuse_other_log(archive: Archive, manifest: Manifest) -> None:
+def _refuse_other_log(archive: Archive, manifest: SegmentManifest) -> None:
     """Raises UsageError if the place has segments of another log, or if it lacks those that were
     moved before."""
     kept, _ = load_manifest(archive.objects)
@@ -218,7 +218,7 @@ def _find_covered(sink: SealableSink) -> int:
 
 def _find_last_time(objects: Objects, segment: Segment) -> str:
     """When the last record of a segment was written."""
-    last = read_last_sealed(objects, Manifest(segments=(segment,)))
+    last = read_last_sealed(objects, SegmentManifest(segments=(segment,)))
     assert last is not None  # a segment has lines
     return last.rpartition(b'"time":"')[2].partition(b'"')[0].decode("ascii", "replace")
 
@@ -238,7 +238,7 @@ def _copy(source: Objects, target: Objects, segment: Segment) -> None:
 
 
 def _write_archive_manifest(
-    archive: Archive, manifest: Manifest, chosen: tuple[Segment, ...]
+    archive: Archive, manifest: SegmentManifest, chosen: tuple[Segment, ...]
 ) -> None:
     _, version = load_manifest(archive.objects)
     segments = tuple(replace(segment, archived=None) for segment in chosen)
@@ -246,7 +246,7 @@ def _write_archive_manifest(
 
 
 def _remove_copies(
-    objects: Objects, archive: Archive, manifest: Manifest, ensure: Callable[[float], None]
+    objects: Objects, archive: Archive, manifest: SegmentManifest, ensure: Callable[[float], None]
 ) -> None:
     """Remove here what is in the archive, also what an interrupted run left."""
     present = {entry.key for entry in objects.names("segments")}

@@ -30,7 +30,7 @@ from ..audit.history import (
     RECORDED,
     LoggedChange,
     RunFacts,
-    Told,
+    ToldChanges,
     list_names,
     read_tail,
     tell_changes,
@@ -287,11 +287,11 @@ class ChangeFilter(Struct, frozen=True):
         return check
 
 
-def read_newest(store: Store, selection: ChangeFilter, last: int) -> Told:
+def read_newest(store: Store, selection: ChangeFilter, last: int) -> ToldChanges:
     """The newest changes that fit, oldest first. Only the end of the log is read, as much as they
     need. Raises UsageError, StorageError."""
     check, chosen = selection.make_check(), []
-    told = Told()
+    told = ToldChanges()
     for told in _read_windows(store.sink):
         chosen = [change for change in told.changes if check(change)][-last:]
         # A run that began before the window has told who it is there.
@@ -303,7 +303,7 @@ def read_newest(store: Store, selection: ChangeFilter, last: int) -> Told:
     return replace(told, changes=chosen)
 
 
-def _read_windows(sink: Sink) -> Iterator[Told]:
+def _read_windows(sink: Sink) -> Iterator[ToldChanges]:
     """What the end of a log tells, each time of more records, at last of all of them."""
     for after in _list_windows(sink):
         yield tell_changes(read_tail(sink.lines(after), sink.location, after), outside=False)
@@ -349,7 +349,7 @@ class RunSummary(Struct, frozen=True):
 
 def list_recent_runs(store: Store, last: int = 10) -> tuple[RunSummary, ...]:
     """The newest runs that sent something, the newest one first. Raises StorageError."""
-    told = Told()
+    told = ToldChanges()
     for told in _read_windows(store.sink):
         if len(told.runs) >= last:
             break
@@ -372,9 +372,9 @@ def find_run(store: Store, run: str) -> Collection[str]:
     return runs
 
 
-def read_recent(store: Store) -> Told:
+def read_recent(store: Store) -> ToldChanges:
     """What the newest records tell. Raises StorageError."""
-    return next(_read_windows(store.sink), Told())
+    return next(_read_windows(store.sink), ToldChanges())
 
 
 def list_recent_names(store: Store) -> Mapping[Identity, Collection[str]]:

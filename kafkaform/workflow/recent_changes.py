@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..audit.history import Told
+from ..audit.history import ToldChanges
 from ..audit.sinks.local import LocalSink
 from ..core.errors import KafkaformError
 from ..provider.registry import Registry
@@ -27,7 +27,7 @@ class _LogEnd(NamedTuple):
     """The end of a log, as it was read."""
 
     line: bytes
-    told: Told
+    told: ToldChanges
 
 
 class RecentChanges:

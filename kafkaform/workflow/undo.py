@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ..audit.chain import read_glances
 from ..audit.event import RecordKind
-from ..audit.history import OUTSIDE, LoggedChange, LoggedValue, RunFacts, Told, tell_changes
+from ..audit.history import OUTSIDE, LoggedChange, LoggedValue, RunFacts, ToldChanges, tell_changes
 from ..audit.index import get_identity, get_run, list_pending
 from ..audit.writes import SUCCEEDED
 from ..core.address import Address, parse_address
@@ -154,7 +154,7 @@ def read_run(scene: Scene, run: str) -> RunRecord:
     )
 
 
-def _refuse_unfinished(scene: Scene, run: str, told: Told) -> None:
+def _refuse_unfinished(scene: Scene, run: str, told: ToldChanges) -> None:
     index = scene.found
     is_open = index.open_run is not None and run in index.runs
     is_open = is_open and index.runs[run].approval == index.open_run.approval  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ from ..audit.chain import verify_log
 from ..audit.checkpoint import check_checkpoints, refuse_bad_checkpoints
 from ..audit.event import Line, decode
 from ..audit.sealing import find_strays
-from ..audit.segments import ADVICE, MANIFEST, Manifest, read_manifest
+from ..audit.segments import ADVICE, MANIFEST, SegmentManifest, read_manifest
 from ..audit.sink import SealableSink, Sink
 from ..core.errors import StorageError, UsageError
 from ..core.head import GENESIS, Head
@@ -20,7 +20,7 @@ from .archiving import Archive, check_archive, read_with_archive
 from .stores import Store, find_anchor
 
 
-class Verified(Struct, frozen=True):
+class VerifiedLog(Struct, frozen=True):
     """A log that is sound."""
 
     records: int
@@ -45,7 +45,7 @@ class Verified(Struct, frozen=True):
 
 def verify_store(
     store: Store, anchor: Head | None = None, archive: Archive | None = None
-) -> Verified:
+) -> VerifiedLog:
     """Check the log of a store. anchor: a head that was kept elsewhere; archive: where archived
     records are read; without it they are left out.
 
@@ -54,7 +54,9 @@ def verify_store(
     """
     state = store.backend.load().state
     stored_anchor = find_anchor(store.sink, state)
-    manifest = read_manifest(store.sink.sealed) if store.sink.sealed is not None else Manifest()
+    manifest = (
+        read_manifest(store.sink.sealed) if store.sink.sealed is not None else SegmentManifest()
+    )
     if state is not None and state.sealed and not manifest.segments:
         raise StorageError(
             f"{store.sink.location}: {MANIFEST} is missing, but the state says that the log has "
@@ -86,7 +88,7 @@ def verify_store(
     refuse_bad_checkpoints(checked)
     sink, head = store.sink, result.head
     strays = find_strays(sink, manifest, head) if isinstance(sink, SealableSink) else ()
-    return Verified(
+    return VerifiedLog(
         result.records - start.seq,
         result.head,
         state is not None and state.audit_head is not None,
@@ -110,13 +112,13 @@ def _refuse_unread(start: Head, archive: str, *anchors: Head | None) -> None:
             )
 
 
-def _find_archive(manifest: Manifest) -> str:
+def _find_archive(manifest: SegmentManifest) -> str:
     """Where the last archived records are, "" if none are archived."""
     places = [segment.archived for segment in manifest.segments if segment.archived is not None]
     return places[-1] if places else ""
 
 
-def _refuse_other_lineage(sink: Sink, manifest: Manifest) -> None:
+def _refuse_other_lineage(sink: Sink, manifest: SegmentManifest) -> None:
     """Raises StorageError for a manifest that names another state than the log does."""
     last = sink.last()
     if last is None or manifest.head == GENESIS:

@@ -17,7 +17,7 @@ from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import RecordKind, read_line
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.sealing import remove_superseded, seal_lines
-from kafkaform.audit.segments import Limits, Manifest, read_manifest
+from kafkaform.audit.segments import Limits, SegmentManifest, read_manifest
 from kafkaform.audit.sink import SealableSink
 from kafkaform.audit.sinks.objects import FOLDER
 from kafkaform.core.clock import SystemClock
@@ -59,7 +59,7 @@ def seal(
     time: str = SOON,
     lineage: str = LINEAGE,
     ensure: Callable[[float], None] = be_sure,
-) -> Manifest:
+) -> SegmentManifest:
     """Seal all but the last append, in segments of so many bytes of lines."""
     after = read_manifest(sink.sealed).head.seq
     portions = sink.read_unsealed(after)

@@ -42,7 +42,7 @@ from ..event import LONG, Line, read_line
 from ..segments import (
     SEGMENTS,
     Limits,
-    Manifest,
+    SegmentManifest,
     read_last_sealed,
     read_manifest,
     read_sealed,
@@ -322,7 +322,7 @@ class LocalSink(Struct):
                     after += 1
                     yield after, file.readline()
 
-    def compare_sealed(self, manifest: Manifest) -> tuple[str, ...]:
+    def compare_sealed(self, manifest: SegmentManifest) -> tuple[str, ...]:
         with self._explain_errors("cannot read the audit log"):
             file = self._open_for_reading()
             if file is None:
@@ -332,7 +332,10 @@ class LocalSink(Struct):
                 return () if not cut or self._is_sealed(file, cut, manifest) else (self.path.name,)
 
     def remove_sealed(
-        self, manifest: Manifest, ensure: Callable[[float], None], older: Callable[[str], bool]
+        self,
+        manifest: SegmentManifest,
+        ensure: Callable[[float], None],
+        older: Callable[[str], bool],
     ) -> tuple[str, ...]:
         # Readers that have the file open keep it, so there is no grace.
         with self._explain_errors("cannot shorten the audit log"):
@@ -354,7 +357,7 @@ class LocalSink(Struct):
                 self._keep_end(file, cut)
         return ()
 
-    def _is_sealed(self, file: BinaryIO, cut: int, manifest: Manifest) -> bool:
+    def _is_sealed(self, file: BinaryIO, cut: int, manifest: SegmentManifest) -> bool:
         """Whether the bytes before this offset are the last sealed lines."""
         first = read_seq(file, 0, find_newline(file, 0))
         if first is None:

@@ -24,8 +24,8 @@ from ...core.progress import SlowTask
 from ..event import Line, split_lines
 from ..segments import (
     Limits,
-    Manifest,
     Segment,
+    SegmentManifest,
     read_last_sealed,
     read_manifest,
     read_sealed,
@@ -258,17 +258,20 @@ class ObjectSink(Struct):
             yield first, data
             number += data.count(b"\n")
 
-    def compare_sealed(self, manifest: Manifest) -> tuple[str, ...]:
+    def compare_sealed(self, manifest: SegmentManifest) -> tuple[str, ...]:
         return tuple(self._walk_strays(manifest, lambda segment: True, None))
 
     def remove_sealed(
-        self, manifest: Manifest, ensure: Callable[[float], None], older: Callable[[str], bool]
+        self,
+        manifest: SegmentManifest,
+        ensure: Callable[[float], None],
+        older: Callable[[str], bool],
     ) -> tuple[str, ...]:
         return tuple(self._walk_strays(manifest, lambda segment: older(segment.time), ensure))
 
     def _walk_strays(
         self,
-        manifest: Manifest,
+        manifest: SegmentManifest,
         wanted: Callable[[Segment], bool],
         ensure: Callable[[float], None] | None,
     ) -> Iterator[str]:

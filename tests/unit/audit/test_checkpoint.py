@@ -17,7 +17,7 @@ from kafkaform.audit.checkpoint import (
     render_checkpoint,
 )
 from kafkaform.audit.event import Record, RecordKind, decode
-from kafkaform.audit.index import LogIndex, Mended, index_log
+from kafkaform.audit.index import LogIndex, MendedLog, index_log
 from kafkaform.audit.journal import make_checkpoint_body
 from kafkaform.core.head import Head
 from kafkaform.core.value import FrozenMap
@@ -60,7 +60,7 @@ def compare_every_cut(records: list[Record]) -> int:
             whole = index_log(records, saved)
             try:
                 resumed = index_log(records[cut:], saved, start)
-            except Mended:
+            except MendedLog:
                 continue  # then all is read
             assert resumed == whole
             assert list(resumed.runs) == list(whole.runs)
@@ -98,7 +98,7 @@ def test_records_that_were_put_behind_others_need_the_whole_log() -> None:
     """What `audit mend` appended may follow from a deletion that a checkpoint has no room for."""
     records = write_log([(5, 0, 0, 0), (15, 0, 0, 0)])
     covered = index_log(records[:4])
-    with pytest.raises(Mended):
+    with pytest.raises(MendedLog):
         index_log(records[4:], None, store(covered))
 
 

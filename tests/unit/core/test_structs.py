@@ -27,7 +27,7 @@ STANDARD = {"fleet/landed/topic_source.py"}
 """Spark pickles this module by value, so that its workers need neither kafkaform nor msgspec."""
 CHANGING = {
     *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch", "DeliveryState"),
-    *("Ledger", "Stop", "Unsent", "Execution", "Announcer", "_Pass", "_Grounds", "_Work"),
+    *("Ledger", "Stop", "Unsent", "Execution", "Announcer", "_Grounds", "_Work"),
     *("Origins",),
     *("Run", "Scope", "Declarations", "Collector", "Budget", "Env", "Allowance", "ClusterProof"),
     *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "OpenFrame", "_YamlReader", "_Scanner"),
@@ -42,6 +42,8 @@ CHANGING = {
     *("RunEntry", "LogSurvey", "RunSurvey", "ObjectEntry"),
     # How fast a system takes changes, as far as a run knows; what an editor has parsed.
     *("Pace", "ParseCache"),
+    # What one pass over a log finds of writes and changes; what is read of a checkpoint.
+    *("Indexer", "WrittenPaths", "ToldChanges", "_LiveObject", "_ChangeTeller", "_ReadCounter"),
     # What simulated workers run.
     "SimulatedConnector",
 }

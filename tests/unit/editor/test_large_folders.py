@@ -15,7 +15,7 @@ from kafkaform.editor import completion
 from kafkaform.editor.completion import complete
 from kafkaform.editor.protocol import get_path, make_uri
 from kafkaform.editor.reader import OpenFiles, OpenFilesSnapshot, ProjectReader
-from kafkaform.editor.server import FEATURES, EditorRequest
+from kafkaform.editor.server import FEATURES, EditorRequest, recall_nothing
 from kafkaform.editor.texts import Text
 from kafkaform.workflow.configuration.files import Buffers
 
@@ -95,7 +95,9 @@ def count_request(folder: Path, files: int, name: str, cursor: str) -> int:
     text = Text(path.read_text("utf-8"))
     assert reader.open_project(path, snapshot) is not None
     uri = snapshot.find_uri(path)
-    request = EditorRequest(reader, snapshot, path, uri, text, types.ClientCapabilities())
+    request = EditorRequest(
+        reader, snapshot, path, uri, text, types.ClientCapabilities(), recall_nothing
+    )
     place = text.locate(text.text.index(cursor.replace("|", "")) + cursor.index("|"))
     params = _Params(
         text_document=types.TextDocumentIdentifier(uri),
