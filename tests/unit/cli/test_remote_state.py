@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafkaform.core import progress
+
 from ...kit.commands.here import Here
 from ...kit.sources import ROOT
 from ...kit.stores import s3
@@ -84,3 +86,18 @@ def test_a_history_without_rights(here: Here, bucket: s3.Bucket, method: str) ->
     assert b'"intent"' not in written
     bucket.always.clear()
     here.done("apply", "--auto-approve")
+
+
+@pytest.mark.parametrize(
+    "command", ["plan", "plan --json", "apply --auto-approve", "audit show --json", "audit verify"]
+)
+def test_a_slow_store_is_no_silent_one(here: Here, bucket: s3.Bucket, command: str) -> None:
+    """Whoever reads a log for long is told on stderr how far it is; standard output stays what
+    programs read."""
+    here.done("apply", "--auto-approve")
+    quick = here.done(*command.split())
+    assert "Reading the audit log" not in quick.err
+    here.monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    slow = here.done(*command.split())
+    assert "Reading the audit log from s3://bucket/prod/log/: 1 of " in slow.err
+    assert "Reading the audit log" not in slow.out
