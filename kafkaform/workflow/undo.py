@@ -67,8 +67,6 @@ class RunRecord(Struct, frozen=True):
     """What a log says about one run and about what came after it."""
 
     facts: RunFacts
-    ended: bool
-    """It has an end in the log."""
     planned: Mapping[Identity, Change]
     """Its changes, as its plan has them."""
     done: Mapping[Identity, tuple[LoggedChange, ...]]
@@ -147,7 +145,6 @@ def read_run(scene: Scene, run: str) -> RunRecord:
             since.setdefault(change.identity, []).append(change)
     return RunRecord(
         told.runs[run],
-        run in told.ends,
         planned,
         {identity: tuple(changes) for identity, changes in done.items()},
         {identity: tuple(changes) for identity, changes in since.items()},
@@ -215,7 +212,7 @@ def _choose_goals(
         reading = readings.get(identity)
         since = record.since.get(identity, ())
         chosen: Goal | str
-        if reading is None or isinstance(reading, Observed | Absent) is False:
+        if not isinstance(reading, Observed | Absent):
             chosen = "it cannot be read now"
         elif identity.kind not in _list_declarable(scene, identity):
             chosen = "only a command changes it; repeat the command with the old values"

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
+from kafkaform.workflow.stores import AUDIT_FILE
+
+from ...kit.audit_story import written
 from ...kit.editor import Editor
 
 FILE = "main.kf.hcl"
@@ -238,6 +241,19 @@ def test_the_word_at_the_cursor_is_explained(editor: Editor, text: str, wanted: 
     parse; nothing for a plain text."""
     page = editor.hover(FILE, text)
     assert wanted in page if wanted else page == ""
+
+
+def test_a_resource_shows_its_last_changes(editor: Editor) -> None:
+    """From the log beside the files; what is no resource, or has no record, shows nothing more."""
+    written(editor.folder / AUDIT_FILE)
+    text = TOPIC + "locals {\n  a = kafka_topic.ord|ers.name\n}\n"
+    page = editor.hover(FILE, text)
+    assert "Last changes:" in page and "ada@ci, run run-1: create" in page
+    assert "partitions 12" in page and "(applied)" in page
+    plain = editor.hover(FILE, TOPIC.replace("name", "na|me", 1))
+    assert plain and "Last changes" not in plain
+    other = text.replace("orders", "others").replace("ord|ers", "oth|ers")
+    assert "Last changes" not in editor.hover(FILE, other)
 
 
 def test_a_file_of_values_has_the_variables(editor: Editor) -> None:

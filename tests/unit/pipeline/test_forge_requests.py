@@ -78,6 +78,7 @@ def test_the_artifact_is_fetched_without_the_token(hub: github.Api) -> None:
     keep_plan(hub, pack(approval=APPROVAL + "\n", plan_kfplan="plan"))
     found = open_job(hub).find_reviewed_plan()  # type: ignore[attr-defined]
     assert (found.approval, found.plan) == (APPROVAL, b"plan")
+    assert found.pull_request == 7, "the log of the apply names it"
     assert [one.has_token for one in hub.storage.asked] == [False]
 
 
