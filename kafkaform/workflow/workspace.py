@@ -30,7 +30,7 @@ from ..audit.checkpoint import (
 from ..audit.event import RecordKind
 from ..audit.index import LogIndex, list_instances
 from ..audit.journal import Journal
-from ..audit.segments import read_manifest
+from ..audit.segments import find_start
 from ..audit.sink import Sink, make_overtaken_error
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
@@ -364,7 +364,7 @@ def read_log(sink: Sink, state: State | None, *, whole: bool = False) -> LogInde
         if not whole:
             return read_index(sink, head)
         # What is in an archive cannot be read here; `audit verify --archive` checks it.
-        start = read_manifest(sink.sealed).archived if sink.sealed is not None else GENESIS
+        start = find_start(sink.sealed, head)
         refuse_bad_checkpoints(check_checkpoints(sink, head, start=start))
         return read_index(sink, head, whole=start == GENESIS)
     except StorageError:

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from kafkaform.audit import checkpoint
 from kafkaform.audit.event import read_line
 from kafkaform.audit.segments import Limits, read_manifest
 from kafkaform.audit.sinks.local import LocalSink
+from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import StorageError
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow import applying
+from kafkaform.workflow.archiving import archive_log, open_archive
 from kafkaform.workflow.sealing import seal_log
 from kafkaform.workflow.stores import Store, open_store
 from kafkaform_kafka.memory import MemoryProvider
@@ -177,3 +180,32 @@ def test_a_small_log_keeps_todays_layout(here: Here, place: str, monkeypatch: An
     store = open_store()
     loaded = store.backend.load().state
     assert loaded is not None and not loaded.sealed
+
+
+def test_plans_and_applies_need_no_archived_record(
+    here: Here, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records before the checkpoints are in an archive: a plan and an apply read what came after
+    them, and `audit verify` checks both places. Without a checkpoint a plan says what to run."""
+    monkeypatch.setattr(checkpoint, "SIZE", 1000)
+    monkeypatch.setattr(checkpoint, "APPENDS", 0)
+    for retention in range(1000, 8000, 1000):
+        apply(here, retention)
+    cold = str(here.path / "cold")
+    moved = archive_log(open_store(), open_archive(cold), "2999-01-01", SystemClock(), 0.0, SMALL)
+    assert moved.segments > 0
+    sealed: Any = open_store().sink.sealed
+    assert "No changes" in here.done("plan").text
+    apply(here, 9000)
+    said = " ".join(here.done("audit", "verify").text.split())
+    assert f"Records 1 to {moved.last:,} are archived in {cold} and were not checked" in said
+    assert "sound" in here.done("audit", "verify", "--archive", cold).text
+    here.done("audit", "head")
+    assert "No changes" in here.done("plan", "--verify-log").text
+    for entry in sealed.names("checkpoints"):
+        sealed.delete(entry.key)
+    told = " ".join(here.fails("plan", code=9).split())
+    assert f"kafkaform audit archive --restore {cold}" in told
+    here.done("audit", "archive", "--restore", cold)
+    assert "No changes" in here.done("plan").text
+    here.done("audit", "verify")
