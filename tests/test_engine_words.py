@@ -56,6 +56,7 @@ WORKFLOW = {
     "workflow/fleet/": "the fleet is about Kafka clusters",
     "workflow/connection.py": "connects by a bootstrap server and properties of the Java client",
     "workflow/audit_log.py": "copies the log to a topic",
+    "workflow/configuration/repository": "the file says `cluster`, and lists names of topics",
     "workflow/configuration/untrusted.py": "names the one provider that is allowed by default",
     "workflow/configuration/instances.py": "shows how a variable is named",
 }
