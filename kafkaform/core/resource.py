@@ -93,6 +93,19 @@ class Use(Struct, frozen=True, order=True):
     """The system deletes it together with its user, so its own deletion has to come first."""
 
 
+class Reach(Struct, frozen=True):
+    """Names that an object has or has an effect on, for the boundary of its folder."""
+
+    noun: str
+    """The list of a boundary that has to cover the names; empty if no list can."""
+    pattern: str
+    """The names: `*` stands for any text, so that a prefix is written `shop*`."""
+    text: str
+    """What people call them, with the kind of thing."""
+    path: tuple[str, ...] = ()
+    """The attribute that says it."""
+
+
 class Removed(Struct, frozen=True):
     """A `removed` block: its source and all instances of that leave the state."""
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..core.change import Batch, Change, Impact, Outcome, Path, RateLimit, Step, Verdict
 from ..core.diagnostics import Diagnostic
-from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep, Use
+from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reach, Reading, Sweep, Use
 from ..core.rule import RuleBook
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
@@ -303,6 +303,18 @@ class RuleProvider(Provider, Protocol):
     def read_rules(self) -> bytes:
         """Pure: `policy` blocks in HCL, which a `policy_set` block with the provider's name
         switches on. Their `settings` are the usual values of what users can choose."""
+
+
+class BoundaryProvider(Provider, Protocol):
+    """The optional part of a provider whose objects can be declared within a boundary. Those of
+    other providers are refused there."""
+
+    def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
+        """Pure: all names that an object of this type has or has an effect on, so that nothing of
+        it is outside of a boundary that covers them. None if nobody can say.
+
+        attributes: those of a block, or of a live object.
+        """
 
 
 def collect_types(providers: Iterable[Provider]) -> dict[str, ResourceType]:

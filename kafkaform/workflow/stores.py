@@ -60,13 +60,13 @@ def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Sto
         return _open_place(folder, named, {})
     tree = tree or _read_tree(folder)
     if tree is None:
-        return _open_place(folder, STATE_FILE, {})
+        return _open_default(folder)
     from ..language.declare.settings import read_settings  # noqa: PLC0415  # a folder without a backend block needs no language
     from .configuration.places import find_backend_faults, read_place  # noqa: PLC0415  # a folder without a backend block needs no language
 
     settings = read_settings(tree)[0]
     if settings.backend is None:
-        return _open_place(folder, STATE_FILE, {})
+        return _open_default(folder)
     faults = tuple(find_backend_faults(settings))
     if has_errors(faults):
         raise ConfigurationError("the backend block has faults", diagnostics=faults)
@@ -124,6 +124,14 @@ def _may_hold(path: Path) -> bool:
 
 
 # ── places ──────────────────────────────────────────────────────────────────────────────
+
+
+def _open_default(folder: Path) -> Store:
+    """The place that the repository above says, or a file beside the configuration."""
+    from .configuration.repository_place import find_place  # noqa: PLC0415  # a folder with a backend block needs no repository
+
+    place, _ = find_place(folder)
+    return _open_place(folder, (place and place.state) or STATE_FILE, {})
 
 
 def _open_place(folder: Path, location: str, options: Mapping[str, str]) -> Store:

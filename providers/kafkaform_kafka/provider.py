@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kafkaform.core.change import Change, RateLimit
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.resource import Depth, Facts, Sweep, Use
+from kafkaform.core.resource import Depth, Facts, Reach, Sweep, Use
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
@@ -98,6 +98,12 @@ class KafkaProvider(Struct, frozen=True):
         from .rules import book  # noqa: PLC0415  # only plans need it
 
         return book.list_needs(changes)
+
+    def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
+        """See `reaches`."""
+        from .reaches import list_reaches  # noqa: PLC0415  # only folders with a boundary need it
+
+        return list_reaches(kind, attributes)
 
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -63,7 +64,12 @@ from .files import (
 )
 from .instances import Systems, complete_connection, complete_provider
 from .places import find_backend_faults
+from .repository_place import add_clusters, add_defaults, find_place
 from .untrusted import refuse_links_to, select_variables
+
+if TYPE_CHECKING:
+    from ...plan.boundaries import Fence
+    from .repository import RepositoryFolder
 
 _OPERATOR = re.compile(r"^\s*(~>|=(?!=))")
 _PYTHON = {"~>": "~=", "=": "=="}
@@ -198,6 +204,10 @@ class Configuration(PartialRepr, frozen=True):
     """Answers its data sources."""
     opened: Opened = field(default_factory=dict)
     """The Git repositories that modules come from."""
+    place: RepositoryFolder | None = None
+    """What the repository file above says about the folder."""
+    fence: Fence | None = None
+    """The boundary of the folder."""
     texts: dict[str, str] = field(default_factory=dict)
     """The values of sensitive variables, once one was asked for."""
     printed: dict[tuple[str, ...], str | NoSecret] = field(default_factory=dict)
@@ -241,6 +251,8 @@ class Configuration(PartialRepr, frozen=True):
         trusted = not (self.inputs.untrusted or self.inputs.simulated)
         if trusted and any(_READS_FILE in content for content in self.tree.contents.values()):
             unfit = (*unfit, *find_exposed_files(list_users(desired), self.folder))
+        if self.place is not None:
+            desired = replace(desired, declared=add_defaults(self.place, desired.declared))
         return replace(built, desired=replace(desired, diagnostics=unfit), policies=policies)
 
     def _add_packages(self, read: Read) -> Read:
@@ -453,8 +465,13 @@ def read_configuration(
 
     modules = ModuleFolders(root, folder, links, open_package, buffers)
     tree = load_tree(files, modules.read_files, modules.resolve_own_path, parse_file)
+    place, fence = find_place(folder, registry)
+    if place is not None:
+        tree = add_clusters(place, tree)
     asking = DataAnswers(connect)
-    configuration = Configuration(folder, root, tree, inputs, registry, asking, modules.opened)
+    configuration = Configuration(
+        folder, root, tree, inputs, registry, asking, modules.opened, place, fence
+    )
     return configuration
 
 
