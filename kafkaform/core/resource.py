@@ -106,6 +106,21 @@ class Reach(Struct, frozen=True):
     """The attribute that says it."""
 
 
+class Fence(Struct, frozen=True):
+    """The boundary of one folder."""
+
+    folder: str
+    """The path of the folder in its repository, for messages."""
+    lists: Mapping[str, tuple[str, ...]]
+    """Noun of a `Reach` -> the patterns that it must be within. `*` is any text."""
+    denied: frozenset[str]
+    """Resource types that the folder must not declare."""
+    place: str
+    """Where the boundary is written, for messages."""
+    owner: str
+    """Who can change it, for messages."""
+
+
 class Removed(Struct, frozen=True):
     """A `removed` block: its source and all instances of that leave the state."""
 
@@ -201,6 +216,8 @@ class Desired(Struct, frozen=True):
     sources: Mapping[str, str] = EMPTY
     """What the digest covers: files and `var.NAME` -> the first digits of a digest of each, to tell
     which of them differ between two plans."""
+    fence: Fence | None = None
+    """The boundary of the folder; None if it has none."""
 
 
 # ── observed ────────────────────────────────────────────────────────────────────────────

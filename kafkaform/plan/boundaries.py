@@ -10,34 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 
-from msgspec import Struct
-
 from ..core.address import parse_address
-from ..core.change import Action, Change
+from ..core.change import Action, Change, add_findings
 from ..core.finding import Block, Finding
-from ..core.resource import Declared, Reach
-from ..core.value import EMPTY, FrozenMap
+from ..core.resource import Declared, Fence, Reach
+from ..core.value import FrozenMap
 from ..provider.contract import Provider
 from .block_judge import NO_FACTS
+from .model import Plan
 from .rules import DENIED, OUTSIDE, UNLIMITED
-
-BOUNDARY = "boundary-"
-"""The beginning of the ids of these rules."""
-
-
-class Fence(Struct, frozen=True):
-    """The boundary of one folder."""
-
-    folder: str
-    """The path of the folder in its repository, for messages."""
-    lists: Mapping[str, tuple[str, ...]]
-    """Noun of a `Reach` -> the patterns that it must be within. `*` is any text."""
-    denied: frozenset[str]
-    """Resource types that the folder must not declare."""
-    place: str
-    """Where the boundary is written, for messages."""
-    owner: str
-    """Who can change it, for messages."""
 
 
 @cache
@@ -100,18 +81,44 @@ def judge_declared(
             yield item, finding
 
 
-def judge_change(fence: Fence, provider: Provider | None, change: Change) -> Sequence[Finding]:
-    """What of a change is outside of the boundary.
+def judge_boundary(
+    changes: Sequence[Change], fence: Fence | None, providers: Mapping[str, Provider]
+) -> Sequence[Change]:
+    """The changes, and the objects that need none, with what is outside of the boundary of each.
 
-    An object that is only forgotten may be outside, and so may one that stays because it is
-    protected: nothing happens to it.
+    providers: by instance.
     """
+    if fence is None:
+        return changes
+    return [add_findings(change, *_find_in_change(fence, providers, change)) for change in changes]
+
+
+def list_breaches(
+    plan: Plan, fence: Fence | None, providers: Mapping[str, Provider]
+) -> list[tuple[Change, Finding]]:
+    """What an apply of this plan would change outside of the boundary, which can be younger than
+    the plan."""
+    if fence is None:
+        return []
+    return [
+        (change, finding)
+        for change in plan.effective
+        for finding in _find_in_change(fence, providers, change)
+    ]
+
+
+def _find_in_change(
+    fence: Fence, providers: Mapping[str, Provider], change: Change
+) -> Iterator[Finding]:
+    # An object that is only forgotten may be outside, and so may one that stays because it is
+    # protected: nothing happens to it.
     if change.action is Action.FORGET or change.block is Block.PROTECTED:
-        return ()
-    attributes = change.after or change.before or EMPTY
+        return
+    attributes = change.after or change.before
     if not attributes:
-        return ()
+        return
     block_type = ""
     with suppress(ValueError):  # an object without a block has no address
         block_type = parse_address(change.address).type
-    return tuple(find_breaches(fence, provider, change.identity.kind, attributes, block_type))
+    provider = providers.get(change.identity.instance)
+    yield from find_breaches(fence, provider, change.identity.kind, attributes, block_type)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.address import matches
@@ -21,7 +20,6 @@ from ..state.model import State
 from .approval import seal_plan
 from .block_judge import load_books as load_books
 from .block_judge import make_failure, run_judge
-from .boundaries import BOUNDARY
 from .model import Options, Plan, PolicyFolders
 from .observe import Look
 from .rules import RULE_FAILED
@@ -233,14 +231,8 @@ def run_survey(survey: Survey, scene: Scene) -> Sequence[tuple[Identity | None, 
 # Policies come last, because they judge everything that is known about a change: its values, what
 # rules found, and how much data it destroys.
 
-
-class PolicyJudge(Struct, frozen=True):
-    """What judges a plan beside the rules of its providers."""
-
-    find: Callable[[Change, Facts], Sequence[Finding]]
-    """A change and the facts of its system -> the policies that it breaks."""
-    fence: Callable[[Change], Sequence[Finding]] = lambda _: ()
-    """A change, or an object that needs none -> what of it is outside of the folder's boundary."""
+PolicyJudge = Callable[[Change, Facts], Sequence[Finding]]
+"""A change and the facts of its system -> the policies that it breaks."""
 
 
 def judge_plan(plan: Plan, judge: PolicyJudge, folders: PolicyFolders) -> Plan:
@@ -253,14 +245,11 @@ def judge_plan(plan: Plan, judge: PolicyJudge, folders: PolicyFolders) -> Plan:
 def _judge_by_policies(change: Change, plan: Plan, judge: PolicyJudge) -> Change:
     # A protected or unmanaged object stays as it is, whatever the rest of the plan does.
     left_out = change.block is not None and not change.block.stops
-    findings = tuple(judge.fence(change))
-    if change.action is not Action.NOOP and not left_out:
-        facts = plan.instances[change.identity.instance].facts
-        findings = (*findings, *judge.find(change, facts))
-    # A reviewed plan is judged again by an apply.
-    rule_findings = tuple(f for f in change.findings if not f.rule.startswith((POLICY, BOUNDARY)))
-    if not findings and len(rule_findings) == len(change.findings):
+    if change.action is Action.NOOP or left_out:
         return change
+    findings = judge(change, plan.instances[change.identity.instance].facts)
+    # A reviewed plan is judged again by an apply.
+    rule_findings = tuple(item for item in change.findings if not item.rule.startswith(POLICY))
     change = add_findings(replace(change, findings=rule_findings), *findings)
     return replace(change, steps=()) if change.blocked is not None else change
 

@@ -151,11 +151,8 @@ def import_object(
     # It goes the way of an import block, so that both are checked and recorded alike.
     imports = (*workspace.desired.imports, Import(target, id, CALLER))
     desired = replace(workspace.desired, imports=imports)
-    # Policies judge what a plan changes, and an import only records what is there. A boundary
-    # decides what a folder can record at all.
-    judging = replace(NO_POLICIES, find_breaches=workspace.policies.find_breaches)
-    policies = judging if workspace.policies.find_breaches else NO_POLICIES
-    workspace = replace(workspace, desired=desired, policies=policies)
+    # Policies judge what a plan changes, and an import only records what is there.
+    workspace = replace(workspace, desired=desired, policies=NO_POLICIES)
     ask = ApplyRequest(
         Options(target=(address,)),
         approve=_approve_record,

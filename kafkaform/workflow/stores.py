@@ -130,7 +130,7 @@ def _open_default(folder: Path) -> Store:
     """The place that the repository above says, or a file beside the configuration."""
     from .configuration.repository_place import find_place  # noqa: PLC0415  # a folder with a backend block needs no repository
 
-    place, _ = find_place(folder)
+    place = find_place(folder)
     return _open_place(folder, (place and place.state) or STATE_FILE, {})
 
 

@@ -64,11 +64,10 @@ from .files import (
 )
 from .instances import Systems, complete_connection, complete_provider
 from .places import find_backend_faults
-from .repository_place import add_clusters, add_defaults, find_place
+from .repository_place import add_providers, add_defaults, find_place
 from .untrusted import refuse_links_to, select_variables
 
 if TYPE_CHECKING:
-    from ...plan.boundaries import Fence
     from .repository import RepositoryFolder
 
 _OPERATOR = re.compile(r"^\s*(~>|=(?!=))")
@@ -206,8 +205,6 @@ class Configuration(PartialRepr, frozen=True):
     """The Git repositories that modules come from."""
     place: RepositoryFolder | None = None
     """What the repository file above says about the folder."""
-    fence: Fence | None = None
-    """The boundary of the folder."""
     texts: dict[str, str] = field(default_factory=dict)
     """The values of sensitive variables, once one was asked for."""
     printed: dict[tuple[str, ...], str | NoSecret] = field(default_factory=dict)
@@ -252,7 +249,7 @@ class Configuration(PartialRepr, frozen=True):
         if trusted and any(_READS_FILE in content for content in self.tree.contents.values()):
             unfit = (*unfit, *find_exposed_files(list_users(desired), self.folder))
         if self.place is not None:
-            desired = replace(desired, declared=add_defaults(self.place, desired.declared))
+            desired = add_defaults(self.place, desired)
         return replace(built, desired=replace(desired, diagnostics=unfit), policies=policies)
 
     def _add_packages(self, read: Read) -> Read:
@@ -465,13 +462,11 @@ def read_configuration(
 
     modules = ModuleFolders(root, folder, links, open_package, buffers)
     tree = load_tree(files, modules.read_files, modules.resolve_own_path, parse_file)
-    place, fence = find_place(folder, registry)
+    place = find_place(folder, registry)
     if place is not None:
-        tree = add_clusters(place, tree)
-    asking = DataAnswers(connect)
-    configuration = Configuration(
-        folder, root, tree, inputs, registry, asking, modules.opened, place, fence
-    )
+        tree = add_providers(place, tree)
+    asking, opened = DataAnswers(connect), modules.opened
+    configuration = Configuration(folder, root, tree, inputs, registry, asking, opened, place)
     return configuration
 
 

@@ -54,10 +54,10 @@ def judge_configuration(configuration: Configuration, built: Built) -> Diagnosti
     modules = built.run.graph.modules
     alike: dict[tuple[str, Address, Finding], dict[Identity, Declared]] = {}
     breaches: Iterable[tuple[Declared, Finding]] = ()
-    if configuration.fence is not None:
+    if built.desired.fence is not None:
         from ...plan.boundaries import judge_declared  # noqa: PLC0415  # few folders have a boundary
 
-        breaches = judge_declared(configuration.fence, declared, providers)
+        breaches = judge_declared(built.desired.fence, declared, providers)
     for item, finding in chain(judge_blocks(declared, providers), breaches):
         if finding.level in _SEVERITIES:
             key = (item.identity.instance, replace(item.address, child=None), finding)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ...core.address import parse_address
 from ...core.canonical import digest
@@ -33,7 +31,6 @@ from ...language.values.limits import LIMITS, Budget
 from ...language.values.value import NULL, SENSITIVE, Marked, ObjectVal, TupleVal, Val
 from ...plan.judge import PolicyJudge
 from ...plan.model import Plan, PolicyFolders
-from ...provider.contract import Provider
 from ...syntax.nodes import Block
 from ...syntax.parse import parse
 from .evaluation import Configuration, Inputs, read_configuration
@@ -62,8 +59,6 @@ class Policies(Struct, frozen=True):
     """The names that `change.scope_id` has in addition, one for each provider."""
     lifts: tuple[WaiverBlock, ...] = ()
     """The waivers that name a rule, whose blocks they lift."""
-    find_breaches: Callable[[Change], Sequence[Finding]] | None = None
-    """What of a change is outside of the boundary of the folder. None: it has no boundary."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -99,39 +94,15 @@ def choose_policies(
 ) -> Policies:
     """The policies of the configuration, and of the folders that flags name, or else the
     environment. Raises as `load_policies` does."""
-    environment, place = configuration.inputs.environment, configuration.place
-    policies = NO_POLICIES
-    if given or built.policies or environment.get(VARIABLE) or (place and place.policies):
-        folders = [*choose_folders(given, environment)]
+    environment = configuration.inputs.environment
+    folders = [*choose_folders(given, environment)]
+    if configuration.place is not None:
         # A saved plan names those of the repository, too.
         named = {folder.resolve() for folder in folders}
-        folders += [f for f in (place.policies if place else ()) if f.resolve() not in named]
-        policies = load_policies(configuration, built, folders)
-    if configuration.fence is None:
-        return policies
-    return replace(policies, find_breaches=_make_fence_judge(configuration, built))
-
-
-def _make_fence_judge(
-    configuration: Configuration, built: Built
-) -> Callable[[Change], Sequence[Finding]]:
-    from ...plan.boundaries import Fence, judge_change  # noqa: PLC0415  # few folders have a boundary
-
-    fence = configuration.fence
-    assert isinstance(fence, Fence)  # it was looked at
-    declared = {instance: block.name for instance, block in built.desired.providers.items()}
-    providers: dict[str, Provider | None] = {}
-
-    def find_breaches(change: Change) -> Sequence[Finding]:
-        instance = change.identity.instance
-        if instance not in providers:
-            name = declared.get(instance, instance.partition(".")[0])
-            providers[instance] = None
-            with suppress(ConfigurationError):
-                providers[instance] = configuration.registry.load(name)
-        return judge_change(fence, providers[instance], change)
-
-    return find_breaches
+        folders += [f for f in configuration.place.policies if f.resolve() not in named]
+    if not (folders or built.policies):
+        return NO_POLICIES
+    return load_policies(configuration, built, folders)
 
 
 def load_policies(configuration: Configuration, built: Built, folders: Sequence[Path]) -> Policies:
@@ -263,13 +234,11 @@ def make_judge(policies: Policies, words: Vocabulary, clock: Clock, changes: int
     ]
 
     def judge(change: Change, facts: Facts) -> Sequence[Finding]:
-        if not judges:
-            return ()
         vocabulary = words.get(change.identity.instance, NEUTRAL)
         description = describe_change(change, facts, vocabulary, policies.systems)
         return [finding for find in judges for finding in find(description, change.address)]
 
-    return PolicyJudge(judge, policies.find_breaches or (lambda _: ()))
+    return judge
 
 
 def find_today(clock: Clock) -> date:

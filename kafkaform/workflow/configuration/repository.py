@@ -9,11 +9,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.diagnostics import Diagnostics, Range
+from ...core.resource import Fence
 from ...core.value import EMPTY, FrozenMap
 from ...syntax.nodes import Block
 
 FILES = ("kafkaform.hcl", "kafkaform.json")
 """The names of the file, in HCL and in JSON."""
+LISTS = ("topics", "groups", "principals", "transactional_ids", "subjects", "connectors")
+"""The arguments of a boundary that list patterns of names."""
 
 
 class Cluster(Struct, frozen=True):
@@ -52,6 +55,8 @@ class Boundary(Struct, frozen=True):
     connectors: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     """Resource types that the folder must not declare at all."""
+    owner: str = ""
+    """Who can change it, for messages."""
 
 
 class RepositoryFolder(Struct, frozen=True):
@@ -73,6 +78,18 @@ class RepositoryFolder(Struct, frozen=True):
     boundary: Boundary | None = None
     faults: Diagnostics = ()
     """Why the folder cannot be used. Other folders can."""
+
+    @property
+    def fence(self) -> Fence | None:
+        """The boundary as rules need it."""
+        boundary = self.boundary
+        if boundary is None:
+            return None
+        lists = {name: getattr(boundary, name) for name in LISTS}
+        # Without the path to the file, so that a plan is the same wherever it is made.
+        name = boundary.location.file.rpartition("/")[2]
+        place = f"{name}:{boundary.location.line}"
+        return Fence(self.path, lists, frozenset(boundary.deny), place, boundary.owner)
 
 
 class Repository(Struct, frozen=True):

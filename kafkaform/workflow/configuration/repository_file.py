@@ -42,11 +42,10 @@ from ...syntax.nodes import Block, File, Lit
 from ...syntax.parse import parse
 from .files import find_root
 from .instances import complete_provider
-from .repository import FILES, Boundary, Cluster, FolderGroup, Repository, RepositoryFolder
+from .repository import FILES, LISTS, Boundary, Cluster, FolderGroup, Repository, RepositoryFolder
 from .repository_schema import (
     BOUNDARY,
     CLUSTER_ACLS,
-    LISTS,
     SCHEMAS,
     find_pattern_fault,
 )
@@ -95,6 +94,8 @@ class Scope(Struct, frozen=True):
 
     context: Context
     clusters: Mapping[str, Cluster]
+    owner: str = ""
+    """Who can change the file, for messages."""
     faults: list[Diagnostic] = field(default_factory=list)
 
     def report(self, fault: Diagnostic) -> None:
@@ -110,10 +111,11 @@ class Scope(Struct, frozen=True):
         return Env(roots, {}, self.context.budget)
 
 
-def make_scope(folder: Path, clusters: Mapping[str, Cluster]) -> Scope:
-    """A scope for the file of this folder."""
+def make_scope(folder: Path, clusters: Mapping[str, Cluster], owner: str | None = None) -> Scope:
+    """A scope for the file of this folder. owner: of the repository."""
     read = make_confined_reader(find_root(folder), folder)
-    return Scope(make_context(FunctionTable(read)), clusters)
+    who = owner or f"whoever can change {FILES[0]}"
+    return Scope(make_context(FunctionTable(read)), clusters, who)
 
 
 def read_repository(
@@ -360,7 +362,7 @@ def evaluate_folder(
         values["labels"] or EMPTY,
         uses,
         tuple(repository / folder for folder in values["policies"] or ()),
-        _make_boundary(boundary, names),
+        _make_boundary(boundary, names, scope.owner),
     )
 
 
@@ -368,11 +370,11 @@ def _resolve_place(place: str | None, repository: Path) -> str | None:
     return place if place is None or "://" in place else str(repository / place)
 
 
-def _make_boundary(block: Block | None, values: FrozenMap | None) -> Boundary | None:
+def _make_boundary(block: Block | None, values: FrozenMap | None, owner: str) -> Boundary | None:
     if block is None or values is None:
         return None
     lists = {name: tuple(values[name] or ()) for name in (*LISTS, "deny")}
-    return Boundary(Header(block).range, **lists)
+    return Boundary(Header(block).range, **lists, owner=owner)
 
 
 def _find_use_fault(

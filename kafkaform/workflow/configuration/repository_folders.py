@@ -29,7 +29,7 @@ def list_folders(repository: Repository) -> tuple[RepositoryFolder, ...]:
     A folder that cannot be used has the reasons as `faults`, so that the others go on. Folders
     whose names begin with a dot belong to tools and match no wildcard.
     """
-    scope = make_scope(repository.path, repository.clusters)
+    scope = make_scope(repository.path, repository.clusters, repository.owner)
     paths = {path for group in repository.groups for path in expand_pattern(repository, group)}
     folders = (
         _make_folder(repository, path, scope)
@@ -68,7 +68,9 @@ def find_folder(repository: Repository, folder: Path) -> RepositoryFolder | None
         path = named.relative_to(top).as_posix()
         if not _select_groups(repository, path):
             continue
-        item = _make_folder(repository, path, make_scope(repository.path, repository.clusters))
+        item = _make_folder(
+            repository, path, make_scope(repository.path, repository.clusters, repository.owner)
+        )
         if item.faults:
             raise ConfigurationError(f"{path} cannot be used", diagnostics=item.faults)
         return item
@@ -107,7 +109,7 @@ def _make_folder(repository: Repository, path: str, scope: Scope) -> RepositoryF
         return RepositoryFolder(
             path, path.rpartition("/")[2], group or groups[0], faults=tuple(faults)
         )
-    own_scope = Scope(scope.context, scope.clusters)
+    own_scope = replace(scope, faults=[])
     folder = evaluate_folder(group, path, repository.path, own_scope)
     if folder is None:
         name = path.rpartition("/")[2]

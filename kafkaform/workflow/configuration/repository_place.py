@@ -10,53 +10,36 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...core.resource import Declared
+from ...core.canonical import digest
+from ...core.resource import Declared, Desired
+from ...core.value import FrozenMap
 from ...language.declare.top_level import declare_blocks
 from ...language.desired import Tree
 from ...syntax.nodes import Attribute, Block, Body, File, Label, Lit
-from .repository import FILES, Cluster, Repository, RepositoryFolder
-from .repository_schema import LISTS
+from .repository import FILES, LISTS, Cluster, RepositoryFolder
 
 if TYPE_CHECKING:
-    from ...plan.boundaries import Fence
     from ...provider.registry import Registry
 
+_SHORT_DIGEST = 12
+"""As many digits as the other entries of `Desired.sources` have."""
 
-def find_place(
-    folder: Path, registry: Registry | None = None
-) -> tuple[RepositoryFolder | None, Fence | None]:
-    """What the repository file above a folder says about it, and its boundary; None if there is
-    none. Raises as `read_repository` and `find_folder` do."""
+
+def find_place(folder: Path, registry: Registry | None = None) -> RepositoryFolder | None:
+    """What the repository file above a folder says about it; None if there is none. Raises as
+    `read_repository` and `find_folder` do."""
     from .repository_file import find_repository, read_repository  # noqa: PLC0415  # most folders have no such file above them
     from .repository_folders import find_folder  # noqa: PLC0415  # as above
 
     file = find_repository(folder) or find_repository(folder.resolve())
     if file is None or file.parent == folder:
-        return None, None
+        return None
     shown = os.path.relpath(file, folder).replace(os.sep, "/")
     repository = read_repository(file, shown, registry=registry)
-    place = find_folder(repository, folder)
-    return place, None if place is None else make_fence(repository, place)
+    return find_folder(repository, folder)
 
 
-def make_fence(repository: Repository, place: RepositoryFolder) -> Fence | None:
-    """The boundary of a folder as rules need it."""
-    from ...plan.boundaries import Fence  # noqa: PLC0415  # most folders have no boundary
-
-    boundary = place.boundary
-    if boundary is None:
-        return None
-    return Fence(
-        place.path,
-        {name: getattr(boundary, name) for name in LISTS},
-        frozenset(boundary.deny),
-        # Without the path to it, so that a plan is the same wherever it is made.
-        f"{FILES[boundary.location.file.endswith('.json')]}:{boundary.location.line}",
-        repository.owner or f"whoever can change {FILES[0]}",
-    )
-
-
-def add_clusters(place: RepositoryFolder, tree: Tree) -> Tree:
+def add_providers(place: RepositoryFolder, tree: Tree) -> Tree:
     """The files, with a provider block for each cluster that the folder uses and has no block for.
 
     The blocks keep their place in the repository file, so that a fault is shown there.
@@ -92,11 +75,30 @@ def _make_provider_block(instance: str, cluster: Cluster) -> Block:
     )
 
 
-def add_defaults(place: RepositoryFolder, declared: Iterable[Declared]) -> tuple[Declared, ...]:
-    """The objects, with the owner and the labels of the folder. What a block says itself wins."""
-    if place.owner is None and not place.labels:
-        return tuple(declared)
-    return tuple(_add_defaults(place, declared))
+def add_defaults(place: RepositoryFolder, desired: Desired) -> Desired:
+    """What a configuration says, with the boundary of the folder, and with its owner and labels
+    where blocks do not say them."""
+    declared = desired.declared
+    if place.owner is not None or place.labels:
+        declared = tuple(_add_defaults(place, declared))
+    # A plan that was made with another boundary or cluster is a plan of another configuration.
+    source = digest(_outline(place))
+    sources = FrozenMap({**desired.sources, FILES[0]: source[:_SHORT_DIGEST]})
+    whole = digest((desired.digest, source))
+    return replace(desired, declared=declared, fence=place.fence, digest=whole, sources=sources)
+
+
+def _outline(place: RepositoryFolder) -> FrozenMap:
+    """What the file says about the folder, without the lines where it is written."""
+    boundary, uses = place.boundary, place.uses.items()
+    lists = {name: getattr(boundary, name) for name in (*LISTS, "deny")} if boundary else None
+    blocks = {instance: cluster.block for instance, cluster in uses}
+    return FrozenMap(
+        owner=place.owner,
+        labels=place.labels,
+        boundary=None if lists is None else FrozenMap(lists),
+        uses=FrozenMap({n: b.source.text[b.start : b.end] for n, b in blocks.items()}),
+    )
 
 
 def _add_defaults(place: RepositoryFolder, declared: Iterable[Declared]) -> Iterator[Declared]:

@@ -16,8 +16,6 @@ from ...core.schema import (
     map_of,
 )
 
-LISTS = ("topics", "groups", "principals", "transactional_ids", "subjects", "connectors")
-"""The arguments of a boundary that list patterns of names."""
 CLUSTER_ACLS = "cluster ACLs"
 """A word of `deny` that is no resource type."""
 _SEGMENT = re.compile(r"(?:[A-Za-z0-9_*][A-Za-z0-9._*-]*)")
