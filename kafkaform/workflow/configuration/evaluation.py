@@ -64,7 +64,7 @@ from .files import (
 )
 from .instances import Systems, complete_connection, complete_provider
 from .places import find_backend_faults
-from .repository_place import add_providers, add_defaults, find_place
+from .repository_place import add_defaults, add_providers, find_place
 from .untrusted import refuse_links_to, select_variables
 
 if TYPE_CHECKING:
