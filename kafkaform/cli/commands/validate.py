@@ -10,13 +10,23 @@ from typing import Annotated
 import typer
 
 from ...core.diagnostics import Diagnostics, Range, Severity
-from ...core.errors import KafkaformError
+from ...core.errors import KafkaformError, UsageError
 from ...core.resource import Desired
 from ...language.declare.folder import Tree
 from ...syntax.nodes import Block
 from ...workflow.configuration.evaluation import Configuration, Inputs, read_configuration
-from ...workflow.configuration.judgement import judge_configuration, list_block_rules
-from ..options.flags import Json, NoColor, Untrusted, Var, VarFile
+from ...workflow.configuration.judgement import list_block_rules
+from ...workflow.configuration.repository_check import find_faults
+from ..options.flags import (
+    AllFolders,
+    ChangedSince,
+    Folders,
+    Json,
+    NoColor,
+    Untrusted,
+    Var,
+    VarFile,
+)
 from ..terminal.console import Console
 
 Rules = Annotated[
@@ -30,6 +40,9 @@ def validate(
     var_file: VarFile = [],
     untrusted: Untrusted = False,
     rules: Rules = False,
+    all: AllFolders = False,
+    folder: Folders = [],
+    changed_since: ChangedSince = None,
     json: Json = False,
     no_color: NoColor = False,
 ) -> int:
@@ -38,6 +51,13 @@ def validate(
     Shows the place of each error and what to do about it.
     """
     console, tree = Console.make_standard(no_color=no_color), None
+    if all or folder or changed_since:
+        from .validate_folders import validate_folders  # noqa: PLC0415  # most folders are checked alone
+
+        if rules:
+            raise UsageError("--rules lists the rules of one folder", "Change to that folder.")
+        inputs = Inputs.read(var, var_file, untrusted=untrusted)
+        return validate_folders(console, inputs, all, folder, changed_since, json=json)
     if rules:
         inputs = Inputs.read(var, var_file, untrusted=untrusted)
         _show_rules(console, read_configuration(Path(), inputs), json=json)
@@ -47,11 +67,7 @@ def validate(
         configuration = read_configuration(Path(), inputs)
         tree, built = configuration.tree, configuration.evaluate(offline=True)
         desired = built.desired
-        faults = (
-            *desired.diagnostics,
-            *judge_configuration(configuration, built),
-            *configuration.list_unconnected(built),
-        )
+        faults = find_faults(configuration, built)
     except KafkaformError as error:
         # Editors read faults from the JSON, also those of files that cannot be read at all.
         if not json:

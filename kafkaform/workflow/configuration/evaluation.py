@@ -64,7 +64,7 @@ from .files import (
 )
 from .instances import Systems, complete_connection, complete_provider
 from .places import find_backend_faults
-from .repository_place import add_defaults, add_providers, find_place
+from .repository_place import add_defaults, add_providers, find_place, refuse_top
 from .untrusted import refuse_links_to, select_variables
 
 if TYPE_CHECKING:
@@ -436,12 +436,15 @@ def read_configuration(
     open_package: OpenPackage | None = None,
     buffers: Buffers | None = None,
     parse_file: ParseFile = parse_configuration,
+    place: RepositoryFolder | None = None,
 ) -> Configuration:
     """Read and parse the files of a folder and of the modules that it calls.
 
     folder: as it was named, because links on the way to it count. open_package: opens repositories
     that modules come from; without it, they are read at their locked commits, offline. parse_file:
-    an editor keeps what it has parsed. Raises UsageError for a file that cannot be read.
+    an editor keeps what it has parsed. place: what the repository says about the folder, if
+    somebody knows it already. Raises UsageError for a file that cannot be read, and for the top of
+    a repository without a configuration of its own.
     """
     named, folder = folder, folder.absolute()
     root, links = find_root(folder), not inputs.untrusted
@@ -462,7 +465,9 @@ def read_configuration(
 
     modules = ModuleFolders(root, folder, links, open_package, buffers)
     tree = load_tree(files, modules.read_files, modules.resolve_own_path, parse_file)
-    place = find_place(folder, registry)
+    place = place or find_place(folder, registry)
+    if not tree.configuration:
+        refuse_top(folder)
     if place is not None:
         tree = add_providers(place, tree)
     asking, opened = DataAnswers(connect), modules.opened

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ...core.canonical import digest
+from ...core.errors import UsageError
 from ...core.resource import Declared, Desired
 from ...core.value import FrozenMap
 from ...language.declare.top_level import declare_blocks
@@ -37,6 +38,26 @@ def find_place(folder: Path, registry: Registry | None = None) -> RepositoryFold
     shown = os.path.relpath(file, folder).replace(os.sep, "/")
     repository = read_repository(file, shown, registry=registry)
     return find_folder(repository, folder)
+
+
+def refuse_top(folder: Path) -> None:
+    """Raises UsageError for the top of a repository, with the number of its folders, and
+    ConfigurationError for faults in its file."""
+    from .repository_file import find_repository, read_repository  # noqa: PLC0415  # as above
+    from .repository_folders import list_folders  # noqa: PLC0415  # as above
+
+    file = find_repository(folder)
+    if file is None or file.parent != folder:
+        return
+    repository = read_repository(file)
+    folders = list_folders(repository)
+    example = f" --folder {folders[0].path}" if folders else ""
+    raise UsageError(
+        f"this is the top of the repository {repository.name}, which has {len(folders):,} "
+        f"folder{'' if len(folders) == 1 else 's'} with a configuration",
+        f"Choose all folders with --all, or some with --folder GLOB{', such as' if example else ''}"
+        f"{example}, or change to one of them.",
+    )
 
 
 def add_providers(place: RepositoryFolder, tree: Tree) -> Tree:
@@ -82,14 +103,15 @@ def add_defaults(place: RepositoryFolder, desired: Desired) -> Desired:
     if place.owner is not None or place.labels:
         declared = tuple(_add_defaults(place, declared))
     # A plan that was made with another boundary or cluster is a plan of another configuration.
-    source = digest(_outline(place))
+    source = digest(outline_folder(place))
     sources = FrozenMap({**desired.sources, FILES[0]: source[:_SHORT_DIGEST]})
     whole = digest((desired.digest, source))
     return replace(desired, declared=declared, fence=place.fence, digest=whole, sources=sources)
 
 
-def _outline(place: RepositoryFolder) -> FrozenMap:
-    """What the file says about the folder, without the lines where it is written."""
+def outline_folder(place: RepositoryFolder) -> FrozenMap:
+    """What the file says that shapes the plans of a folder, without lines and paths: a plan is the
+    same wherever it is made."""
     boundary, uses = place.boundary, place.uses.items()
     lists = {name: getattr(boundary, name) for name in (*LISTS, "deny")} if boundary else None
     blocks = {instance: cluster.block for instance, cluster in uses}
