@@ -3,7 +3,7 @@ evaluated fails with its reasons, and the others go on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os.path import normpath
 
 from msgspec import Struct
@@ -16,7 +16,6 @@ from ...language.desired import Built
 from .evaluation import Configuration, Inputs, read_configuration
 from .judgement import judge_configuration
 from .repository import Repository, RepositoryFolder
-from .repository_choice import Choice
 
 
 class CheckedFolder(Struct, frozen=True):
@@ -45,10 +44,12 @@ def find_faults(configuration: Configuration, built: Built) -> Diagnostics:
     )
 
 
-def check_folders(choice: Choice, inputs: Inputs) -> Iterator[CheckedFolder]:
-    """Check each chosen folder, in their order."""
-    for folder in choice.folders:
-        yield _check_folder(choice.repository, folder, inputs)
+def check_folders(
+    repository: Repository, folders: Sequence[RepositoryFolder], inputs: Inputs
+) -> Iterator[CheckedFolder]:
+    """Check each of these folders, in their order."""
+    for folder in folders:
+        yield _check_folder(repository, folder, inputs)
 
 
 def _check_folder(
