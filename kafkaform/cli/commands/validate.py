@@ -160,7 +160,8 @@ def _validate_folders(
     ConfigurationError for faults of the repository file."""
     from ...workflow.configuration.repository_choice import choose_folders  # noqa: PLC0415  # most folders are checked alone
 
-    choice = choose_folders(Path(), all, globs, since)
+    outside = inputs.environment if inputs.untrusted else None
+    choice = choose_folders(Path(), all, globs, since, outside)
     checked = [*check_folders(choice.repository, choice.folders, inputs)]
     if json:
         console.write(_render_folder_report(checked))

@@ -5,11 +5,22 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+
+from msgspec import Struct
 
 from ...core.errors import UsageError
 
 _SECONDS = 60
+BASE_VARIABLE = "KAFKAFORM_BASE_REF"
+"""Names the ref that a pull request is to be merged to."""
+_PIPELINES = (
+    ("GITHUB_BASE_REF", "origin/{}"),
+    ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "origin/{}"),
+)
+"""Variables of pipelines with the name of that branch, and what git calls it in their checkouts."""
+_DEFAULT = "origin/HEAD"
 
 
 def ask_git(folder: Path, *words: str) -> bytes:
@@ -103,5 +114,53 @@ def read_at(top: Path, commit: str, path: str) -> bytes | None:
     """
     try:
         return ask_git(top, "cat-file", "blob", f"{commit}:{path}")
+    except PermissionError:
+        return None
+
+
+# ── the branch that a pull request is for ───────────────────────────────────────────────
+
+
+class Base(Struct, frozen=True):
+    """A commit that a pull request cannot change."""
+
+    top: Path
+    """The top of the checkout."""
+    commit: str
+
+    def list_names(self, folder: Path) -> tuple[str, ...]:
+        """The names of the files of a folder; none if it does not exist there."""
+        path = folder.relative_to(self.top).as_posix()
+        try:
+            return split_names(
+                ask_git(self.top, "ls-tree", "-z", "--name-only", f"{self.commit}:{path}")
+            )
+        except PermissionError:
+            return ()
+
+    def read(self, path: Path) -> bytes | None:
+        """A file as it is there; None if there is none."""
+        return read_at(self.top, self.commit, path.relative_to(self.top).as_posix())
+
+
+def choose_base_ref(environment: Mapping[str, str]) -> str:
+    """The ref that a pull request is to be merged to, as the environment says it."""
+    if ref := environment.get(BASE_VARIABLE):
+        return ref
+    named = (form.format(environment[n]) for n, form in _PIPELINES if environment.get(n))
+    return next(named, _DEFAULT)
+
+
+def open_base(folder: Path, ref: str) -> Base | None:
+    """The commit of a ref in the checkout of a folder; None if there is no checkout, or no such
+    ref in it. In a submodule, it is that of the repository around it, which chose the submodule."""
+    try:
+        top, outer = b"", ask_git(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n")
+        while outer:
+            top = outer
+            words = ("rev-parse", "--show-superproject-working-tree")
+            outer = ask_git(Path(os.fsdecode(top)), *words).removesuffix(b"\n")
+        path = Path(os.fsdecode(top))
+        return Base(path, _find_commit(path, ref))
     except PermissionError:
         return None

@@ -465,7 +465,8 @@ def read_configuration(
 
     modules = ModuleFolders(root, folder, links, open_package, buffers)
     tree = load_tree(files, modules.read_files, modules.resolve_own_path, parse_file)
-    place = place or find_place(folder, registry)
+    outside = inputs.environment if inputs.untrusted else None
+    place = place or find_place(folder, registry, outside)
     if not tree.configuration:
         refuse_top(folder)
     if place is not None:

@@ -12,6 +12,7 @@ from ...core.diagnostics import Diagnostics, Range
 from ...core.resource import Fence
 from ...core.value import EMPTY, FrozenMap
 from ...syntax.nodes import Block
+from .checkout import Base
 
 FILES = ("kafkaform.hcl", "kafkaform.json")
 """The names of the file, in HCL and in JSON."""
@@ -76,6 +77,8 @@ class RepositoryFolder(Struct, frozen=True):
     policies: tuple[Path, ...] = ()
     """Folders of policies, as absolute paths."""
     boundary: Boundary | None = None
+    base: Base | None = None
+    """The commit that all this was read from. None: it was read from the disk."""
     faults: Diagnostics = ()
     """Why the folder cannot be used. Other folders can."""
 
@@ -105,3 +108,5 @@ class Repository(Struct, frozen=True):
     """The name of the file, as messages show it."""
     owner: str | None = None
     """Who can change the file."""
+    base: Base | None = None
+    """The commit that the file was read from. None: it was read from the disk."""

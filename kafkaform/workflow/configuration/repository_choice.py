@@ -11,7 +11,7 @@ from msgspec import Struct
 from ...core.errors import UsageError
 from ...core.value import EMPTY
 from .repository import FILES, Repository, RepositoryFolder
-from .repository_file import find_repository, read_repository
+from .repository_file import RepositoryText, find_base_repository, find_repository, read_repository
 from .repository_folders import list_folders, match_folders
 
 
@@ -26,23 +26,34 @@ class Choice(Struct, frozen=True):
     """With --changed-since: path -> why the folder counts as changed."""
 
 
-def choose_folders(start: Path, all: bool, globs: Sequence[str], since: str | None) -> Choice:
+def choose_folders(
+    start: Path,
+    all: bool,
+    globs: Sequence[str],
+    since: str | None,
+    environment: Mapping[str, str] | None = None,
+) -> Choice:
     """The folders that --all, --folder and --changed-since choose together; --changed-since alone
     looks at all folders.
 
-    start: a folder of the repository. Raises UsageError, and ConfigurationError with all faults of
+    start: a folder of the repository; environment: for untrusted files, whose repository file is
+    that of the branch that it names. Raises UsageError, and ConfigurationError with all faults of
     the repository file.
     """
     if all and globs:
         raise UsageError("--all and --folder exclude each other", "Leave one of them out.")
-    file = find_repository(start)
-    if file is None:
+    if environment is not None:
+        text = find_base_repository(start.absolute(), environment)
+    else:
+        file = find_repository(start)
+        text = None if file is None else RepositoryText(file)
+    if text is None:
         raise UsageError(
             f"there is no {FILES[0]} here or in a folder above",
             "--all, --folder and --changed-since choose folders of a repository. "
             f"docs/repository.md explains {FILES[0]}.",
         )
-    repository = read_repository(file)
+    repository = read_repository(text.path, content=text.content, base=text.base)
     every = list_folders(repository)
     folders = match_folders(repository, every, globs) if globs else every
     if since is None:

@@ -40,6 +40,7 @@ from ...provider.registry import Registry
 from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import Block, File, Lit
 from ...syntax.parse import parse
+from .checkout import BASE_VARIABLE, Base, choose_base_ref, open_base
 from .files import find_root
 from .instances import complete_provider
 from .repository import FILES, LISTS, Boundary, Cluster, FolderGroup, Repository, RepositoryFolder
@@ -54,6 +55,15 @@ TYPES = ("repository", "cluster", "folders")
 _JSON = JsonForm(blocks={"repository": "plain", "cluster": "provider", "folders": "folders"})
 _SAMPLE = "name"
 """The folder that `*` stands for when a block is checked without any folder."""
+
+
+class RepositoryText(Struct, frozen=True):
+    """Where the file of a repository is, and what counts instead of its text there."""
+
+    path: Path
+    content: bytes | None = None
+    base: Base | None = None
+    """The commit that the text comes from. None: what is on the disk counts."""
 
 
 def find_repository(start: Path) -> Path | None:
@@ -80,6 +90,34 @@ def find_repository(start: Path) -> Path | None:
         if parent == home:
             break
     return files[-1] if files else None
+
+
+def find_base_repository(start: Path, environment: Mapping[str, str]) -> RepositoryText | None:
+    """The file of the repository that a folder is in, as it is in the branch that a pull request is
+    for: the pull request could change every boundary. None if there is none.
+
+    Raises UsageError if only the checkout has the file and git does not know that branch.
+    """
+    ref = choose_base_ref(environment)
+    base, file = open_base(start, ref), find_repository(start)
+    if base is None:
+        if file is None:
+            return None
+        raise UsageError(
+            f"--untrusted reads {file.name} as it is in the branch that the pull request is for, "
+            f"and git does not know {ref} here",
+            f"Fetch it, such as `git fetch --depth=1 origin BRANCH:refs/remotes/origin/BRANCH`, or "
+            f"name a commit with {BASE_VARIABLE}.",
+        )
+    if file is not None and not file.is_relative_to(base.top):
+        return RepositoryText(file)  # above the checkout, where no pull request writes
+    folder = start.resolve()
+    above = [p for p in (folder, *folder.parents) if p.is_relative_to(base.top)]
+    for parent in reversed(above):
+        for name in FILES:
+            if (content := base.read(parent / name)) is not None:
+                return RepositoryText(parent / name, content, base)
+    return None
 
 
 def _find_device(folder: Path) -> int | None:
@@ -119,10 +157,15 @@ def make_scope(folder: Path, clusters: Mapping[str, Cluster], owner: str | None 
 
 
 def read_repository(
-    path: Path, shown: str = "", *, registry: Registry | None = None, content: bytes | None = None
+    path: Path,
+    shown: str = "",
+    *,
+    registry: Registry | None = None,
+    content: bytes | None = None,
+    base: Base | None = None,
 ) -> Repository:
     """Read the file. shown: its name in messages, by default the last part of the path; content:
-    what counts instead of the file.
+    what counts instead of the file; base: the commit that it comes from.
 
     Raises UsageError if it cannot be read, ConfigurationError with every fault in it.
     """
@@ -148,9 +191,8 @@ def read_repository(
     diagnostics = (*faults, *sorted(scope.faults, key=_get_position))
     if has_errors(diagnostics):
         raise ConfigurationError(f"{shown} has faults", diagnostics=diagnostics)
-    return Repository(
-        folder, head["name"], clusters, tuple(groups.values()), shown, head.get("owner")
-    )
+    named = tuple(groups.values())
+    return Repository(folder, head["name"], clusters, named, shown, head.get("owner"), base)
 
 
 def parse_repository(content: bytes, name: str) -> tuple[File, Diagnostics]:

@@ -114,7 +114,7 @@ def _make_folder(repository: Repository, path: str, scope: Scope) -> RepositoryF
     if folder is None:
         name = path.rpartition("/")[2]
         return RepositoryFolder(path, name, group, faults=tuple(own_scope.faults))
-    return folder
+    return folder if repository.base is None else replace(folder, base=repository.base)
 
 
 def _find_path_faults(repository: Path, path: str, group: FolderGroup) -> Iterator[Diagnostic]:

@@ -4,7 +4,7 @@ owners and labels, and its boundary."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,17 +26,32 @@ _SHORT_DIGEST = 12
 """As many digits as the other entries of `Desired.sources` have."""
 
 
-def find_place(folder: Path, registry: Registry | None = None) -> RepositoryFolder | None:
+def find_place(
+    folder: Path,
+    registry: Registry | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> RepositoryFolder | None:
     """What the repository file above a folder says about it; None if there is none. Raises as
-    `read_repository` and `find_folder` do."""
-    from .repository_file import find_repository, read_repository  # noqa: PLC0415  # most folders have no such file above them
+    `read_repository` and `find_folder` do.
+
+    environment: for untrusted files, whose repository file is that of the branch that it names.
+    """
+    from . import repository_file  # noqa: PLC0415  # most folders have no such file above them
     from .repository_folders import find_folder  # noqa: PLC0415  # as above
 
-    file = find_repository(folder) or find_repository(folder.resolve())
-    if file is None or file.parent == folder:
+    if environment is not None:
+        text = repository_file.find_base_repository(folder, environment)
+    else:
+        file = repository_file.find_repository(folder) or repository_file.find_repository(
+            folder.resolve()
+        )
+        text = None if file is None else repository_file.RepositoryText(file)
+    if text is None or text.path.parent == folder:
         return None
-    shown = os.path.relpath(file, folder).replace(os.sep, "/")
-    repository = read_repository(file, shown, registry=registry)
+    shown = os.path.relpath(text.path, folder).replace(os.sep, "/")
+    repository = repository_file.read_repository(
+        text.path, shown, registry=registry, content=text.content, base=text.base
+    )
     return find_folder(repository, folder)
 
 
