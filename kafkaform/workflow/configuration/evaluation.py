@@ -466,8 +466,9 @@ def read_configuration(
     modules = ModuleFolders(root, folder, links, open_package, buffers)
     tree = load_tree(files, modules.read_files, modules.resolve_own_path, parse_file)
     outside = inputs.environment if inputs.untrusted else None
-    place = place or find_place(folder, registry, outside)
-    if not tree.configuration:
+    place = place or find_place(folder, registry, outside, buffers)
+    # An editor shows such a folder, too.
+    if not tree.configuration and buffers is None:
         refuse_top(folder)
     if place is not None:
         tree = add_providers(place, tree)

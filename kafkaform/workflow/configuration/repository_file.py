@@ -77,9 +77,13 @@ def find_repository(start: Path) -> Path | None:
     """
     folder = Path(os.path.normpath(start.absolute()))
     files: list[Path] = []
-    home, device = Path.home(), _find_device(folder)
+    home, device = Path.home(), None
     for parent in (folder, *folder.parents):
-        if _find_device(parent) != device:
+        own_device = _find_device(parent)
+        if own_device is None:  # an editor can have files of a folder that does not exist yet
+            continue
+        device = own_device if device is None else device
+        if own_device != device:
             break
         present = [parent / name for name in FILES if os.path.lexists(parent / name)]
         if len(present) > 1:

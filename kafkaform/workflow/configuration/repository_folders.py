@@ -10,13 +10,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ...core.diagnostics import Diagnostic
-from ...core.errors import ConfigurationError, UsageError
+from ...core.diagnostics import Diagnostic, Diagnostics
+from ...core.errors import ConfigurationError, KafkaformError, UsageError
 from ...language.declare.blocks import Header
 from ...language.declare.folder import FAMILIES
 from ...language.values.faults import make_error
 from .repository import FILES, FolderGroup, Repository, RepositoryFolder
-from .repository_file import Scope, evaluate_folder, make_scope
+from .repository_file import Scope, evaluate_folder, make_scope, read_repository
 from .repository_schema import find_name_fault
 
 ANY = "**"
@@ -53,6 +53,15 @@ def _refuse_shared_states(folders: Iterable[RepositoryFolder]) -> Iterator[Repos
             advice="Write ${folder.path} into it.",
         )
         yield replace(folder, faults=(*folder.faults, fault))
+
+
+def find_repository_faults(path: Path, content: bytes) -> Diagnostics:
+    """The faults of the file with this text, and of the folders that its blocks match."""
+    try:
+        repository = read_repository(path, content=content)
+    except KafkaformError as error:
+        return error.diagnostics
+    return tuple(fault for folder in list_folders(repository) for fault in folder.faults)
 
 
 def find_folder(repository: Repository, folder: Path) -> RepositoryFolder | None:

@@ -30,11 +30,13 @@ def find_place(
     folder: Path,
     registry: Registry | None = None,
     environment: Mapping[str, str] | None = None,
+    buffers: Mapping[Path, bytes] | None = None,
 ) -> RepositoryFolder | None:
     """What the repository file above a folder says about it; None if there is none. Raises as
     `read_repository` and `find_folder` do.
 
-    environment: for untrusted files, whose repository file is that of the branch that it names.
+    environment: for untrusted files, whose repository file is that of the branch that it names;
+    buffers: files that are open in an editor.
     """
     from . import repository_file  # noqa: PLC0415  # most folders have no such file above them
     from .repository_folders import find_folder  # noqa: PLC0415  # as above
@@ -45,7 +47,8 @@ def find_place(
         file = repository_file.find_repository(folder) or repository_file.find_repository(
             folder.resolve()
         )
-        text = None if file is None else repository_file.RepositoryText(file)
+        typed = None if file is None or not buffers else buffers.get(file)
+        text = None if file is None else repository_file.RepositoryText(file, typed)
     if text is None or text.path.parent == folder:
         return None
     shown = os.path.relpath(text.path, folder).replace(os.sep, "/")

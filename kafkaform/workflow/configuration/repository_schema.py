@@ -4,8 +4,10 @@ from the reader, because the reference page is generated from it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...core.schema import (
     STRING,
@@ -15,6 +17,7 @@ from ...core.schema import (
     make_schema,
     map_of,
 )
+from ...core.value import FrozenMap
 
 CLUSTER_ACLS = "cluster ACLs"
 """A word of `deny` that is no resource type."""
@@ -104,5 +107,37 @@ BOUNDARY = make_schema(
         "list can cover, such as the configs of all brokers, is always refused.",
     ),
 )
+CLUSTER = make_schema(
+    "A provider block that folders use by name. It has the arguments of its provider.",
+    AttributeSchema("provider", STRING, "The name of the provider, such as kafka.", required=True),
+)
 SCHEMAS: Mapping[str, ObjectSchema] = {"repository": REPOSITORY, "folders": FOLDERS}
 """Type of a block -> its schema. A `cluster` block has that of its provider."""
+PAGES: Mapping[str, tuple[ObjectSchema, int]] = {
+    "repository": (REPOSITORY, 0),
+    "cluster": (CLUSTER, 1),
+    "folders": (replace(FOLDERS, blocks=FrozenMap(boundary=BOUNDARY)), 1),
+}
+"""Type of a block -> all that it can contain, for editors and the reference, and how many labels it
+has."""
+
+
+def find_schema(
+    kinds: Sequence[str], provider: str, providers: Mapping[str, ObjectSchema]
+) -> ObjectSchema | None:
+    """What the innermost of nested blocks can contain; None for a block that the file cannot have.
+
+    kinds: the types of the blocks, the outermost first; provider: the argument `provider` of the
+    outermost block; providers: the schemas of provider blocks by name.
+    """
+    if kinds[0] not in PAGES:
+        return None
+    schema = PAGES[kinds[0]][0]
+    if schema is CLUSTER and provider in providers:
+        attributes = {**schema.attributes, **providers[provider].attributes}
+        schema = replace(providers[provider], attributes=FrozenMap(attributes))
+    for kind in kinds[1:]:
+        if kind not in schema.blocks:
+            return None
+        schema = schema.blocks[kind]
+    return schema
