@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 
 from ..core.address import parse_address
-from ..core.change import Action, Change, add_findings
+from ..core.change import Change, add_findings
 from ..core.finding import Block, Finding
 from ..core.resource import Declared, Fence, Reach
 from ..core.value import FrozenMap
@@ -110,9 +110,9 @@ def list_breaches(
 def _find_in_change(
     fence: Fence, providers: Mapping[str, Provider], change: Change
 ) -> Iterator[Finding]:
-    # An object that is only forgotten may be outside, and so may one that stays because it is
-    # protected: nothing happens to it.
-    if change.action is Action.FORGET or change.block is Block.PROTECTED:
+    # Nothing happens to an object that stays because it is protected. To forget one is judged, too:
+    # the state could be that of another folder, which would lose its objects.
+    if change.block is Block.PROTECTED:
         return
     attributes = change.after or change.before
     if not attributes:

@@ -143,12 +143,21 @@ def test_a_deletion_is_judged() -> None:
     assert refuse(where, said, "kafka_topic.x0").action is Action.DELETE
 
 
-def test_to_forget_is_allowed() -> None:
-    """It is how an object that is outside now leaves the folder."""
+def test_to_forget_is_judged() -> None:
+    """A folder that names the state of another one must not make that one lose its objects."""
     where = build("billing.a", "shop.a")
     kept = topic("shop.a", address="kafka_topic.x1")
-    apply(where, desired(kept, removed=(removed("kafka_topic.x0"),)))
-    assert _list_recorded(where) == ["shop.a"]
+    said = desired(kept, removed=(removed("kafka_topic.x0"),))
+    assert refuse(where, said, "kafka_topic.x0").action is Action.FORGET
+    assert _list_recorded(where) == ["billing.a", "shop.a"]
+
+
+def test_a_block_that_is_gone_changes_nothing() -> None:
+    """A protected object stays, so the others can be applied."""
+    where = build("billing.a", "shop.a")
+    said = desired(topic("shop.a", 2, address="kafka_topic.x1"))
+    apply(where, said)
+    assert where.cluster.topics["shop.a"].partitions == 2
     assert "billing.a" in where.cluster.topics
 
 
