@@ -17,6 +17,7 @@ from .topics import (
     ELSEWHERE,
     GROUP,
     MIRROR,
+    NAMING,
     TARGETS,
     is_sink,
     list_topics,
@@ -59,6 +60,7 @@ def _reach_connector(attributes: FrozenMap) -> Iterator[Reach]:
         else:
             yield Reach("topics", use.key, f'the topic "{use.key}"', ("config",))
     yield from _reach_more_topics(config)
+    yield from _reach_hidden_topics(attributes, config)
     if not is_sink(attributes):
         yield from _reach_targets(str(attributes.get("class") or ""), config)
 
@@ -68,6 +70,28 @@ def _reach_more_topics(config: FrozenMap) -> Iterator[Reach]:
         if key.endswith(_HISTORY):
             for topic in list_topics(config, key):
                 yield Reach("topics", topic, f'the topic "{topic}"', ("config", key))
+
+
+def _reach_hidden_topics(attributes: FrozenMap, config: FrozenMap) -> Iterator[Reach]:
+    """Configs that name topics or a group in a way that only the workers can read: secrets, and
+    references for their config providers (`${file:PATH:KEY}`)."""
+    secrets = {*(attributes.get("secret_config") or ()), *(attributes.get("secret_keys") or ())}
+    for key in sorted(secrets):
+        if _names_objects(key):
+            yield Reach("topics", "*", f'"{key}" is a secret, which could name any', ("config",))
+    for key, value in config.items():
+        if _names_objects(key) and "${" in str(value):
+            text = f'"{key}" has a value that only the workers can read, which could name any'
+            yield Reach("topics", "*", text, ("config", key))
+
+
+def _names_objects(key: str) -> bool:
+    return (
+        key in (*NAMING, "topics", "topics.regex", "consumer.override.group.id", _PREFIX)
+        or key.endswith((_HISTORY, *_ROUTES))
+        or key.startswith("transforms.")
+        and key.endswith(".regex")
+    )
 
 
 def _reach_targets(plugin: str, config: FrozenMap) -> Iterator[Reach]:

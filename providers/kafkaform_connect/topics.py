@@ -36,6 +36,8 @@ _LOGINS = tuple(
 """How the configs begin that let a client log in as somebody else than the workers."""
 
 
+NAMING = tuple(_SINGLE)
+"""Configs with the name of one topic."""
 TARGETS = ("topic", "kafka.topic")
 """Configs with the topic that a source writes to."""
 

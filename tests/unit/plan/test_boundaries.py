@@ -11,7 +11,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.finding import Block
 from kafkaform.core.resource import Desired, Fence, Lifecycle
 from kafkaform.plan.boundaries import judge_declared
-from kafkaform.plan.model import Options, Plan
+from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.workflow.operations import import_object
 from kafkaform_kafka.provider import PROVIDER
 
@@ -141,6 +141,13 @@ def test_a_deletion_is_judged() -> None:
     gone = (removed("kafka_topic.x0", destroy=True),)
     said = desired(topic("shop.a", address="kafka_topic.x1"), removed=gone)
     assert refuse(where, said, "kafka_topic.x0").action is Action.DELETE
+
+
+def test_a_destroy_is_judged() -> None:
+    """It deletes what the state records, whatever that is."""
+    where = build("billing.a", "shop.a")
+    said = desired(topic("shop.a", address="kafka_topic.x1"))
+    refuse(where, said, "kafka_topic.x0", Options(mode=Mode.DESTROY))
 
 
 def test_to_forget_is_judged() -> None:

@@ -41,6 +41,7 @@ folders "teams/*" {
   }
 }
 """
+ROLES = ("producer", "transactional_producer", "consumer", "streams")
 BOUNDARY = "the boundary of teams/shop (kafkaform.hcl:17)"
 
 
@@ -96,6 +97,20 @@ INSIDE = [
 def test_what_is_inside_passes(tmp_path: Path, text: str) -> None:
     """A boundary refuses nothing that it covers."""
     assert find_faults(tmp_path, text) == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_roles_inside_pass(tmp_path: Path, role: str) -> None:
+    """Roles of applications need nothing of the cluster."""
+    text = (
+        f'resource "kafka_access" "a" {{\n  principal = "User:shop-app"\n  role = "{role}"\n'
+        '  topics = ["shop.orders"]\n'
+    )
+    if role in ("consumer", "streams"):
+        text += '  group = "shop.app"\n'
+    if role == "transactional_producer":
+        text += '  transactional_ids = ["shop.app"]\n'
+    assert find_faults(tmp_path, text + "}\n") == []
 
 
 def make_connector(config: str, plugin: str = "FileStreamSink") -> str:
@@ -252,6 +267,16 @@ ATTACKS = {
         ),
         4,
         'the topics that "transforms.r.replacement" leads to',
+    ),
+    "topics that only the workers can read": (
+        make_connector('topics = "$${file:/etc/x:topics}"'),
+        4,
+        '"topics" has a value that only the workers can read, which could name any',
+    ),
+    "topics that are a secret": (
+        make_connector('topics = "shop.a" }\n  secret_config = { "topics.regex" = secret_env("T")'),
+        4,
+        '"topics.regex" is a secret, which could name any',
     ),
     "a mirror": (
         make_connector(
