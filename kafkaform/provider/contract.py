@@ -7,7 +7,7 @@ through a `Session`. A real session and a simulated one serve the same types.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -314,6 +314,15 @@ class BoundaryProvider(Provider, Protocol):
         it is outside of a boundary that covers them. None if nobody can say.
 
         attributes: those of a block, or of a live object.
+        """
+
+    def list_login_rights(
+        self, principal: object, lists: Mapping[str, Sequence[str]]
+    ) -> tuple[Sequence[tuple[str, Mapping[str, Any]]], Sequence[str]]:
+        """Pure: the blocks (resource type, arguments) that permit a login to declare what is within
+        a boundary, and sentences about what no block can permit alone.
+
+        principal: what the blocks say for the login; lists: noun of a `Reach` -> patterns.
         """
 
 

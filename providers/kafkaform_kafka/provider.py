@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
@@ -104,6 +104,14 @@ class KafkaProvider(Struct, frozen=True):
         from .reaches import list_reaches  # noqa: PLC0415  # only folders with a boundary need it
 
         return list_reaches(kind, attributes)
+
+    def list_login_rights(
+        self, principal: object, lists: Mapping[str, Sequence[str]]
+    ) -> tuple[Sequence[tuple[str, Mapping[str, Any]]], Sequence[str]]:
+        """See `reaches`."""
+        from .reaches import list_login_rights  # noqa: PLC0415  # as above
+
+        return list_login_rights(self.rights.values(), principal, lists)
 
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts

@@ -3,11 +3,14 @@ ACL covers every name that begins with it, and `User:*` is everybody."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from kafkaform.core.resource import Reach
 from kafkaform.core.value import FrozenMap
 
+from .kinds.acl import roles
+from .kinds.kind import KindRights
 from .kinds.quota.limits import CLIENT_ID, USER
 from .kinds.quota.resource_type import IP, read_entity
 from .protocol.acl import EVERYTHING, NOUNS, parse_acl
@@ -116,3 +119,50 @@ REACHES: Mapping[str, Callable[[FrozenMap], Iterator[Reach]]] = {
 def list_reaches(kind: str, attributes: FrozenMap) -> tuple[Reach, ...] | None:
     """See `kafkaform.provider.contract.BoundaryProvider`."""
     return tuple(REACHES[kind](attributes)) if kind in REACHES else None
+
+
+# ── what a login needs ──────────────────────────────────────────────────────────────────
+
+_PATTERNS: Mapping[str, tuple[str, str, str]] = {
+    "Topic": ("topics", "topics", "topic_prefixes"),
+    "Group": ("groups", "groups", "group_prefixes"),
+}
+"""Resource type of an ACL -> the list of a boundary, and the arguments of a role for names and for
+prefixes."""
+_CREATE = {"Topic": ("Create",)}
+
+
+def list_login_rights(
+    rights: Iterable[KindRights], principal: object, lists: Mapping[str, Sequence[str]]
+) -> tuple[list[tuple[str, Mapping[str, Any]]], list[str]]:
+    """See `kafkaform.provider.contract.BoundaryProvider`. rights: of the kinds of objects."""
+    blocks: list[tuple[str, Mapping[str, Any]]] = []
+    gaps: list[str] = []
+    needed = list(rights)
+    for resource_type, (noun, names_argument, prefixes_argument) in _PATTERNS.items():
+        operations = {
+            operation
+            for row in needed
+            if row.resource_type == resource_type
+            for operation in (*row.sees, *row.changes, row.deletes, *_CREATE.get(resource_type, ()))
+        }
+        names = [pattern for pattern in lists.get(noun, ()) if EVERYTHING not in pattern]
+        stems = [p.removesuffix(EVERYTHING) for p in lists.get(noun, ()) if p.endswith(EVERYTHING)]
+        prefixes = [stem for stem in stems if stem and EVERYTHING not in stem]
+        names += [EVERYTHING] if "" in stems else []
+        gaps += (
+            f'no ACL can say the pattern "{pattern}" of {noun}'
+            for pattern in lists.get(noun, ())
+            if EVERYTHING in pattern.removesuffix(EVERYTHING)
+        )
+        arguments = {names_argument: names, prefixes_argument: prefixes}
+        written = {name: tuple(texts) for name, texts in arguments.items() if texts}
+        if written:
+            role = {"principal": principal, "role": "custom", **written}
+            blocks.append((roles.KIND, {**role, "operations": tuple(sorted(operations - {""}))}))
+    if lists.get("principals"):
+        gaps.append(
+            "ACLs, quotas and SCRAM users need rights on the cluster (Alter, AlterConfigs), which "
+            "no ACL limits to some principals: a login that has them could declare them for anybody"
+        )
+    return blocks, gaps

@@ -148,3 +148,26 @@ def test_the_state_is_where_the_group_says(top: Here) -> None:
         'kafkaform {\n  backend "local" {\n    path = "../../own.json"\n  }\n}\n',
     )
     assert "own.json" in top.fails("state", "list", code=9)
+
+
+def test_the_rights_of_a_login_are_written(top: Here) -> None:
+    """As roles that the platform's folder can declare; what no ACL can say is named."""
+    text = FILE.replace(
+        '    topics = ["${folder.name}.*"]',
+        '    topics     = ["${folder.name}.*", "${folder.name}", "*.${folder.name}"]\n'
+        '    groups     = ["*"]\n'
+        '    principals = ["User:${folder.name}-*"]',
+    )
+    top.write("kafkaform.hcl", text)
+    said = top.done("export", "acls", "--for", "folders", "teams/p*")
+    assert 'topics         = ["pay"]\n  topic_prefixes = ["pay."]' in said.out
+    assert 'groups     = ["*"]' in said.out
+    assert 'no ACL can say the pattern "*.pay" of topics' in said.err
+    assert "which no ACL limits to some principals" in said.err
+    top.write("platform/logins.kf.hcl", said.out)
+    top.write("platform/a.auto.kfvars.hcl", 'logins = { "teams/pay" = "User:pay-pipeline" }\n')
+    top.monkeypatch.chdir(top.path / "platform")
+    assert "14 objects declared" in top.done("validate").out
+    assert "--for folders" in top.fails("export", "acls")
+    assert "--for folders" in top.fails("export", "terraform", "--for", "folders", "teams/*")
+    assert "--for folders" in top.fails("export", "acls", "--for", "topics", "teams/*")
