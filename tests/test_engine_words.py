@@ -54,6 +54,7 @@ FILES = {
 
 WORKFLOW = {
     "workflow/fleet/": "the fleet is about Kafka clusters",
+    "workflow/transfer/login_rights.py": "writes for `acls`, by the clusters of the file",
     "workflow/connection.py": "connects by a bootstrap server and properties of the Java client",
     "workflow/audit_log.py": "copies the log to a topic",
     "workflow/configuration/repository": "the file says `cluster`, and lists names of topics",
