@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
@@ -131,7 +132,14 @@ def _open_default(folder: Path) -> Store:
     from .configuration.repository_place import find_place  # noqa: PLC0415  # a folder with a backend block needs no repository
 
     place = find_place(folder)
-    return _open_place(folder, (place and place.state) or STATE_FILE, {})
+    if place is None or place.state is None:
+        return _open_place(folder, STATE_FILE, {})
+    if "://" not in place.state:
+        # The path has the name of the folder, so nobody has made it for a new one. Where it cannot
+        # be made, the lock says why.
+        with suppress(OSError):
+            Path(place.state).parent.mkdir(parents=True, exist_ok=True)
+    return _open_place(folder, place.state, {})
 
 
 def _open_place(folder: Path, location: str, options: Mapping[str, str]) -> Store:

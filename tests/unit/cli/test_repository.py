@@ -139,6 +139,9 @@ def test_the_state_is_where_the_group_says(top: Here) -> None:
     """Unless the folder has a backend block; a path is seen from the repository."""
     text = FILE.replace("  owner =", '  state = "states/${folder.path}.json"\n  owner =')
     top.write("kafkaform.hcl", text)
+    top.monkeypatch.chdir(top.path / "teams/web")
+    top.done("state", "list")
+    assert (top.path / "states/teams").is_dir()
     top.write("states/teams/shop.json", "no state")
     top.write("own.json", "no state either")
     top.monkeypatch.chdir(top.path / "teams/shop")
