@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from kafkaform.core.diagnostics import Severity
+from kafkaform.core.value import EMPTY
 from kafkaform.plan.boundaries import covers
+from kafkaform.provider.registry import Registry
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.configuration.judgement import judge_configuration
 from kafkaform_connect.reaches import find_literal_start
@@ -428,6 +431,18 @@ def test_a_folder_of_no_block_is_as_without_a_repository(tmp_path: Path) -> None
     assert configuration.place is None
     assert judge_configuration(configuration, built) == ()
     assert built.desired.declared[0].owner is None
+
+
+def test_every_type_says_what_it_reaches() -> None:
+    """A new one must not be refused in every folder with a boundary by oversight."""
+    registry = Registry()
+    for name in registry.built_in:
+        provider = registry.load(name)
+        for kind in (*provider.types, *provider.commanded):
+            if provider.types.get(kind) is not None and provider.types[kind].expand is not None:
+                continue  # its objects are of other types
+            with suppress(KeyError, ValueError):  # without attributes, most name nothing
+                assert provider.list_reaches(kind, EMPTY) is not None, kind  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
