@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkaform.core.schema import AttributeSchema, ObjectSchema
+from kafkaform.workflow.configuration.repository_schema import PAGES as REPOSITORY_BLOCKS
 from kafkaform_connect.data_sources import DATA as CONNECT_DATA
 from kafkaform_connect.memory.provider import SETTINGS as CONNECT_SETTINGS
 from kafkaform_connect.provider import PROVIDER as CONNECT
@@ -940,6 +941,45 @@ PAGES = {
             computed=ANSWERED,
         )
         for name, kind in CONNECT_DATA.items()
+    },
+}
+
+
+REPOSITORY_EXAMPLE = """\
+repository {
+  name  = "acme-kafka"
+  owner = "the platform team"
+}
+
+cluster "prod" {
+  provider          = "kafka"
+  bootstrap_servers = ["kafka-1:9093"]
+}
+
+folders "teams/*" {
+  state = "s3://acme-kafka/${folder.path}"
+  owner = folder.name
+  uses  = { kafka = cluster.prod }
+
+  boundary {
+    topics     = ["${folder.name}.*"]
+    groups     = ["${folder.name}.*"]
+    principals = ["User:${folder.name}-*"]
+  }
+}
+"""
+PAGES = {
+    **PAGES,
+    **{
+        kind: Page(
+            title=f"{kind} (kafkaform.hcl)",
+            schema=schema,
+            intro="A block of [kafkaform.hcl](../repository.md).",
+            example=REPOSITORY_EXAMPLE,
+            rules=(),
+            resource=False,
+        )
+        for kind, (schema, _) in REPOSITORY_BLOCKS.items()
     },
 }
 

@@ -53,7 +53,9 @@ WITHOUT_TEST: Mapping[str, str] = {
         topic-number-unknown used-object-missing user-login-missing value-undone values-kept
         values-taken-over
         """,
-    "They are about the block alone: it declares nothing, or something twice": """
+    "They are about the block alone: it declares nothing, something twice, or what its folder must "
+    "not declare": """
+        boundary-denied boundary-name boundary-unlimited
         broker-config-set-twice config-block-empty connector-config-twice quota-empty
         schema-config-empty topic-config-empty topic-configs-declared-twice
         """,

@@ -34,6 +34,7 @@ from kafkaform.state.codec import _LATER_ROW_RULES, MEMBERS
 from kafkaform.state.codec import decode as decode_state
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.configuration.repository_file import read_repository
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -55,7 +56,12 @@ def blocks(path: Path, language: str) -> list[str]:
 
 def configurations(path: Path) -> list[str]:
     """The HCL blocks of a document, without its test files."""
-    return [text for text in blocks(path, "hcl") if not RUN.search(text)]
+    texts = [text for text in blocks(path, "hcl") if not RUN.search(text)]
+    return [text for text in texts if not REPOSITORY.search(text)]
+
+
+REPOSITORY = re.compile(r"^repository \{", re.MULTILINE)
+"""What a file kafkaform.hcl contains."""
 
 
 def prose(path: Path) -> str:
@@ -116,6 +122,14 @@ def test_every_configuration_shown_is_valid(path: Path, tmp_path: Path) -> None:
         found = built.desired
         assert not diagnostics.has_errors(found.diagnostics), found.diagnostics
         assert found.declared or built.policies
+
+
+def test_every_repository_file_shown_can_be_read(tmp_path: Path) -> None:
+    """Such files on the pages have no fault."""
+    shown = [text for path in DOCUMENTS for text in blocks(path, "hcl") if REPOSITORY.search(text)]
+    assert len(shown) > 1
+    for text in shown:
+        assert read_repository(tmp_path / "kafkaform.hcl", content=text.encode()).groups
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -54,9 +54,11 @@ FILES = {
 
 WORKFLOW = {
     "workflow/fleet/": "the fleet is about Kafka clusters",
+    "workflow/transfer/login_rights.py": "writes for `acls`, by the clusters of the file",
     "workflow/connection.py": "connects by a bootstrap server and properties of the Java client",
     "workflow/audit_log.py": "copies the log to a topic",
     "workflow/history.py": "finds objects by the words of `describe`: topic/orders, principal/ci",
+    "workflow/configuration/repository": "the file says `cluster`, and lists names of topics",
     "workflow/configuration/untrusted.py": "names the one provider that is allowed by default",
     "workflow/configuration/instances.py": "shows how a variable is named",
 }

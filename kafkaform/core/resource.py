@@ -93,6 +93,34 @@ class Use(Struct, frozen=True, order=True):
     """The system deletes it together with its user, so its own deletion has to come first."""
 
 
+class Reach(Struct, frozen=True):
+    """Names that an object has or has an effect on, for the boundary of its folder."""
+
+    noun: str
+    """The list of a boundary that has to cover the names; empty if no list can."""
+    pattern: str
+    """The names: `*` stands for any text, so that a prefix is written `shop*`."""
+    text: str
+    """What people call them, with the kind of thing."""
+    path: tuple[str, ...] = ()
+    """The attribute that says it."""
+
+
+class Fence(Struct, frozen=True):
+    """The boundary of one folder."""
+
+    folder: str
+    """The path of the folder in its repository, for messages."""
+    lists: Mapping[str, tuple[str, ...]]
+    """Noun of a `Reach` -> the patterns that it must be within. `*` is any text."""
+    denied: frozenset[str]
+    """Resource types that the folder must not declare."""
+    place: str
+    """Where the boundary is written, for messages."""
+    owner: str
+    """Who can change it, for messages."""
+
+
 class Removed(Struct, frozen=True):
     """A `removed` block: its source and all instances of that leave the state."""
 
@@ -188,6 +216,8 @@ class Desired(Struct, frozen=True):
     sources: Mapping[str, str] = EMPTY
     """What the digest covers: files and `var.NAME` -> the first digits of a digest of each, to tell
     which of them differ between two plans."""
+    fence: Fence | None = None
+    """The boundary of the folder; None if it has none."""
 
 
 # ── observed ────────────────────────────────────────────────────────────────────────────

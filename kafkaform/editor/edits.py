@@ -19,7 +19,7 @@ from ..syntax.parse import parse
 from ..syntax.write import format_text
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
-from .project import FLEET, FORMATTED, ParseCache, Project, drop_evaluations
+from .project import FLEET, FORMATTED, REPOSITORY, ParseCache, Project, drop_evaluations
 from .symbols import Kind, NameUse, Symbol, find_use, find_uses
 from .texts import Span, Text
 
@@ -205,7 +205,7 @@ class LineEdit(Struct, frozen=True):
 
 def format_document(name: str, text: Text) -> LineEdit | None:
     """The lines that change; None if none does, or if the text does not parse."""
-    if not (name.endswith(FORMATTED) or name == FLEET):
+    if not (name.endswith(FORMATTED) or name in (FLEET, REPOSITORY)):
         return None
     if has_errors(parse(text.text, name)[1]):
         return None

@@ -24,6 +24,8 @@ from ..workflow.configuration.evaluation import Configuration, Inputs, read_conf
 from ..workflow.configuration.files import Buffers
 from ..workflow.configuration.judgement import judge_configuration
 from ..workflow.configuration.policies import ENDING as POLICIES
+from ..workflow.configuration.repository import FILES as REPOSITORY_FILES
+from ..workflow.configuration.repository_folders import find_repository_faults
 from .project import CONFIGURATIONS, VALUES, ParseCache
 from .texts import UTF_16, Span, Text
 
@@ -97,6 +99,8 @@ def _find_own_faults(
         yield from parse_suite(content, name)[1]
     elif name.endswith(POLICIES):
         yield from _find_policy_faults(content, name, configuration)
+    elif name in REPOSITORY_FILES:
+        yield from find_repository_faults(path, content)
     elif name.endswith(VALUES):
         yield from _find_value_faults(content, name, configuration)
     else:

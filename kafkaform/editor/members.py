@@ -23,8 +23,10 @@ from ..language.tests.suites import ENDING as TESTS
 from ..language.tests.suites import OPTIONS
 from ..language.tests.suites import SHAPES as TEST_SHAPES
 from ..workflow.configuration.policies import ENDING as POLICIES
+from ..workflow.configuration.repository_schema import PAGES
+from ..workflow.configuration.repository_schema import find_schema as find_repository_schema
 from .outline import BlockOutline
-from .project import FLEET, VALUES, Project
+from .project import FLEET, REPOSITORY, VALUES, Project
 
 _RULE = {
     "condition": "What must be true.",
@@ -252,6 +254,9 @@ def _list_members(
         yield from _list_variables(project, "")
         return
     if not path:
+        if file == REPOSITORY:
+            for kind, (page, labels) in PAGES.items():
+                yield BlockMember(kind, page.doc, True, labels)
         shapes = list_shapes(file)
         for kind, shape in shapes.items():
             yield BlockMember(kind, BLOCKS[kind], True, len(shape.labels))
@@ -260,7 +265,7 @@ def _list_members(
     schema = find_schema(project, file, path)
     if schema is not None:
         yield from _list_schema(schema)
-        if len(path) == 1 or inner == "data":
+        if file != REPOSITORY and (len(path) == 1 or inner == "data"):
             kind = "data" if inner == "data" else top
             yield from _list_named(kind, _META.get(kind, ("alias", "for_each")))
             if schema.blocks:
@@ -283,7 +288,7 @@ def list_shapes(file: str) -> Mapping[str, Shape]:
     """The top-level blocks that a file of this name can have."""
     if file.endswith(TESTS):
         return TEST_SHAPES
-    if file == FLEET:
+    if file in (FLEET, REPOSITORY):
         return {}
     if file.endswith(POLICIES):
         return {kind: SHAPES[kind] for kind in ("policy", "policy_set")}
@@ -292,6 +297,12 @@ def list_shapes(file: str) -> Mapping[str, Shape]:
 
 def find_schema(project: Project, file: str, path: Sequence[BlockOutline]) -> ObjectSchema | None:
     """The provider's schema of the innermost block, None if it has none."""
+    if file == REPOSITORY:
+        named = path[0].find_item("provider")
+        provider = "" if named is None or named.literal is None else named.literal.text
+        infos = project.library.schemas.providers
+        schemas = {name: info.schema for name, info in infos.items()}
+        return find_repository_schema([s.type.text for s in path], provider, schemas)
     schema: ObjectSchema | None = None
     dynamic = ""
     for section in path:

@@ -35,6 +35,7 @@ from ..workflow.configuration.evaluation import (
 )
 from ..workflow.configuration.files import Buffers, find_root, read_folder
 from ..workflow.configuration.policies import ENDING as POLICIES
+from ..workflow.configuration.repository import FILES as REPOSITORY_FILES
 from .outline import BlockOutline, TextOutline, make_outline, outline_nodes
 from .texts import UTF_16, Text
 
@@ -77,8 +78,9 @@ def load_library() -> Library:
 CONFIGURATIONS = tuple(ending for family in FAMILIES for ending in family.configuration)
 VALUES = (".kfvars.hcl", ".tfvars")
 FORMATTED = (".kf.hcl", ".tf", ".tofu", *VALUES, TESTS, POLICIES)
-"""The endings of files in HCL, and `FLEET` beside them."""
+"""The endings of files in HCL. `FLEET` and `REPOSITORY` are files in HCL, too."""
 FLEET = "fleet.hcl"
+REPOSITORY = REPOSITORY_FILES[0]
 TEST_FOLDER = "tests"
 MAX_BYTES = 2_000_000
 """The open and saved files of a configuration that is read at each request."""
@@ -175,7 +177,7 @@ def get_folder(file: str) -> str:
 
 def is_known(name: str) -> bool:
     """Whether a file of this name is one of kafkaform's."""
-    return name == FLEET or name.endswith((*CONFIGURATIONS, *FORMATTED))
+    return name in (FLEET, REPOSITORY) or name.endswith((*CONFIGURATIONS, *FORMATTED))
 
 
 class OutlineCache(Struct):

@@ -39,6 +39,7 @@ from ..core.words import NEUTRAL
 from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .approval import seal_plan
+from .boundaries import judge_boundary
 from .claims import collect_remarks, make_claims, open_cases, outline_change, outline_unread
 from .diff import compare, select_managed
 from .judge import (
@@ -202,6 +203,7 @@ def _judge_changes(
     changes = judge_changes(
         [complete_paths(change, types, facts) for change in changes], books, facts
     )
+    changes = judge_boundary(changes, desired.fence, providers)
     changes = apply_guards(changes, desired, state, options)
     changes, remarks = survey_changes(changes, reached, books, look, facts, options.accept)
     changes = guard_losses(changes, state, options)

@@ -237,6 +237,35 @@ RULE_FAILED = _block(
     "a fault in a rule",
     "Please report it. Leave the object out with --exclude to go on.",
 )
+OUTSIDE = _block(
+    "boundary-name",
+    "The block names something outside of its folder's boundary",
+    Block.POLICY,
+    Needs.BLOCK,
+    "A boundary keeps each folder of a repository to its own names. A pattern is inside only if "
+    "everything that it covers is inside: the prefix `shop` also covers shopping.",
+    'kafka_topic "payments" { name = "billing.payments" … }   # in teams/shop',
+    "Rename it, or let whoever can change kafkaform.hcl add it to the boundary.",
+)
+UNLIMITED = _block(
+    "boundary-unlimited",
+    "The block has an effect that no boundary covers",
+    Block.POLICY,
+    Needs.BLOCK,
+    "Some objects have no name that a boundary could list, such as the settings of a whole system. "
+    "A folder with a boundary cannot declare them.",
+    "a folder with a boundary declares the settings of a whole system",
+    "Declare it in a folder without a boundary.",
+)
+DENIED = _block(
+    "boundary-denied",
+    "The folder's boundary denies this type of object",
+    Block.POLICY,
+    Needs.BLOCK,
+    "`deny` of a boundary lists the types that its folders must not declare at all.",
+    'boundary { deny = ["kafka_topic"] }',
+    "Declare it in another folder, or let whoever can change kafkaform.hcl change the boundary.",
+)
 
 ENGINE_RULES: tuple[Rule, ...] = (
     PROTECTED,
@@ -262,5 +291,8 @@ ENGINE_RULES: tuple[Rule, ...] = (
     RIGHT_MISSING,
     USED_MISSING,
     RULE_FAILED,
+    OUTSIDE,
+    UNLIMITED,
+    DENIED,
 )
 """The rules that the engine judges by itself."""

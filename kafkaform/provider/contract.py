@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ from ..core.change import Batch, Change, Impact, Outcome, Path, RateLimit, Step,
 from ..core.clock import Clock
 from ..core.diagnostics import Diagnostic
 from ..core.lazy import load
-from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep, Use
+from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reach, Reading, Sweep, Use
 from ..core.rule import RuleBook
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
@@ -325,6 +325,23 @@ class Provider(Protocol):
         switches on; empty if there are none. Their `settings` are the usual values of what users
         can choose."""
 
+    def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
+        """Pure: all names that an object of this type has or has an effect on, so that nothing of
+        it is outside of a boundary that covers them. None if that is not known: a folder with a
+        boundary cannot declare such an object.
+
+        attributes: those of a block, or of a live object.
+        """
+
+    def list_login_rights(
+        self, principal: object, lists: Mapping[str, Sequence[str]]
+    ) -> tuple[Sequence[tuple[str, Mapping[str, Any]]], Sequence[str]]:
+        """Pure: the blocks (resource type, arguments) that permit a login to declare what is within
+        a boundary, and sentences about what no block can permit alone.
+
+        principal: what the blocks say for the login; lists: noun of a `Reach` -> patterns.
+        """
+
 
 class OptionalParts:
     """The defaults of what a provider does not have to offer; see `Provider`.
@@ -378,6 +395,14 @@ class OptionalParts:
 
     def read_rules(self) -> bytes:
         return b""
+
+    def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
+        return None
+
+    def list_login_rights(
+        self, principal: object, lists: Mapping[str, Sequence[str]]
+    ) -> tuple[Sequence[tuple[str, Mapping[str, Any]]], Sequence[str]]:
+        return (), ()
 
 
 def collect_types(providers: Iterable[Provider]) -> dict[str, ResourceType]:

@@ -37,6 +37,7 @@ from ..core.resource import Desired, Identity, World
 from ..core.secret import keep_secrets
 from ..fleet import answers
 from ..plan.approval import seal_plan
+from ..plan.boundaries import list_breaches
 from ..plan.build import PlanHeader, make_plan
 from ..plan.diff import render_path
 from ..plan.drift import refuse_idle_options
@@ -321,6 +322,10 @@ def refuse_new_breaches(plan: Plan, space: Workspace) -> None:
     the policies forbid now.
     """
     refuse_other_policies(plan, space.policies)
+    if breaches := list_breaches(plan, space.desired.fence, space.providers):
+        change, finding = breaches[0]
+        more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
+        raise Blocked(f"{change.address}: {finding.text}{more}", f"{finding.fix} Nothing was sent.")
     if space.policies is NO_POLICIES:
         return
     judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
@@ -71,10 +72,10 @@ def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Sto
         return _open_place(folder, named, {})
     tree = tree or _read_tree(folder)
     if tree is None:
-        return _open_place(folder, STATE_FILE, {})
+        return _open_default(folder)
     settings = declare.settings.read_settings(tree)[0]
     if settings.backend is None:
-        return _open_place(folder, STATE_FILE, {})
+        return _open_default(folder)
     faults = tuple(find_backend_faults(settings))
     if has_errors(faults):
         raise ConfigurationError("the backend block has faults", diagnostics=faults)
@@ -130,6 +131,21 @@ def _may_hold(path: Path) -> bool:
 
 
 # ── places ──────────────────────────────────────────────────────────────────────────────
+
+
+def _open_default(folder: Path) -> Store:
+    """The place that the repository above says, or a file beside the configuration."""
+    from .configuration.repository_place import find_place  # noqa: PLC0415  # a folder with a backend block needs no repository
+
+    place = find_place(folder)
+    if place is None or place.state is None:
+        return _open_place(folder, STATE_FILE, {})
+    if "://" not in place.state:
+        # The path has the name of the folder, so nobody has made it for a new one. Where it cannot
+        # be made, the lock says why.
+        with suppress(OSError):
+            Path(place.state).parent.mkdir(parents=True, exist_ok=True)
+    return _open_place(folder, place.state, {})
 
 
 def _open_place(folder: Path, location: str, options: Mapping[str, str]) -> Store:

@@ -41,13 +41,15 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 MIRROR = "org.apache.kafka.connect.mirror."
 """MirrorMaker's `topics` are patterns, and for another Kafka cluster."""
 _CLIENTS = ("producer", "consumer", "admin")
-_ELSEWHERE = {f"{client}.override.bootstrap.servers" for client in _CLIENTS}
+ELSEWHERE = {f"{client}.override.bootstrap.servers" for client in _CLIENTS}
 _LOGINS = tuple(
     f"{client}.override.{prefix}" for client in _CLIENTS for prefix in ("sasl.", "ssl.")
 )
 """How the configs begin that let a client log in as somebody else than the workers."""
 
 
+NAMING = tuple(_SINGLE)
+"""Configs with the name of one topic."""
 TARGETS = ("topic", "kafka.topic")
 """Configs with the topic that a source writes to."""
 
@@ -75,7 +77,7 @@ def list_uses(attributes: FrozenMap) -> Sequence[Use]:
     """What these attributes of a connector name, each once. Topics that only the connector's code
     knows are none of it."""
     config = attributes.get("config") or EMPTY
-    if not _ELSEWHERE.isdisjoint(config) or str(attributes.get("class") or "").startswith(MIRROR):
+    if not ELSEWHERE.isdisjoint(config) or str(attributes.get("class") or "").startswith(MIRROR):
         return ()
     uses = _find_uses(attributes, config)
     if any(key.startswith(_LOGINS) for key in (*config, *(attributes.get("secret_keys") or ()))):

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 import kafkaform_connect
 from kafkaform.core.change import Change
-from kafkaform.core.resource import Depth
+from kafkaform.core.resource import Depth, Reach
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap
@@ -45,6 +45,12 @@ class ConnectProvider(OptionalParts, Struct, frozen=True):
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         """See `rules.list_needs`."""
         return kafkaform_connect.rules.list_needs(changes)
+
+    def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
+        """See `reaches`."""
+        from .reaches import list_reaches  # noqa: PLC0415  # only folders with a boundary need it
+
+        return list_reaches(kind, attributes)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""

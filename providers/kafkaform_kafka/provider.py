@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 import kafkaform_kafka
 from kafkaform.core.change import Change, RateLimit
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.resource import Depth, Facts, Sweep, Use
+from kafkaform.core.resource import Depth, Facts, Reach, Sweep, Use
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
@@ -90,6 +91,20 @@ class KafkaProvider(OptionalParts, Struct, frozen=True):
         from .rules import mutation_quota  # noqa: PLC0415  # only an apply needs it
 
         return mutation_quota.list_needs(changes)
+
+    def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
+        """See `reaches`."""
+        from .reaches import list_reaches  # noqa: PLC0415  # only folders with a boundary need it
+
+        return list_reaches(kind, attributes)
+
+    def list_login_rights(
+        self, principal: object, lists: Mapping[str, Sequence[str]]
+    ) -> tuple[Sequence[tuple[str, Mapping[str, Any]]], Sequence[str]]:
+        """See `reaches`."""
+        from .reaches import list_login_rights  # noqa: PLC0415  # as above
+
+        return list_login_rights(self.rights.values(), principal, lists)
 
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 import kafkaform_schema_registry
 from kafkaform.core.change import Change
-from kafkaform.core.resource import Depth
+from kafkaform.core.resource import Depth, Reach
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
@@ -57,6 +57,12 @@ class SchemaRegistryProvider(OptionalParts, Struct, frozen=True):
     def load_rules(self) -> RuleBook:
         """See `rules`."""
         return rules.book.BOOK
+
+    def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
+        """See `reaches`."""
+        from .reaches import list_reaches  # noqa: PLC0415  # only folders with a boundary need it
+
+        return list_reaches(kind, attributes)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         """See `rules.book.list_needs`."""

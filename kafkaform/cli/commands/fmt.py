@@ -19,14 +19,14 @@ from ...core.storage import make_storage_error, make_temporary_name, read_named_
 from ...syntax.limits import FILE_BYTES
 from ...syntax.parse import parse
 from ...syntax.write import format_text
-from ..options.flags import NoColor
+from ..options.flags import AllFolders, ChangedSince, Folders, NoColor
 from ..terminal.console import Console, outlive_output
 
 STDIN = Path("-")
 ENDINGS = (".kf.hcl", ".kfpolicy.hcl", ".kfvars.hcl", ".kftest.hcl", ".tf", ".tofu", ".tfvars")
 VALUES = (".kfvars.hcl", ".tfvars")
 """Files of variable values. Their lines can contain secrets, so errors do not quote them."""
-NAMES = ("fleet.hcl",)
+NAMES = ("fleet.hcl", "kafkaform.hcl")
 TAKEN = ", ".join((*(f"*{ending}" for ending in ENDINGS), *NAMES))
 """The names of files that are formatted, for people."""
 
@@ -71,6 +71,9 @@ def fmt(
         bool, typer.Option("--list/--no-list", help="Print the names of changed files.")
     ] = True,
     write: Annotated[bool, typer.Option("--write/--no-write", help="Write the files.")] = True,
+    all: AllFolders = False,
+    folder: Folders = [],
+    changed_since: ChangedSince = None,
     no_color: NoColor = False,
 ) -> int:
     """Rewrite configuration files in the standard format.
@@ -79,6 +82,8 @@ def fmt(
     it is.
     """
     console, targets = Console.make_standard(no_color=no_color), targets or []
+    if all or folder or changed_since:
+        targets = _list_repository_files(targets, all, folder, changed_since)
     piped = STDIN in targets
     if piped and len(targets) > 1:
         raise UsageError("`-` stands alone", "Give files and folders, or `-` and nothing else.")
@@ -121,6 +126,23 @@ def _carry_out(wish: Wish, text: ConfigurationText, after: bytes, console: Conso
             console.write_lines(_render_difference(text, after, colour=console.colour))
     if wish.result:
         console.write_bytes(after)
+
+
+def _list_repository_files(
+    targets: Sequence[Path], all: bool, globs: Sequence[str], since: str | None
+) -> list[Path]:
+    """The file and the chosen folders of the repository. Raises UsageError."""
+    from ...workflow.configuration.repository_choice import choose_folders  # noqa: PLC0415  # only these flags need it
+
+    if targets:
+        raise UsageError(
+            "TARGET cannot be combined with --all, --folder and --changed-since",
+            "Name the files, or choose folders of the repository.",
+        )
+    choice = choose_folders(Path(), all, globs, since)
+    top = choice.repository.path
+    paths = [top / choice.repository.file, *(top / folder.path for folder in choice.folders)]
+    return [Path(os.path.relpath(p)) for p in paths if p.suffix != ".json"]
 
 
 # ── the files ───────────────────────────────────────────────────────────────────────────

@@ -20,6 +20,7 @@ from ...workflow.import_all import import_all
 from ...workflow.operations import check_address, import_object
 from ...workflow.stores import parse_duration
 from ...workflow.transfer.export import export
+from ...workflow.transfer.login_rights import export_login_rights
 from ...workflow.transfer.take_over import ForeignSource, take_over
 from ...workflow.workspace import open_workspace
 from ..options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
@@ -108,7 +109,18 @@ Split = Annotated[
 
 
 def export_command(
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="What to write for: terraform.")],
+    tool: Annotated[
+        str,
+        typer.Argument(metavar="TOOL", help="What to write for: terraform; or acls, with --for."),
+    ],
+    for_: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--for",
+            metavar="folders GLOB",
+            help="With acls: the rights that a login of these folders of the repository needs.",
+        ),
+    ] = None,
     out: Annotated[
         str, typer.Option("--out", metavar="FILE", help="Write to this new file; - is stdout.")
     ] = STDOUT,
@@ -124,8 +136,11 @@ def export_command(
     schemas are files beside it.
     """
     console = Console.make_standard(no_color=no_color)
-    workspace = open_workspace(variables=var, variable_files=var_file, state=state)
     target = None if out == STDOUT else Path(out)
+    if tool == "acls" or for_ is not None:
+        show_generated(export_login_rights(tool, for_), target, console, "export")
+        return
+    workspace = open_workspace(variables=var, variable_files=var_file, state=state)
     made = export(workspace, tool, documents=target is not None)
     show_generated(made, target, console, "export")
 

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ... import render
 from ...core.diagnostics import Diagnostics, Range, Severity
-from ...core.errors import KafkaformError
+from ...core.errors import KafkaformError, UsageError
 from ...core.resource import Desired
 from ...language.declare.folder import Tree
 from ...syntax.nodes import Block
 from ...workflow.configuration.evaluation import Configuration, Inputs, read_configuration
-from ...workflow.configuration.judgement import judge_configuration, list_block_rules
-from ..options.flags import Json, NoColor, Untrusted, Var, VarFile
+from ...workflow.configuration.judgement import list_block_rules
+from ...workflow.configuration.repository_check import CheckedFolder, check_folders, find_faults
+from ..options.flags import (
+    AllFolders,
+    ChangedSince,
+    Folders,
+    Json,
+    NoColor,
+    Untrusted,
+    Var,
+    VarFile,
+)
 from ..terminal.console import Console
+
+if TYPE_CHECKING:
+    from ...workflow.configuration.repository_choice import Choice
 
 Rules = Annotated[
     bool,
@@ -31,6 +44,9 @@ def validate(
     var_file: VarFile = [],
     untrusted: Untrusted = False,
     rules: Rules = False,
+    all: AllFolders = False,
+    folder: Folders = [],
+    changed_since: ChangedSince = None,
     json: Json = False,
     no_color: NoColor = False,
 ) -> int:
@@ -39,6 +55,11 @@ def validate(
     Shows the place of each error and what to do about it.
     """
     console, tree = Console.make_standard(no_color=no_color), None
+    if all or folder or changed_since:
+        if rules:
+            raise UsageError("--rules lists the rules of one folder", "Change to that folder.")
+        inputs = Inputs.read(var, var_file, untrusted=untrusted)
+        return _validate_folders(console, inputs, all, folder, changed_since, json=json)
     if rules:
         inputs = Inputs.read(var, var_file, untrusted=untrusted)
         _show_rules(console, read_configuration(Path(), inputs), json=json)
@@ -48,11 +69,7 @@ def validate(
         configuration = read_configuration(Path(), inputs)
         tree, built = configuration.tree, configuration.evaluate(offline=True)
         desired = built.desired
-        faults = (
-            *desired.diagnostics,
-            *judge_configuration(configuration, built),
-            *configuration.list_unconnected(built),
-        )
+        faults = find_faults(configuration, built)
     except KafkaformError as error:
         # Editors read faults from the JSON, also those of files that cannot be read at all.
         if not json:
@@ -124,3 +141,82 @@ def _walk_blocks(tree: Tree) -> Iterator[Block]:
 
 def _is_within(outer: Range, inner: Range) -> bool:
     return outer.file == inner.file and outer.start_byte <= inner.start_byte <= outer.end_byte
+
+
+# ── many folders ────────────────────────────────────────────────────────────────────────
+
+
+def _validate_folders(
+    console: Console,
+    inputs: Inputs,
+    all: bool,
+    globs: Sequence[str],
+    since: str | None,
+    *,
+    json: bool,
+) -> int:
+    """Check the chosen folders; return the gravest exit code. Raises UsageError, and
+    ConfigurationError for faults of the repository file."""
+    from ...workflow.configuration.repository_choice import choose_folders  # noqa: PLC0415  # most folders are checked alone
+
+    outside = inputs.environment if inputs.untrusted else None
+    choice = choose_folders(Path(), all, globs, since, outside)
+    checked = [*check_folders(choice.repository, choice.folders, inputs)]
+    if json:
+        console.write(_render_folder_report(checked))
+    else:
+        for item in checked:
+            console.show_diagnostics(item.faults)
+        console.write_lines(_render_summary(choice, checked))
+    return max((item.code for item in checked), default=0)
+
+
+def _render_summary(choice: Choice, checked: Sequence[CheckedFolder]) -> Iterator[str]:
+    """What failed comes first."""
+    from ...render.text import render_count  # noqa: PLC0415  # see above
+
+    failed = [item for item in checked if item.code]
+    for item in failed:
+        yield f"{item.folder.path}: {render_count(item.errors, 'error')}"
+    sound = [item for item in checked if not item.code]
+    name = choice.repository.name
+    if not checked:
+        folders = render_count(choice.count, "folder")
+        yield f"None of the {folders} of the repository {name} has changed."
+        return
+    objects = render_count(sum(item.objects for item in sound), "object")
+    if failed:
+        folders = render_count(len(checked), "folder")
+        yield f"{len(failed):,} of {folders} of the repository {name} failed."
+    if sound:
+        verb = "is" if len(sound) == 1 else "are"
+        yield f"{render_count(len(sound), 'folder')} {verb} valid: {objects} declared."
+
+
+def _render_folder_report(checked: Sequence[CheckedFolder]) -> str:
+    """A record for each folder, in the shape of `terraform validate -json`."""
+    from ...render.text import render_json  # noqa: PLC0415  # only JSON needs it
+
+    return render_json(
+        {
+            "format_version": "1.0",
+            "valid": not any(item.code for item in checked),
+            "error_count": sum(item.errors for item in checked),
+            "warning_count": sum(len(item.faults) - item.errors for item in checked),
+            "folders": [_make_record(item) for item in checked],
+        }
+    )
+
+
+def _make_record(item: CheckedFolder) -> dict[str, object]:
+    from ...render.diagnostics import make_diagnostic_data  # noqa: PLC0415  # only JSON needs it
+
+    return {
+        "folder": item.folder.path,
+        "owner": item.folder.owner,
+        "valid": not item.code,
+        "error_count": item.errors,
+        "warning_count": len(item.faults) - item.errors,
+        "objects": item.objects,
+        "diagnostics": [make_diagnostic_data(fault, None) for fault in item.faults],
+    }

@@ -154,6 +154,26 @@ Untrusted = Annotated[
         "come only from the environment.",
     ),
 ]
+AllFolders = Annotated[
+    bool, typer.Option("--all", help="Every folder of the repository (kafkaform.hcl).")
+]
+Folders = Annotated[
+    list[str],
+    typer.Option(
+        "--folder",
+        metavar="GLOB",
+        help="Folders of the repository by path; * is any text without a slash, ** any folders.",
+    ),
+]
+ChangedSince = Annotated[
+    str | None,
+    typer.Option(
+        "--changed-since",
+        metavar="REF",
+        help="Only folders of the repository that changed since the checkout left this branch or "
+        "commit of git.",
+    ),
+]
 # Terraform's users write -input=false, which is the opposite flag here.
 Input = Annotated[bool, typer.Option("--input/--no-input", help="Allow interactive prompts.")]
 

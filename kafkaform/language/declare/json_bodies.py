@@ -107,6 +107,7 @@ FORMS: Mapping[str, JsonForm] = {
     ),
     "dynamic": JsonForm(1, _map_to_same("content"), _make_modes("iterator")),
     "content": JsonForm(0, _map_to_same("dynamic")),
+    "folders": JsonForm(1, {"boundary": "plain"}),
     "backend": JsonForm(1),
     "cloud": JsonForm(0, {"workspaces": "plain"}),
     "encryption": JsonForm(),
@@ -124,11 +125,13 @@ _COMMENT = "//"
 """The property that is ignored, since JSON has no comments."""
 
 
-def parse_json_file(content: str | bytes, name: str) -> tuple[File, Diagnostics]:
-    """Parse a configuration file."""
+def parse_json_file(
+    content: str | bytes, name: str, form: JsonForm = ROOT
+) -> tuple[File, Diagnostics]:
+    """Parse a file of blocks. form: which blocks it has, by default those of a configuration."""
     # A property that is not a block of the language becomes an empty block, so that it is reported
     # as an unknown block, as in an HCL file.
-    file, faults = _parse_file(content, name, ROOT)
+    file, faults = _parse_file(content, name, form)
     unknown_blocks = tuple(
         Block(
             item.source,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -65,7 +66,11 @@ from .files import (
 )
 from .instances import Systems, complete_connection, complete_provider
 from .places import find_backend_faults
+from .repository_place import add_defaults, add_providers, find_place, refuse_top
 from .untrusted import refuse_links_to, select_variables
+
+if TYPE_CHECKING:
+    from .repository import RepositoryFolder
 
 _OPERATOR = re.compile(r"^\s*(~>|=(?!=))")
 _PYTHON = {"~>": "~=", "=": "=="}
@@ -199,6 +204,8 @@ class Configuration(PartialRepr, frozen=True):
     """Answers its data sources."""
     opened: Opened = field(default_factory=dict)
     """The Git repositories that modules come from."""
+    place: RepositoryFolder | None = None
+    """What the repository file above says about the folder."""
     texts: dict[str, str] = field(default_factory=dict)
     """The values of sensitive variables, once one was asked for."""
     printed: dict[tuple[str, ...], str | NoSecret] = field(default_factory=dict)
@@ -242,6 +249,8 @@ class Configuration(PartialRepr, frozen=True):
         trusted = not (self.inputs.untrusted or self.inputs.simulated)
         if trusted and any(_READS_FILE in content for content in self.tree.contents.values()):
             unfit = (*unfit, *find_exposed_files(list_users(desired), self.folder))
+        if self.place is not None:
+            desired = add_defaults(self.place, desired)
         return replace(built, desired=replace(desired, diagnostics=unfit), policies=policies)
 
     def _add_packages(self, read: Read) -> Read:
@@ -424,12 +433,15 @@ def read_configuration(
     open_package: OpenPackage | None = None,
     buffers: Buffers | None = None,
     parse_file: ParseFile = parse_configuration,
+    place: RepositoryFolder | None = None,
 ) -> Configuration:
     """Read and parse the files of a folder and of the modules that it calls.
 
     folder: as it was named, because links on the way to it count. open_package: opens repositories
     that modules come from; without it, they are read at their locked commits, offline. parse_file:
-    an editor keeps what it has parsed. Raises UsageError for a file that cannot be read.
+    an editor keeps what it has parsed. place: what the repository says about the folder, if
+    somebody knows it already. Raises UsageError for a file that cannot be read, and for the top of
+    a repository without a configuration of its own.
     """
     named, folder = folder, folder.absolute()
     root, links = find_root(folder), not inputs.untrusted
@@ -446,10 +458,17 @@ def read_configuration(
         secrets = apply.secrets.resolve_instance_secrets(config, configuration.find_secrets)
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
-    reader = ModuleFolders(root, folder, links, open_package, buffers)
-    tree = load_tree(files, reader.read_files, reader.resolve_own_path, parse_file)
-    asking = DataAnswers(connect)
-    configuration = Configuration(folder, root, tree, inputs, registry, asking, reader.opened)
+    modules = ModuleFolders(root, folder, links, open_package, buffers)
+    tree = load_tree(files, modules.read_files, modules.resolve_own_path, parse_file)
+    outside = inputs.environment if inputs.untrusted else None
+    place = place or find_place(folder, registry, outside, buffers)
+    # An editor shows such a folder, too.
+    if not tree.configuration and buffers is None:
+        refuse_top(folder)
+    if place is not None:
+        tree = add_providers(place, tree)
+    asking, opened = DataAnswers(connect), modules.opened
+    configuration = Configuration(folder, root, tree, inputs, registry, asking, opened, place)
     return configuration
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +23,7 @@ from ...language.declare.modules import Package, is_git, split_git_folder
 from ...language.functions.files import make_confined_reader
 from ...language.values.limits import LIMITS
 from .. import modules
+from .checkout import ask_git, split_names
 
 if TYPE_CHECKING:
     from ..modules.cache import Lock, Snapshot
@@ -50,20 +50,10 @@ def list_checkout_files(root: Path) -> frozenset[str] | None:
     git cannot list them."""
     if not (root / ".git").exists():
         return None
-    words = ("git", "-c", "core.fsmonitor=false", "-c", "safe.directory=*", "ls-files", "-z")
-    # Variables such as GIT_DIR and GIT_INDEX_FILE would lead to another list.
-    environment = {n: text for n, text in os.environ.items() if not n.startswith("GIT_")}
     try:
-        process = subprocess.run(  # no shell, and no word comes from the files
-            words, cwd=root, env=environment, capture_output=True, timeout=60, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        reason = str(getattr(error, "strerror", None) or "it took more than 60 s").lower()
-        raise PermissionError(f"git cannot list the files of the checkout: {reason}") from None
-    if process.returncode:
-        reason = process.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
-        raise PermissionError(f"git cannot list the files of the checkout: {reason[:200]}")
-    return frozenset(process.stdout.decode(errors="surrogateescape").split("\0")[:-1])
+        return frozenset(split_names(ask_git(root, "ls-files", "-z")))
+    except PermissionError as error:
+        raise PermissionError(f"git cannot list the files of the checkout: {error}") from None
 
 
 class Buffers(dict[Path, bytes]):

@@ -6,7 +6,8 @@ anyway, in the same words, at the argument that causes it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -52,7 +53,12 @@ def judge_configuration(configuration: Configuration, built: Built) -> Diagnosti
     declared = [item for item in built.desired.declared if item.identity.instance in providers]
     modules = built.run.graph.modules
     alike: dict[tuple[str, Address, Finding], dict[Identity, Declared]] = {}
-    for item, finding in judge_blocks(declared, providers):
+    breaches: Iterable[tuple[Declared, Finding]] = ()
+    if built.desired.fence is not None:
+        from ...plan.boundaries import judge_declared  # noqa: PLC0415  # few folders have a boundary
+
+        breaches = judge_declared(built.desired.fence, declared, providers)
+    for item, finding in chain(judge_blocks(declared, providers), breaches):
         if finding.level in _SEVERITIES:
             key = (item.identity.instance, replace(item.address, child=None), finding)
             alike.setdefault(key, {})[item.identity] = item

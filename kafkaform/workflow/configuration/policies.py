@@ -31,6 +31,7 @@ from ...plan.judge import PolicyJudge
 from ...plan.model import Plan, PolicyFolders
 from ...syntax.nodes import Block
 from ...syntax.parse import parse
+from .checkout import Base
 from .evaluation import Configuration, Inputs, read_configuration
 from .files import find_root, read_folder
 from .untrusted import refuse_links_to
@@ -93,9 +94,14 @@ def choose_policies(
     """The policies of the configuration, and of the folders that flags name, or else the
     environment. Raises as `load_policies` does."""
     environment = configuration.inputs.environment
-    if not (given or built.policies or environment.get(VARIABLE)):
+    folders = [*choose_folders(given, environment)]
+    if configuration.place is not None:
+        # A saved plan names those of the repository, too.
+        named = {folder.resolve() for folder in folders}
+        folders += [f for f in configuration.place.policies if f.resolve() not in named]
+    if not (folders or built.policies):
         return NO_POLICIES
-    return load_policies(configuration, built, choose_folders(given, environment))
+    return load_policies(configuration, built, folders)
 
 
 def load_policies(configuration: Configuration, built: Built, folders: Sequence[Path]) -> Policies:
@@ -138,7 +144,23 @@ def _read_folders(
     configuration: Configuration, folders: Sequence[Path]
 ) -> Mapping[Path, Mapping[str, bytes]]:
     checkout = configuration.root if configuration.inputs.untrusted else None
-    return {folder: _read_files(folder, checkout) for folder in folders}
+    place = configuration.place
+    base = None if place is None else place.base
+    return {
+        folder: _read_base_files(folder, base)
+        if base is not None and place is not None and folder in place.policies
+        else _read_files(folder, checkout)
+        for folder in folders
+    }
+
+
+def _read_base_files(folder: Path, base: Base) -> Mapping[str, bytes]:
+    """The files of a folder of policies in the branch that a pull request is for."""
+    contents = {n: base.read(folder / n) for n in base.list_names(folder) if _is_policy_file(n)}
+    files = {name: content for name, content in contents.items() if content is not None}
+    if not files:
+        raise _make_empty_error(folder)
+    return files
 
 
 def _parse_files(
@@ -175,11 +197,15 @@ def _read_files(folder: Path, checkout: Path | None) -> Mapping[str, bytes]:
         ) from None
     # A wrong folder must not look like one without policies.
     if not files:
-        raise UsageError(
-            f"the folder of policies {folder} contains no file *{ENDING}",
-            "Check the path. Files in folders below it are not read.",
-        )
+        raise _make_empty_error(folder)
     return files
+
+
+def _make_empty_error(folder: Path) -> UsageError:
+    return UsageError(
+        f"the folder of policies {folder} contains no file *{ENDING}",
+        "Check the path. Files in folders below it are not read.",
+    )
 
 
 def _is_policy_file(name: str) -> bool:

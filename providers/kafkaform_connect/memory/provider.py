@@ -11,7 +11,7 @@ from kafkaform.core.change import Change
 from kafkaform.core.clock import Clock
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import OtherSystem
-from kafkaform.core.resource import Depth, Fault, FaultClass
+from kafkaform.core.resource import Depth, Fault, FaultClass, Reach
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import STRING, AttributeSchema, ObjectSchema, make_schema, set_of
 from kafkaform.core.value import FrozenMap
@@ -110,6 +110,9 @@ class ConnectMemoryProvider(OptionalParts, Struct, frozen=True):
 
     def load_rules(self) -> RuleBook:
         return PROVIDER.load_rules()
+
+    def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
+        return PROVIDER.list_reaches(kind, attributes)
 
 
 SETTINGS = make_schema(

@@ -11,7 +11,7 @@ from kafkaform.core.change import Change, RateLimit
 from kafkaform.core.clock import Clock
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.resource import Depth, Facts, Sweep, Use
+from kafkaform.core.resource import Depth, Facts, Reach, Sweep, Use
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
@@ -100,6 +100,9 @@ class MemoryProvider(OptionalParts, Struct, frozen=True):
 
     def limit_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return self.cluster.provider.limit_needs(changes)
+
+    def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
+        return self.cluster.provider.list_reaches(kind, attributes)
 
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts

@@ -33,6 +33,7 @@ from kafkaform.core.progress import ignore_event
 from kafkaform.core.resource import (
     Declared,
     Desired,
+    Fence,
     Identity,
     Import,
     Lifecycle,
@@ -150,6 +151,7 @@ def desired(
     imports: tuple[Import, ...] = (),
     outputs: tuple[Output, ...] = (),
     timeout: int = TIMEOUT,
+    fence: Fence | None = None,
     **settings: Any,
 ) -> Desired:
     """A configuration with one provider block."""
@@ -157,7 +159,7 @@ def desired(
     providers = {KAFKA: ProviderConfig(KAFKA, KAFKA, config, PLACE)}
     said = (declared, removed, moved, imports, outputs)
     text = digest(said)
-    return Desired(declared, providers, removed, moved, imports, outputs, digest=text)
+    return Desired(declared, providers, removed, moved, imports, outputs, digest=text, fence=fence)
 
 
 # ── the world ───────────────────────────────────────────────────────────────────────────

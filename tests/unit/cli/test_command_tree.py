@@ -53,7 +53,7 @@ def test_the_command_that_a_line_names() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("kafkaform va", "validate"), ("kafkaform fmt --ch", "--check"), ("kafkaform state m", "mv")],
+    [("kafkaform va", "validate"), ("kafkaform fmt --che", "--check"), ("kafkaform state m", "mv")],
 )
 def test_completion(typed: str, offered: str) -> None:
     """What a shell asks for when Tab is pressed."""

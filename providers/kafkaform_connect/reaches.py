@@ -1,0 +1,145 @@
+"""The names that a connector has or works with, for the boundary of a folder.
+
+The workers log in for their connectors, often with wide rights. So what no config says counts as
+every topic: which topics a source writes to, and which topics of another cluster are meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kafkaform.core.resource import Reach
+from kafkaform.core.value import EMPTY, FrozenMap
+
+from .connector import (
+    ELSEWHERE,
+    GROUP,
+    KIND,
+    MIRROR,
+    NAMING,
+    TARGETS,
+    is_sink,
+    list_topics,
+    list_uses,
+)
+
+_HISTORY = ".kafka.topic"
+"""The end of configs in which connectors of Debezium name the topic of a schema's history and of
+signals."""
+_DEBEZIUM = "io.debezium."
+_PREFIX = "topic.prefix"
+_ROUTES = (".replacement", ".topic.replacement", ".topic.format")
+"""The end of configs with which transformations such as RegexRouter send records to other
+topics."""
+_PLAIN = re.compile(r"[\w-]|\\[.\-]", re.ASCII)
+_QUANTIFIERS = "*?{"
+
+
+def list_reaches(kind: str, attributes: FrozenMap) -> tuple[Reach, ...] | None:
+    """See `kafkaform.provider.contract.Provider`."""
+    return tuple(dict.fromkeys(_reach_connector(attributes))) if kind == KIND else None
+
+
+def _reach_connector(attributes: FrozenMap) -> Iterator[Reach]:
+    config = attributes.get("config") or EMPTY
+    name = str(attributes.get("name"))
+    yield Reach("connectors", name, f'the connector "{name}"', ("name",))
+    if str(attributes.get("class") or "").startswith(MIRROR) or not ELSEWHERE.isdisjoint(config):
+        text = "topics of another cluster, which could be any"
+        yield Reach("topics", "*", text, ("class",))
+        return
+    for use in list_uses(attributes):
+        if use.kind == GROUP:
+            # `connect-NAME` belongs to a connector whose name was judged already.
+            if use.key != f"connect-{name}":
+                yield Reach("groups", use.key, f'the group "{use.key}"', ("config",))
+        elif use.pattern:
+            text = f'every topic that fits "{use.key}"'
+            yield Reach("topics", find_literal_start(use.key) + "*", text, ("config",))
+        else:
+            yield Reach("topics", use.key, f'the topic "{use.key}"', ("config",))
+    yield from _reach_more_topics(config)
+    yield from _reach_hidden_topics(attributes, config)
+    if not is_sink(attributes):
+        yield from _reach_targets(str(attributes.get("class") or ""), config)
+
+
+def _reach_more_topics(config: FrozenMap) -> Iterator[Reach]:
+    for key in config:
+        if key.endswith(_HISTORY):
+            for topic in list_topics(config, key):
+                yield Reach("topics", topic, f'the topic "{topic}"', ("config", key))
+
+
+def _reach_hidden_topics(attributes: FrozenMap, config: FrozenMap) -> Iterator[Reach]:
+    """Configs that name topics or a group in a way that only the workers can read: secrets, and
+    references for their config providers (`${file:PATH:KEY}`)."""
+    secrets = {*(attributes.get("secret_config") or ()), *(attributes.get("secret_keys") or ())}
+    for key in sorted(secrets):
+        if _names_objects(key):
+            yield Reach("topics", "*", f'"{key}" is a secret, which could name any', ("config",))
+    for key, value in config.items():
+        if _names_objects(key) and "${" in str(value):
+            text = f'"{key}" has a value that only the workers can read, which could name any'
+            yield Reach("topics", "*", text, ("config", key))
+
+
+def _names_objects(key: str) -> bool:
+    return (
+        key in (*NAMING, "topics", "topics.regex", "consumer.override.group.id", _PREFIX)
+        or key.endswith((_HISTORY, *_ROUTES))
+        or key.startswith("transforms.")
+        and key.endswith(".regex")
+    )
+
+
+def _reach_targets(plugin: str, config: FrozenMap) -> Iterator[Reach]:
+    """Where a source writes, as far as its configs say."""
+    prefix = config.get(_PREFIX)
+    if prefix:
+        # Debezium writes to PREFIX.SCHEMA.TABLE, others put the name of a table behind the prefix.
+        start = f"{prefix}." if plugin.startswith(_DEBEZIUM) else str(prefix)
+        text = f'every topic whose name begins with "{start}"'
+        yield Reach("topics", f"{start}*", text, ("config", _PREFIX))
+    elif not any(config.get(key) for key in TARGETS):
+        text = "topics that no config of the connector names, which could be any"
+        yield Reach("topics", "*", text, ("config",))
+    for key, value in config.items():
+        if key.startswith("transforms.") and key.endswith(_ROUTES):
+            start = re.split(r"[$%{]", str(value), maxsplit=1)[0]
+            text = f'the topics that "{key}" leads to'
+            yield Reach("topics", start if start == value else f"{start}*", text, ("config", key))
+
+
+def find_literal_start(pattern: str) -> str:
+    """The text with which everything begins that fits a regular expression; empty if it cannot be
+    told: for `shop\\.(a|b).*`, it is `shop.`."""
+    if "|" in pattern and not _is_alternation_nested(pattern):
+        return ""
+    start, position = "", 0
+    while (match := _PLAIN.match(pattern, position)) is not None:
+        if pattern[match.end() : match.end() + 1] in (*_QUANTIFIERS,):
+            break
+        start += match[0].removeprefix("\\")
+        position = match.end()
+    return start
+
+
+def _is_alternation_nested(pattern: str) -> bool:
+    """Whether every `|` is between parentheses."""
+    depth, escaped, in_class = 0, False, False
+    for character in pattern:
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif in_class:
+            in_class = character != "]"
+        elif character == "[":
+            in_class = True
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+        elif character == "|" and depth <= 0:
+            return False
+    return True
