@@ -69,12 +69,12 @@ def refuse_top(folder: Path) -> None:
         return
     repository = read_repository(file)
     folders = list_folders(repository)
-    example = f" --folder {folders[0].path}" if folders else ""
+    example = f", such as {folders[0].path}" if folders else ""
     raise UsageError(
         f"this is the top of the repository {repository.name}, which has {len(folders):,} "
         f"folder{'' if len(folders) == 1 else 's'} with a configuration",
-        f"Choose all folders with --all, or some with --folder GLOB{', such as' if example else ''}"
-        f"{example}, or change to one of them.",
+        f"Run the command in one of them{example}. `validate` and `fmt` take all of them with "
+        "--all, or some with --folder GLOB.",
     )
 
 

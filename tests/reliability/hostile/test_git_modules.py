@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -276,15 +277,18 @@ def test_a_lock_file_behind_a_link(here: Here, origin: Origin) -> None:
     ],
 )
 def test_no_program_starts_and_no_secret_is_shown(here: Here, source: str) -> None:
-    """Neither git runs, nor is the source line shown."""
+    """Git is asked for nothing that the source says, and the source line is not shown."""
     ran = here.path / "ran"
-    program = here.write("bin/git", f"#!/bin/sh\ntouch {ran}\n")
+    program = here.write("bin/git", f'#!/bin/sh\necho "$@" >> {ran}\n')
     program.chmod(0o755)
     here.monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     here.write("main.kf.hcl", PROVIDER + call("a", source))
     for words in (("init",), ("validate",), ("validate", "-json"), ("validate", "--untrusted")):
         assert SECRET not in here.fails(*words)
-    assert not ran.exists() and not (here.path / "started").exists()
+    # An untrusted configuration has the repository file of its base branch, which git has.
+    calls = ran.read_text("utf-8") if ran.exists() else ""
+    assert not re.search(rf"clone|fetch|remote|upload|ext::|127\.0\.0\.1|{SECRET}", calls)
+    assert not (here.path / "started").exists()
 
 
 def test_rules_of_git_lead_to_no_program(here: Here) -> None:

@@ -106,7 +106,7 @@ def test_the_top_says_which_flags_to_use(top: Here, command: str) -> None:
     """It has no configuration of its own."""
     text = " ".join(top.fails(command).split())
     assert "the top of the repository acme, which has 3 folders with a configuration" in text
-    assert "--all" in text and "--folder teams/pay" in text
+    assert "--all" in text and "--folder GLOB" in text and "such as teams/pay" in text
 
 
 def test_flags_that_cannot_be_used(top: Here) -> None:
