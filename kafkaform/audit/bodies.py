@@ -307,7 +307,7 @@ _RULES: Mapping[str, Rules] = {
         **_EVERY,
         "covers": MemberRule(_make_object_check(_HEAD), "an object with seq and hash of a record"),
         "sha256": _DIGEST,
-        "length": _NUMBER,
+        "length": _COUNT,
     },
 }
 """Kind of a record -> the rules of its body."""

@@ -33,7 +33,7 @@ from ..core.resource import Identity
 from ..core.value import FrozenMap
 from .bodies import check_body, check_members
 from .chain import parse_record, read_glances
-from .event import KINDS, Line, LongLine, Record, RecordKind, Unseen
+from .event import KINDS, Glance, Line, LongLine, Record, RecordKind, Unseen
 from .index import Growth, Indexer, LoggedRun, LogIndex, MendedLog, OpenRun, Origin, index_log
 from .journal import Checkpointer, make_checkpoint_body
 from .sink import Sink
@@ -155,11 +155,12 @@ def read_index(sink: Sink, anchor: Head | None, *, whole: bool = False) -> LogIn
     """
     stored = list_checkpoints(sink)
     if anchor is not None and not whole:
-        # What comes after the anchor is not proven: somebody may have appended it.
+        # What comes after the anchor is not proven: somebody may have appended it. The next run
+        # names another checkpoint behind it, so only the last one that is named can be used.
         for key in [key for key in stored if _parse_key(key) < anchor.seq][: -TRIED - 1 : -1]:
             opened = _open_checkpoint(sink, key)
             if opened is not None:
-                with suppress(MendedLog):
+                with suppress(MendedLog, _Superseded):
                     return _index_lines(
                         sink, opened[1], anchor, opened[0], Growth(0, 0, stored, key)
                     )
@@ -226,8 +227,37 @@ def _index_lines(
     glances = read_glances(
         counter.count(lines), sink.location, anchor, *([] if start is None else [start.head])
     )
-    index = index_log(glances, anchor, start)
-    return replace(index, growth=replace(growth, size=counter.size, appends=counter.appends))
+    watch = _CheckpointWatch(anchor.seq if anchor is not None else 0, start)
+    index = index_log(watch.watch(glances), anchor, start)
+    return replace(
+        index,
+        growth=replace(growth, size=counter.size, appends=counter.appends, unproven=watch.unproven),
+    )
+
+
+class _Superseded(Exception):
+    """A later record names another checkpoint."""
+
+
+class _CheckpointWatch(Struct):
+    """Looks for records that name checkpoints."""
+
+    anchor: int
+    """The number of the record that the state follows from, 0 if there is no state."""
+    start: LogIndex | None
+    """What the used checkpoint says."""
+    unproven: bool = False
+    """One of the records is after the anchor."""
+
+    def watch(self, glances: Iterable[Glance]) -> Iterator[Glance]:
+        """The same records. Raises _Superseded."""
+        used = None if self.start is None else self.start.head.seq + 1
+        for glance in glances:
+            if glance.kind == RecordKind.CHECKPOINT and glance.seq != used:
+                self.unproven |= glance.seq > self.anchor
+                if used is not None and glance.seq <= self.anchor:
+                    raise _Superseded
+            yield glance
 
 
 class _ReadCounter(Struct):
@@ -366,26 +396,37 @@ def make_checkpointer(sink: Sink, index: LogIndex, lineage: str) -> Checkpointer
     index: that of the log as it is, read by a run with the lock.
     """
     objects, growth = sink.sealed, index.growth
-    # A run that finds a state behind its log has to save it first; the next one stores more.
-    if objects is None or index.unsaved:
+    if objects is None:
         return None
     # Each append to a store is an object that every reader asks for.
     grown = growth.size > SIZE if isinstance(objects, Folder) else growth.appends > APPENDS
-    return partial(_write_checkpoint, objects, index, lineage) if grown else None
+    needed = grown or growth.unproven
+    return partial(_write_checkpoint, objects, index, lineage) if needed else None
 
 
-def _write_checkpoint(objects: Objects, index: LogIndex, lineage: str) -> FrozenMap | None:
+def _write_checkpoint(
+    objects: Objects, index: LogIndex, lineage: str, head: Head
+) -> FrozenMap | None:
     """Store the index, remove older checkpoints, and return the body of the record that names it.
-    None if it could not be stored: a log can be read without it."""
+
+    head: the end of the log. None if the index could not be stored: a log can be read without it.
+    But the state of this run will prove what was appended before. If that names a checkpoint which
+    no run has compared with the log, the body names an empty one, so that no reader uses the other.
+    """
+    empty_body = make_checkpoint_body(head, hashlib.sha256(b"").hexdigest(), 0)
+    fallback = empty_body if index.growth.unproven else None
+    # A run that finds a state behind its log has to save it first; the next one stores more.
+    if index.unsaved or head != index.head:
+        return fallback
     content = render_checkpoint(index, lineage)
     if len(content) > LARGEST:
-        return None
+        return fallback
     key = f"{FOLDER}/{index.head.seq:020d}.json.gz"
     data = gzip.compress(content, mtime=0)
     try:
         _store(objects, key, data)
     except (StorageError, ObjectChanged):
-        return None
+        return fallback
     # A reader that has listed the earlier one may still need it.
     earlier = [name for name in index.growth.stored if name != key]
     kept = index.growth.used or next(reversed(earlier), None)
@@ -493,8 +534,13 @@ def check_checkpoints(
     indexer, problems, newest = Indexer(saved=sys.maxsize), list[str](), ""
     for glance in read_glances(lines or sink.lines(start.seq), sink.location, anchor, start):
         glance.check()
-        # What `audit mend` has put behind others names a checkpoint of a branch that ended.
-        if glance.kind == RecordKind.CHECKPOINT and "forked" not in glance.body:
+        # What `audit mend` has put behind others names a checkpoint of a branch that ended, and one
+        # without content only ends the use of those before it.
+        if (
+            glance.kind == RecordKind.CHECKPOINT
+            and "forked" not in glance.body
+            and glance.body["length"]
+        ):
             newest = f"{FOLDER}/{glance.seq - 1:020d}.json.gz"
             if objects is not None and newest in stored:
                 reader = indexer if start == GENESIS else None

@@ -170,6 +170,8 @@ class Growth(Struct, frozen=True):
     """The names of the checkpoints that are stored, the oldest first."""
     used: str | None = None
     """The one that the index began with, None if all records were read."""
+    unproven: bool = False
+    """A record after the one that the state follows from names a checkpoint."""
 
 
 class LogIndex(Struct, frozen=True):

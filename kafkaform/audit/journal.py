@@ -23,9 +23,9 @@ from .chain import parse_line_head, seal_line
 from .event import UNUSABLE, Record, RecordKind, Unseen, decode, render_time
 from .sink import Sink, Torn
 
-Checkpointer = Callable[[], FrozenMap | None]
-"""Stores what the records of a log say so far, and returns the body of the record that names it;
-None if there is nothing to store."""
+Checkpointer = Callable[[Head], FrozenMap | None]
+"""The end of the log -> the body of the record that names what the records up to it say together,
+which is stored then; None if there is nothing to name."""
 
 
 class Subject(Struct, frozen=True):
@@ -378,7 +378,7 @@ class Journal:
         if opening is None:
             return self._append(entries)
         self._ensure(0.0)
-        body = opening()
+        body = opening(self._head)
         first = [] if body is None else [(RecordKind.CHECKPOINT, body)]
         return self._append([*first, *entries])[len(first) :]
 
@@ -411,7 +411,6 @@ class Journal:
         if torn:
             # Alone: if this append is cut short as well, the next run finds what was moved by the
             # number of the record that was to mention it.
-            self._checkpoint = None
             self._append([(RecordKind.RECOVER, make_torn_body(torn))])
         self._checked = True
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ..apply.recovery import replay_log
 from ..audit.chain import read_records, verify_log
+from ..audit.checkpoint import make_checkpointer
 from ..audit.event import Line, Record, RecordKind, read_line, render_time
 from ..audit.index import PUSHED, LogIndex, get_run
 from ..audit.journal import (
@@ -173,7 +174,11 @@ def push_state(source: Store, target: Store, clock: Clock, timeout: float, *, fo
         # The log first: a crash in between leaves a state that is older than its log, which can be
         # recovered from it. A state that is newer than its log could never be trusted.
         _copy_log(source, target, *_find_log_end(target, loaded.state))
-        journal = Journal(target.sink, clock, info.run, find_actor(), state.lineage, lease.ensure)
+        index = read_log(target.sink, state)
+        checkpointer = make_checkpointer(target.sink, index, state.lineage)
+        journal = Journal(
+            target.sink, clock, info.run, find_actor(), state.lineage, lease.ensure, checkpointer
+        )
         before = loaded.state or State(state.lineage)
         # A serial only grows, even if an older state is pushed: it must not name two states.
         later = replace(before, serial=max(before.serial, state.serial))

@@ -207,14 +207,14 @@ def test_a_missing_checkpoint_is_no_error(place: Place) -> None:
     require_passed_over(place, before)
 
 
-def test_one_good_checkpoint_is_enough(place: Place) -> None:
-    """If the newest is bad, the one before it is used."""
-    first, second = list_files(place)
+def test_only_the_last_checkpoint_that_is_named_is_used(place: Place) -> None:
+    """If the newest is bad, the one before it is not used either: somebody may want just that."""
+    _, second = list_files(place)
+    before = read_whole(place)
     flip = bytearray(second.read_bytes())
     flip[20] ^= 1
     overwrite(second, bytes(flip))
-    assert str(place.read().growth.used).endswith(first.name)
-    assert replace(place.read(), growth=Growth()) == read_whole(place)
+    require_passed_over(place, before)
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "linked folder"])
@@ -285,6 +285,41 @@ def test_a_checkpoint_after_the_anchor_is_not_used(place: Place) -> None:
     assert index.origins == covered.origins
     (problem,) = check(place).problems
     assert problem.endswith("does not say what the records before it say: origins")
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["stored", "stored later"])
+@pytest.mark.parametrize("refused", [False, True], ids=["", "store refuses"])
+def test_no_later_run_proves_a_forged_checkpoint(
+    place: Place, stored: bool, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state of the next run follows from a record behind the forged one. That run has named
+    another checkpoint first, even if it could not store one, so the forged one is never used,
+    whenever the attacker puts it there and whatever he removes."""
+    covered = place.read()
+    _, line, data = forge(place, covered)
+    sink = place.sink
+    sink.claim()
+    sink.append([line])
+    forged = place.checkpoints / f"{covered.head.seq:020d}.json.gz"
+    if stored:
+        forged.write_bytes(data)
+    if refused:
+
+        def refuse(*_: object) -> None:
+            raise StorageError("the store refuses it")
+
+        monkeypatch.setattr(checkpoint, "_store", refuse)
+    place.run(FOUR)
+    monkeypatch.undo()
+    assert place.anchor.seq > covered.head.seq + 1
+    for path in list_files(place):
+        path.unlink()
+    forged.write_bytes(data)
+    index = place.read()
+    assert index.growth.used is None
+    assert replace(index, growth=Growth()) == read_whole(place)
+    assert not any(origin.identity.key == "theirs" for origin in index.origins.values())
+    assert check(place).problems
 
 
 def test_a_record_that_is_chained_anew_is_refused(tmp_path: Path, monkeypatch: Any) -> None:

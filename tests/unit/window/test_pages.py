@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kafkaform.audit.history import Told
+from kafkaform.audit.history import ToldChanges
 from kafkaform.audit.index import LogIndex
 from kafkaform.audit.journal import Journal
 from kafkaform.core.change import PathChange
@@ -74,7 +74,7 @@ def list_pages(text: str) -> list[WindowPage]:
         plans.show_plans([plans.ReadPlan(saved, plan), plans.ReadPlan(saved, None, text)]),
         objects.show_objects(replace(state, objects={identity: named}), ObjectFilter(text)),
         objects.show_objects(state),
-        objects.show_object(objects.ObjectStory(identity, named, (), Told(), text), "id"),
+        objects.show_object(objects.ObjectStory(identity, named, (), ToldChanges(), text), "id"),
         show_topic(text),
         show_run(text),
         log.show_log(survey),
@@ -99,7 +99,7 @@ def show_topic(text: str) -> WindowPage:
     sections = related.list_related_sections(
         state_of(*rows), found.identity, types, "id", dict.fromkeys(related.TABLES, 0)
     )
-    story = objects.ObjectStory(found.identity, found, (), Told(), text)
+    story = objects.ObjectStory(found.identity, found, (), ToldChanges(), text)
     return objects.show_object(story, "id", types, sections)
 
 
