@@ -44,6 +44,7 @@ CHANGING = {
     *("Pace", "ParseCache"),
     # What one pass over a log finds of writes and changes; what is read of a checkpoint.
     *("Indexer", "WrittenPaths", "ToldChanges", "_LiveObject", "_ChangeTeller", "_ReadCounter"),
+    "_CheckpointWatch",
     # What simulated workers run.
     "SimulatedConnector",
 }
