@@ -52,7 +52,7 @@ class MovedSegments(Struct, frozen=True):
     """The number of the last record in the archive, 0 if it is empty."""
 
 
-class Archive(Struct, frozen=True):
+class LogArchive(Struct, frozen=True):
     """A place for old segments."""
 
     url: str
@@ -61,18 +61,18 @@ class Archive(Struct, frozen=True):
     """Its objects."""
 
 
-def open_archive(text: str) -> Archive:
+def open_archive(text: str) -> LogArchive:
     """The archive at an address or in a folder. Raises UsageError."""
     if not is_remote(text):
         folder = Path(text).absolute()
-        return Archive(str(folder), Folder(folder))
+        return LogArchive(str(folder), Folder(folder))
     address = urlsplit(text)
-    return Archive(address._replace(query="").geturl(), open_objects(text, {}))
+    return LogArchive(address._replace(query="").geturl(), open_objects(text, {}))
 
 
 def archive_log(
     store: Store,
-    archive: Archive,
+    archive: LogArchive,
     before: str,
     clock: Clock,
     timeout: float,
@@ -130,7 +130,7 @@ def _choose_segments(
     return tuple(takewhile(goes, manifest.segments))
 
 
-def restore_log(store: Store, archive: Archive, clock: Clock, timeout: float) -> MovedSegments:
+def restore_log(store: Store, archive: LogArchive, clock: Clock, timeout: float) -> MovedSegments:
     """Bring all archived segments back. The archive stays as it is. Raises UsageError, Locked,
     StorageError."""
     sink = _require_sealable(store.sink)
@@ -149,13 +149,13 @@ def restore_log(store: Store, archive: Archive, clock: Clock, timeout: float) ->
         return MovedSegments(len(archived), 0)
 
 
-def read_with_archive(sink: Sink, manifest: SegmentManifest, archive: Archive) -> Iterator[Line]:
+def read_with_archive(sink: Sink, manifest: SegmentManifest, archive: LogArchive) -> Iterator[Line]:
     """All lines of a log, the archived ones from the archive. Raises StorageError."""
     archived = SegmentManifest(segments=_list_archived(manifest))
     return chain(read_sealed(archive.objects, archived), sink.lines(archived.head.seq))
 
 
-def check_archive(manifest: SegmentManifest, archive: Archive) -> None:
+def check_archive(manifest: SegmentManifest, archive: LogArchive) -> None:
     """Raises StorageError unless the archive lists the segments that were moved there."""
     kept, _ = load_manifest(archive.objects)
     archived = _list_archived(manifest)
@@ -184,7 +184,7 @@ def _list_archived(manifest: SegmentManifest) -> tuple[Segment, ...]:
     return tuple(replace(s, archived=None) for s in manifest.segments if s.archived is not None)
 
 
-def _refuse_other_log(archive: Archive, manifest: SegmentManifest) -> None:
+def _refuse_other_log(archive: LogArchive, manifest: SegmentManifest) -> None:
     """Raises UsageError if the place has segments of another log, or if it lacks those that were
     moved before."""
     kept, _ = load_manifest(archive.objects)
@@ -238,7 +238,7 @@ def _copy(source: Objects, target: Objects, segment: Segment) -> None:
 
 
 def _write_archive_manifest(
-    archive: Archive, manifest: SegmentManifest, chosen: tuple[Segment, ...]
+    archive: LogArchive, manifest: SegmentManifest, chosen: tuple[Segment, ...]
 ) -> None:
     _, version = load_manifest(archive.objects)
     segments = tuple(replace(segment, archived=None) for segment in chosen)
@@ -246,7 +246,10 @@ def _write_archive_manifest(
 
 
 def _remove_copies(
-    objects: Objects, archive: Archive, manifest: SegmentManifest, ensure: Callable[[float], None]
+    objects: Objects,
+    archive: LogArchive,
+    manifest: SegmentManifest,
+    ensure: Callable[[float], None],
 ) -> None:
     """Remove here what is in the archive, also what an interrupted run left."""
     present = {entry.key for entry in objects.names("segments")}

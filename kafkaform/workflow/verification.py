@@ -16,7 +16,7 @@ from ..audit.sink import SealableSink, Sink
 from ..core.errors import StorageError, UsageError
 from ..core.head import GENESIS, Head
 from ..render.text import render_count
-from .archiving import Archive, check_archive, read_with_archive
+from .archiving import LogArchive, check_archive, read_with_archive
 from .stores import Store, find_anchor
 
 
@@ -44,7 +44,7 @@ class VerifiedLog(Struct, frozen=True):
 
 
 def verify_store(
-    store: Store, anchor: Head | None = None, archive: Archive | None = None
+    store: Store, anchor: Head | None = None, archive: LogArchive | None = None
 ) -> VerifiedLog:
     """Check the log of a store. anchor: a head that was kept elsewhere; archive: where archived
     records are read; without it they are left out.

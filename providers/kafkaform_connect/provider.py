@@ -48,9 +48,7 @@ class ConnectProvider(OptionalParts, Struct, frozen=True):
 
     def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
         """See `reaches`."""
-        from .reaches import list_reaches  # noqa: PLC0415  # only folders with a boundary need it
-
-        return list_reaches(kind, attributes)
+        return kafkaform_connect.reaches.list_reaches(kind, attributes)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
-# A session loads the client, and only plans need reviews: `validate` needs neither.
+# A session loads the client, only plans need reviews, and only boundaries the reaches.
 if TYPE_CHECKING:
-    from . import review, session
+    from . import reaches, review, session
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["review", "session"]
+__all__ = ["reaches", "review", "session"]

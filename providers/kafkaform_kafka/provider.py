@@ -88,23 +88,17 @@ class KafkaProvider(OptionalParts, Struct, frozen=True):
         return rules.book.list_needs(changes)
 
     def limit_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        from .rules import mutation_quota  # noqa: PLC0415  # only an apply needs it
-
-        return mutation_quota.list_needs(changes)
+        return rules.mutation_quota.list_needs(changes)
 
     def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
         """See `reaches`."""
-        from .reaches import list_reaches  # noqa: PLC0415  # only folders with a boundary need it
-
-        return list_reaches(kind, attributes)
+        return kafkaform_kafka.reaches.list_reaches(kind, attributes)
 
     def list_login_rights(
         self, principal: object, lists: Mapping[str, Sequence[str]]
     ) -> tuple[Sequence[tuple[str, Mapping[str, Any]]], Sequence[str]]:
         """See `reaches`."""
-        from .reaches import list_login_rights  # noqa: PLC0415  # as above
-
-        return list_login_rights(self.rights.values(), principal, lists)
+        return kafkaform_kafka.reaches.list_login_rights(self.rights.values(), principal, lists)
 
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts

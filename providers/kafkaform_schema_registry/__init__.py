@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
-# `validate` opens no session.
+# `validate` opens no session, and few folders have a boundary.
 if TYPE_CHECKING:
-    from . import session
+    from . import reaches, session
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["session"]
+__all__ = ["reaches", "session"]

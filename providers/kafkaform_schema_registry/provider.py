@@ -60,9 +60,7 @@ class SchemaRegistryProvider(OptionalParts, Struct, frozen=True):
 
     def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
         """See `reaches`."""
-        from .reaches import list_reaches  # noqa: PLC0415  # only folders with a boundary need it
-
-        return list_reaches(kind, attributes)
+        return kafkaform_schema_registry.reaches.list_reaches(kind, attributes)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         """See `rules.book.list_needs`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ... import render
+from ... import render, workflow
 from ...core.diagnostics import Diagnostics, Range, Severity
 from ...core.errors import KafkaformError, UsageError
 from ...core.resource import Desired
@@ -31,7 +31,7 @@ from ..options.flags import (
 from ..terminal.console import Console
 
 if TYPE_CHECKING:
-    from ...workflow.configuration.repository_choice import Choice
+    from ...workflow.configuration.repository_choice import FolderChoice
 
 Rules = Annotated[
     bool,
@@ -157,9 +157,8 @@ def _validate_folders(
 ) -> int:
     """Check the chosen folders; return the gravest exit code. Raises UsageError, and
     ConfigurationError for faults of the repository file."""
-    from ...workflow.configuration.repository_choice import choose_folders  # noqa: PLC0415  # most folders are checked alone
-
     outside = inputs.environment if inputs.untrusted else None
+    choose_folders = workflow.configuration.repository_choice.choose_folders
     choice = choose_folders(Path(), all, globs, since, outside)
     checked = [*check_folders(choice.repository, choice.folders, inputs)]
     if json:
@@ -171,33 +170,29 @@ def _validate_folders(
     return max((item.code for item in checked), default=0)
 
 
-def _render_summary(choice: Choice, checked: Sequence[CheckedFolder]) -> Iterator[str]:
+def _render_summary(choice: FolderChoice, checked: Sequence[CheckedFolder]) -> Iterator[str]:
     """What failed comes first."""
-    from ...render.text import render_count  # noqa: PLC0415  # see above
-
     failed = [item for item in checked if item.code]
     for item in failed:
-        yield f"{item.folder.path}: {render_count(item.errors, 'error')}"
+        yield f"{item.folder.path}: {render.text.render_count(item.errors, 'error')}"
     sound = [item for item in checked if not item.code]
     name = choice.repository.name
     if not checked:
-        folders = render_count(choice.count, "folder")
+        folders = render.text.render_count(choice.count, "folder")
         yield f"None of the {folders} of the repository {name} has changed."
         return
-    objects = render_count(sum(item.objects for item in sound), "object")
+    objects = render.text.render_count(sum(item.objects for item in sound), "object")
     if failed:
-        folders = render_count(len(checked), "folder")
+        folders = render.text.render_count(len(checked), "folder")
         yield f"{len(failed):,} of {folders} of the repository {name} failed."
     if sound:
         verb = "is" if len(sound) == 1 else "are"
-        yield f"{render_count(len(sound), 'folder')} {verb} valid: {objects} declared."
+        yield f"{render.text.render_count(len(sound), 'folder')} {verb} valid: {objects} declared."
 
 
 def _render_folder_report(checked: Sequence[CheckedFolder]) -> str:
     """A record for each folder, in the shape of `terraform validate -json`."""
-    from ...render.text import render_json  # noqa: PLC0415  # only JSON needs it
-
-    return render_json(
+    return render.text.render_json(
         {
             "format_version": "1.0",
             "valid": not any(item.code for item in checked),
@@ -209,8 +204,6 @@ def _render_folder_report(checked: Sequence[CheckedFolder]) -> str:
 
 
 def _make_record(item: CheckedFolder) -> dict[str, object]:
-    from ...render.diagnostics import make_diagnostic_data  # noqa: PLC0415  # only JSON needs it
-
     return {
         "folder": item.folder.path,
         "owner": item.folder.owner,
@@ -218,5 +211,7 @@ def _make_record(item: CheckedFolder) -> dict[str, object]:
         "error_count": item.errors,
         "warning_count": len(item.faults) - item.errors,
         "objects": item.objects,
-        "diagnostics": [make_diagnostic_data(fault, None) for fault in item.faults],
+        "diagnostics": [
+            render.diagnostics.make_diagnostic_data(fault, None) for fault in item.faults
+        ],
     }

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from ...core.lazy import load_on_use
 
-# A folder without a backend block needs no language to find its state.
+# A folder without a backend block needs no language to find its state, and most commands are about
+# one folder.
 if TYPE_CHECKING:
-    from . import evaluation, files
+    from . import evaluation, files, repository_choice
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["evaluation", "files"]
+__all__ = ["evaluation", "files", "repository_choice"]

@@ -15,7 +15,7 @@ from .repository_file import RepositoryText, find_base_repository, find_reposito
 from .repository_folders import list_folders, match_folders
 
 
-class Choice(Struct, frozen=True):
+class FolderChoice(Struct, frozen=True):
     """The folders that a command is about."""
 
     repository: Repository
@@ -32,7 +32,7 @@ def choose_folders(
     globs: Sequence[str],
     since: str | None,
     environment: Mapping[str, str] | None = None,
-) -> Choice:
+) -> FolderChoice:
     """The folders that --all, --folder and --changed-since choose together; --changed-since alone
     looks at all folders.
 
@@ -57,9 +57,9 @@ def choose_folders(
     every = list_folders(repository)
     folders = match_folders(repository, every, globs) if globs else every
     if since is None:
-        return Choice(repository, folders, len(every))
+        return FolderChoice(repository, folders, len(every))
     from .repository_changes import find_changes  # noqa: PLC0415  # only this flag asks git
 
     reasons = find_changes(repository, folders, since).folders
     changed = tuple(folder for folder in folders if folder.path in reasons)
-    return Choice(repository, changed, len(every), reasons)
+    return FolderChoice(repository, changed, len(every), reasons)

@@ -38,37 +38,34 @@ def find_place(
     environment: for untrusted files, whose repository file is that of the branch that it names;
     buffers: files that are open in an editor.
     """
-    from . import repository_file  # noqa: PLC0415  # most folders have no such file above them
-    from .repository_folders import find_folder  # noqa: PLC0415  # as above
+    from . import repository_file as reader  # noqa: PLC0415  # most folders have no such file above them
+    from . import repository_folders  # noqa: PLC0415  # as above
 
     if environment is not None:
-        text = repository_file.find_base_repository(folder, environment)
+        text = reader.find_base_repository(folder, environment)
     else:
-        file = repository_file.find_repository(folder) or repository_file.find_repository(
-            folder.resolve()
-        )
+        file = reader.find_repository(folder) or reader.find_repository(folder.resolve())
         typed = None if file is None or not buffers else buffers.get(file)
-        text = None if file is None else repository_file.RepositoryText(file, typed)
+        text = None if file is None else reader.RepositoryText(file, typed)
     if text is None or text.path.parent == folder:
         return None
     shown = os.path.relpath(text.path, folder).replace(os.sep, "/")
-    repository = repository_file.read_repository(
+    repository = reader.read_repository(
         text.path, shown, registry=registry, content=text.content, base=text.base
     )
-    return find_folder(repository, folder)
+    return repository_folders.find_folder(repository, folder)
 
 
 def refuse_top(folder: Path) -> None:
     """Raises UsageError for the top of a repository, with the number of its folders, and
     ConfigurationError for faults in its file."""
-    from .repository_file import find_repository, read_repository  # noqa: PLC0415  # as above
-    from .repository_folders import list_folders  # noqa: PLC0415  # as above
+    from . import repository_file, repository_folders  # noqa: PLC0415  # as above
 
-    file = find_repository(folder)
+    file = repository_file.find_repository(folder)
     if file is None or file.parent != folder:
         return
-    repository = read_repository(file)
-    folders = list_folders(repository)
+    repository = repository_file.read_repository(file)
+    folders = repository_folders.list_folders(repository)
     example = f", such as {folders[0].path}" if folders else ""
     raise UsageError(
         f"this is the top of the repository {repository.name}, which has {len(folders):,} "

@@ -27,7 +27,7 @@ from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.workflow.archiving import (
-    Archive,
+    LogArchive,
     archive_log,
     open_archive,
     read_with_archive,
@@ -71,15 +71,15 @@ def cover(sealed: Objects, seq: int) -> None:
 
 
 @pytest.fixture
-def archive(tmp_path: Path) -> Archive:
+def archive(tmp_path: Path) -> LogArchive:
     return open_archive(str(tmp_path / "cold"))
 
 
-def _move(store: Store, archive: Archive, before: str = LATE) -> int:
+def _move(store: Store, archive: LogArchive, before: str = LATE) -> int:
     return archive_log(store, archive, before, CLOCK, 0.0, NOW).segments
 
 
-def test_segments_move_as_far_as_no_plan_needs_them(store: Store, archive: Archive) -> None:
+def test_segments_move_as_far_as_no_plan_needs_them(store: Store, archive: LogArchive) -> None:
     """What a checkpoint covers goes; later lines are read as before, and all of them together with
     the archive."""
     lines = read_lines(store)
@@ -99,7 +99,7 @@ def test_segments_move_as_far_as_no_plan_needs_them(store: Store, archive: Archi
     assert _move(store, archive) == 0
 
 
-def test_both_places_are_checked_together(store: Store, archive: Archive) -> None:
+def test_both_places_are_checked_together(store: Store, archive: LogArchive) -> None:
     """`audit verify` says what it leaves out; with the archive it checks all, and an anchor."""
     whole = verify_store(store)
     _move(store, archive)
@@ -116,7 +116,9 @@ def test_both_places_are_checked_together(store: Store, archive: Archive) -> Non
         verify_store(store, first, archive)
 
 
-def test_a_needed_record_in_the_archive_is_not_passed_over(store: Store, archive: Archive) -> None:
+def test_a_needed_record_in_the_archive_is_not_passed_over(
+    store: Store, archive: LogArchive
+) -> None:
     """A reader that starts after the archived records starts at the first one if it has to find
     one of them, and is told how to bring them back."""
     _move(store, archive)
@@ -128,7 +130,7 @@ def test_a_needed_record_in_the_archive_is_not_passed_over(store: Store, archive
         assert find_start(sealed, head) == GENESIS
 
 
-def test_an_archive_that_somebody_edited_is_found(store: Store, archive: Archive) -> None:
+def test_an_archive_that_somebody_edited_is_found(store: Store, archive: LogArchive) -> None:
     """Segments that are gone or changed there, and another manifest."""
     _move(store, archive)
     place = archive.objects
@@ -146,7 +148,7 @@ def test_an_archive_that_somebody_edited_is_found(store: Store, archive: Archive
     verify_store(store, None, archive)
 
 
-def test_segments_come_back(store: Store, archive: Archive) -> None:
+def test_segments_come_back(store: Store, archive: LogArchive) -> None:
     """A restored log is as it was before, and can be archived again."""
     lines = read_lines(store)
     moved = _move(store, archive)
@@ -156,7 +158,7 @@ def test_segments_come_back(store: Store, archive: Archive) -> None:
     assert _move(store, archive) == moved
 
 
-def test_later_segments_follow(store: Store, archive: Archive) -> None:
+def test_later_segments_follow(store: Store, archive: LogArchive) -> None:
     """The next move takes what was sealed since, and leaves what is there alone."""
     _move(store, archive)
     sealed: Any = store.sink.sealed
@@ -181,13 +183,15 @@ def write_runs_of(store: Store) -> None:
 
 
 @pytest.mark.parametrize("before", ["2020-01-01", "2026-01-01"])
-def test_young_segments_stay(store: Store, archive: Archive, before: str) -> None:
+def test_young_segments_stay(store: Store, archive: LogArchive, before: str) -> None:
     """Only segments whose last record is older than the date go."""
     assert _move(store, archive, before) == 0
     assert read_manifest(store.sink.sealed).archived.seq == 0  # type: ignore[arg-type]
 
 
-def test_what_cannot_be_archived_is_refused(store: Store, archive: Archive, tmp_path: Path) -> None:
+def test_what_cannot_be_archived_is_refused(
+    store: Store, archive: LogArchive, tmp_path: Path
+) -> None:
     """A log without segments, one without a checkpoint, and the archive of another log."""
     other = _open("file", tmp_path / "other")
     write_runs(other, 1)
@@ -229,13 +233,15 @@ def test_a_move_that_dies_anywhere_loses_nothing(tmp_path: Path, *, after: bool)
         sealed: Any = store.sink.sealed
         cover(sealed, read_manifest(sealed).head.seq)
         cold = Folder(tmp_path / f"cold-{number}")
-        archive = Archive("cold", cold)
+        archive = LogArchive("cold", cold)
         objects: Any = store.sink.objects  # type: ignore[attr-defined]
         mortal = Mortal(objects, number, after)
         shared = Mortal(cold, 0, after)
         shared._do = mortal._do  # type: ignore[method-assign]  # one count for both places
         try:
-            _move(Store(Path(), ObjectBackend(mortal), ObjectSink(mortal)), Archive("cold", shared))
+            _move(
+                Store(Path(), ObjectBackend(mortal), ObjectSink(mortal)), LogArchive("cold", shared)
+            )
         except Died:
             objects.delete("lock.json")
         else:

@@ -160,12 +160,9 @@ def verify(
 
     The log must also contain the record that the state is anchored at.
     """
-    from ....workflow.archiving import open_archive  # noqa: PLC0415  # the other commands of the group do without
-    from ....workflow.verification import verify_store  # noqa: PLC0415  # the other commands of the group do without
-
     typed_anchor = _parse_anchor(anchor) if anchor is not None else None
-    place = open_archive(archive) if archive is not None else None
-    verified = verify_store(open_store(state), typed_anchor, place)
+    place = workflow.archiving.open_archive(archive) if archive is not None else None
+    verified = workflow.verification.verify_store(open_store(state), typed_anchor, place)
     console = Console.make_standard()
     for stray in verified.strays:
         console.note(
@@ -218,12 +215,12 @@ def archive_(
 
     Plans and applies do not need them. `audit verify --archive URL` checks them there.
     """
-    from ....workflow.archiving import archive_log, open_archive, restore_log  # noqa: PLC0415  # the other commands of the group do without
-
     store, clock = open_store(state), SystemClock()
     timeout, console = parse_duration(lock_timeout, "--lock-timeout"), Console.make_standard()
     if restore is not None and before is None and to is None:
-        moved = restore_log(store, open_archive(restore), clock, timeout)
+        moved = workflow.archiving.restore_log(
+            store, workflow.archiving.open_archive(restore), clock, timeout
+        )
         console.write(f"Brought back {render_count(moved.segments, 'segment')}.")
         return
     if restore is not None or before is None or to is None:
@@ -231,7 +228,9 @@ def archive_(
             "audit archive needs --before and --to, or --restore alone",
             "For example: kafkaform audit archive --before 2026-01-01 --to s3://cold/kafka-prod",
         )
-    moved = archive_log(store, open_archive(to), _check_date(before), clock, timeout)
+    moved = workflow.archiving.archive_log(
+        store, workflow.archiving.open_archive(to), _check_date(before), clock, timeout
+    )
     held = f"it has records 1 to {moved.last:,}" if moved.last else "it is empty"
     console.write(f"Moved {render_count(moved.segments, 'segment')} to {inline(to)}: {held}.")
 
