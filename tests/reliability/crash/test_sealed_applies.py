@@ -53,8 +53,7 @@ def test_a_crash_while_a_log_is_sealed(over: Sequence[HttpLane]) -> None:
     assert "rename" in calls, "the run did not seal its log"
     points = list(crashes.every(calls))
     late = [point for point in points if point.last.number > len(calls) / 2]
-    first, _ = crashes.firsts(calls, random, 2)
-    recovery = list(crashes.every(crashes.counted(over[0], first), first))
+    recovery = crashes.recoveries(over[0], crashes.firsts(calls, random, 4)[-2::-1])
     chosen = [*random.sample(late, POINTS), *random.sample(points, RECOVERIES)]
     chosen += random.sample(recovery, RECOVERIES)
     lanes.spread(over, [partial(crashes.strike, point=point, tally=tally) for point in chosen])

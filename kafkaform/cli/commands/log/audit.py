@@ -85,7 +85,10 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
     state: StateFile = None,
 ) -> None:
-    """Show the newest changes, oldest first: when, who, which run, what, and how it ended."""
+    """Show the newest changes, oldest first.
+
+    Each has its time, who made it, its run, what it was, and how it ended.
+    """
     store, console = open_store(state), Console.make_standard()
     selection = ChangeFilter(
         name or "",
@@ -211,7 +214,7 @@ def archive_(
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
 ) -> None:
-    """Move old segments of the log to another place, or bring them back.
+    """Move old parts of the log to another place, or back.
 
     Plans and applies do not need them. `audit verify --archive URL` checks them there.
     """
@@ -246,7 +249,7 @@ def _check_date(text: str) -> str:
 
 @app.command("mend")
 def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
-    """Join records that two runs wrote to the log at the same time.
+    """Join what two runs wrote to the log at one time.
 
     Nothing is lost: a copy of the original log stays beside it, and a later apply recovers both
     runs.

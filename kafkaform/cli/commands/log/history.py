@@ -59,7 +59,9 @@ def history(
     state: StateFile = None,
     no_color: NoColor = False,
 ) -> None:
-    """Show every change of an object: when, who, which run and commit, and what was there before.
+    """Show who changed what of an object, and when.
+
+    Each change has its run, its commit and what was there before.
 
     KIND is topic, acl, quota, user, config, schema, connector or principal, or the name of a type.
     Reads only the state and the audit log, so it also answers for objects that are gone.
@@ -92,7 +94,7 @@ def undo(
     var_file: VarFile = [],
     no_color: NoColor = False,
 ) -> None:
-    """Bring back what a run changed: plan, ask for approval, apply and verify.
+    """Bring back what a run changed, with a plan of its own.
 
     Without RUN, list the last ten runs and what they changed. What somebody changed since stays,
     and what cannot come back is named. Secrets and deleted data never come back.
