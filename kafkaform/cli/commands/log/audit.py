@@ -85,10 +85,7 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
     state: StateFile = None,
 ) -> None:
-    """Show the newest changes, oldest first.
-
-    Each has its time, who made it, its run, what it was, and how it ended.
-    """
+    """Show the newest changes, oldest first."""
     store, console = open_store(state), Console.make_standard()
     selection = ChangeFilter(
         name or "",
