@@ -97,6 +97,7 @@ def _show_failure(error: BaseException, console: Console) -> int:
         return exit_code(error)
     # Compiled code that a signal interrupts raises an error of its own, with ours as its cause.
     if (ended := find_end(error)) is not None:
+        ended.handled = True
         console.note(f"\n{NOTHING_CHANGED}")
         return ended.exit_code
     console.show_diagnostics((terminal.bug_report.explain_error(error),))

@@ -126,6 +126,8 @@ class Ended(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
+        self.handled = False
+        """Whoever catches it for good sets this, so that it is not raised again."""
 
     @property
     def exit_code(self) -> int:

@@ -134,6 +134,7 @@ def unsent(message: str, advice: str) -> Iterator[Unsent]:
         # After the first send, "nothing was sent" would be a lie: the report of the run tells it.
         if mark.over:
             raise
+        ended.handled = True
         raise Interrupted(message, advice, ended.number) from None
 
 

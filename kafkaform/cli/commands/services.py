@@ -78,7 +78,8 @@ def serve(
     console.note("Open this address in a browser. Ctrl-C ends it.")
     try:
         window.server.serve(server)
-    except Ended:
+    except Ended as ended:
+        ended.handled = True
         # It is the usual end of this command, so it is no failure.
         console.note("\nEnded.")
 

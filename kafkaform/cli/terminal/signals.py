@@ -18,6 +18,8 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
+from msgspec import Struct
+
 from ...apply.stop import Stop
 from ...core.errors import Ended
 
@@ -26,6 +28,7 @@ FINISHING = "Interrupted: finishing what is under way. Interrupt again to stop a
 AT_ONCE = "Interrupted again: stopped at once. Run the same command again."
 NOTHING_CHANGED = "Interrupted; nothing was being changed. Run the same command again."
 _Handler = Callable[[int, FrameType | None], Any] | int | None
+_REMINDER_SECONDS = 0.2
 _PDEATHSIG = 1
 """PR_SET_PDEATHSIG of Linux."""
 _SHOW_CURSOR = b"\x1b[?25h"
@@ -55,13 +58,19 @@ def stop_on_signals() -> Iterator[Stop]:
             return
         earlier = before[number]
         if callable(earlier):
-            earlier(number, frame)
+            try:
+                earlier(number, frame)
+            except Ended as ended:
+                _Reminder(ended, stop).start()
+                raise
         elif earlier is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
     for number in SIGNALS:
         signal.signal(number, handle)
+    if isinstance(reminder := signal.getsignal(signal.SIGALRM), _Reminder):
+        reminder(signal.SIGALRM, None)  # a signal before was lost
     try:
         yield stop
     finally:
@@ -94,10 +103,10 @@ def wait_until_readable(stream: TextIO) -> None:
         os.close(wakes)
 
 
-def find_end(error: BaseException) -> Ended | None:
+def find_end(error: BaseException | None) -> Ended | None:
     """The Ended that an error comes from, None if it comes from none."""
     # Compiled code that a handler interrupts raises SystemError, with Ended as its cause.
-    cause: BaseException | None = error
+    cause = error
     while cause is not None and not isinstance(cause, Ended):
         cause = cause.__cause__ or cause.__context__
     return cause
@@ -116,6 +125,7 @@ def work_in_child() -> None:
     try:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     except Ended as ended:
+        ended.handled = True
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         _write(b"\n" + NOTHING_CHANGED.encode() + b"\n")
@@ -150,7 +160,35 @@ def tell_finishing() -> None:
 def _end(number: int, frame: FrameType | None) -> NoReturn:
     for signal_number in SIGNALS:
         signal.signal(signal_number, _end_at_once)
-    raise Ended(number)
+    ended = Ended(number)
+    _Reminder(ended, Stop()).start()
+    raise ended
+
+
+class _Reminder(Struct):
+    """The handler of a timer that raises Ended again until somebody handles it.
+
+    Compiled code and finalizers lose exceptions: msgspec, for one, where it hashes a type that it
+    makes a decoder for.
+    """
+
+    ended: Ended
+    stop: Stop
+    """Asked in place of raising, once its run sends."""
+
+    def start(self) -> None:
+        signal.signal(signal.SIGALRM, self)
+        signal.setitimer(signal.ITIMER_REAL, _REMINDER_SECONDS, _REMINDER_SECONDS)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.ended.handled:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        elif self.stop.sending:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            self.stop.ask(self.ended.number)
+        # While it is on its way, what cleans up must not be interrupted.
+        elif find_end(sys.exc_info()[1]) is None:
+            raise self.ended
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> NoReturn:

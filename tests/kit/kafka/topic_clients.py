@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
+    KafkaError,
     KafkaException,
     Producer,
     TopicPartition,
@@ -142,20 +143,31 @@ class Clients:
 
     def read(self, topic: str, partitions: Sequence[int] = (0,)) -> list[Record]:
         """All records that are there now."""
-        consumer = Consumer({**self.config, "group.id": "none", "enable.auto.commit": False})
+        config = {
+            **self.config,
+            "group.id": "none",
+            "enable.auto.commit": False,
+            # The first records can be deleted between the question and the read.
+            "auto.offset.reset": "earliest",
+            # The last offsets can hold no record, so the end of the partition ends the loop.
+            "enable.partition.eof": True,
+        }
+        consumer = Consumer(config)
         records: list[Record] = []
         for number in partitions:
-            place = TopicPartition(topic, number)
-            low, high = consumer.get_watermark_offsets(place, timeout=SECONDS)
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), SECONDS)
             if low == high:
                 continue
             consumer.assign([TopicPartition(topic, number, low)])
             deadline = time.monotonic() + SECONDS
-            # The last offsets can be gone, so the position ends the loop and not a record.
-            while consumer.position([place])[0].offset < high:
+            while True:
                 assert time.monotonic() < deadline, f"{topic}: nothing up to {high}"
                 message = consumer.poll(0.5)
-                if message is None or message.error():
+                if message is None:
+                    continue
+                if message.error():
+                    if message.error().code() == KafkaError._PARTITION_EOF:
+                        break
                     continue
                 kind, moment = message.timestamp()
                 assert kind != TIMESTAMP_NOT_AVAILABLE

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Annotated
 
+import msgspec
 import pytest
 
 from kafkaform.apply.stop import Stop
 from kafkaform.audit.event import Record
-from kafkaform.cli.terminal.signals import stop_on_signals
+from kafkaform.cli.terminal.signals import SIGNALS, end_on_signals, stop_on_signals
 from kafkaform.core.change import OutcomeStatus
-from kafkaform.core.errors import Interrupted, exit_code
+from kafkaform.core.errors import Ended, Interrupted, exit_code
 from kafkaform.workflow.model import Applied
 from kafkaform_kafka.memory import lost_request, throttled_items
 
@@ -166,3 +170,85 @@ def test_another_thread_can_apply() -> None:
     thread.start()
     thread.join()
     assert complete(done[0])
+
+
+# ── a signal whose exception is lost ─────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def ending() -> Iterator[None]:
+    """The command's handlers are installed, and those of the tests come back."""
+    numbers = (*SIGNALS, signal.SIGALRM)
+    before = {number: signal.getsignal(number) for number in numbers}
+    timer = signal.getitimer(signal.ITIMER_REAL)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    end_on_signals()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    signal.setitimer(signal.ITIMER_REAL, *timer)
+
+
+class Key:
+    """A signal arrives while it is hashed."""
+
+    loud = False
+
+    def __hash__(self) -> int:
+        if self.loud:
+            signal.raise_signal(signal.SIGTERM)
+        return 1
+
+
+def lose_signal() -> None:
+    """msgspec takes an error of __hash__ for a type that cannot be hashed, and goes on."""
+    key = Key()
+    kind = Annotated[int, key]
+    key.loud = True
+    msgspec.json.Decoder(kind)
+
+
+def wait_for_reminder() -> None:
+    for _ in range(500):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["before a run", "in a run"])
+def test_a_lost_signal_is_raised_again(ending: None, running: bool) -> None:
+    """Nothing begins after it, and it has the signal's exit code."""
+    with pytest.raises(Ended) as caught, ExitStack() as stack:
+        if running:
+            stack.enter_context(stop_on_signals())
+        lose_signal()
+        wait_for_reminder()
+    assert caught.value.exit_code == 143
+
+
+def test_a_signal_that_was_lost_before_a_run_prevents_it(ending: None) -> None:
+    lose_signal()
+    with pytest.raises(Ended), stop_on_signals():
+        pytest.fail("it began")
+
+
+def test_a_lost_signal_stops_a_run_that_sends(ending: None) -> None:
+    """The batch in flight is finished, as if the signal came now; it counts once."""
+    with stop_on_signals() as stop:
+        lose_signal()
+        with stop.listening():
+            wait_for_reminder()
+    assert stop.requested == signal.SIGTERM
+
+
+def test_a_reminder_does_not_interrupt_what_cleans_up(ending: None) -> None:
+    """While the exception is on its way, and after it was handled, it is not raised again."""
+    cleaned = False
+    try:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            time.sleep(0.5)
+            cleaned = True
+    except Ended as ended:
+        ended.handled = True
+    time.sleep(0.5)
+    assert cleaned and not any(signal.getitimer(signal.ITIMER_REAL))
