@@ -165,7 +165,7 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
     raise ended
 
 
-class _Reminder(Struct):
+class _Reminder(Struct, frozen=True):
     """The handler of a timer that raises Ended again until somebody handles it.
 
     Compiled code and finalizers lose exceptions: msgspec, for one, where it hashes a type that it
