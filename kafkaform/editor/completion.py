@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
 from ..core.schema import AttributeSchema
+from ..core.value import FrozenMap
+from ..workflow.configuration.repository_schema import CLUSTER_ACLS
 from .hover import (
     CursorPlace,
     CursorSlot,
@@ -18,16 +21,16 @@ from .hover import (
 )
 from .members import (
     FIXED,
-    ROOTS,
     TYPES,
     BlockMember,
     find_attribute,
     find_schema,
     list_keys,
     list_members,
+    list_roots,
 )
 from .outline import BlockOutline
-from .project import Project, get_folder
+from .project import REPOSITORY, Project, get_folder
 from .symbols import Kind, Symbol, list_declared
 
 
@@ -146,10 +149,14 @@ def _offer_keys(view: _View) -> Iterator[Candidate]:
     present_keys = view.cursor.frames[-1].keys
     if len(view.cursor.keys) != 1:
         return
-    for key in list_keys(view.attribute):
-        if key.name not in present_keys:
-            text = key.name if view.cursor.quoted else f'"{key.name}" = '
-            yield Candidate(key.name, "key", render_key(key), text)
+    pages = {key.name: render_key(key) for key in list_keys(view.attribute)}
+    if view.file == REPOSITORY and view.cursor.argument == "uses":
+        providers = view.project.library.schemas.providers
+        pages = {name: info.schema.doc for name, info in providers.items()}
+    for name, page in pages.items():
+        if name not in present_keys:
+            text = name if view.cursor.quoted else f'"{name}" = '
+            yield Candidate(name, "key", page, text)
 
 
 def _offer_values(view: _View) -> Iterator[Candidate]:
@@ -157,7 +164,7 @@ def _offer_values(view: _View) -> Iterator[Candidate]:
     if cursor.chain:
         yield from _offer_next(view)
         return
-    choices = tuple(_list_choices(view))
+    choices = (*_list_choices(view), *_list_names_inside(view))
     if cursor.quoted:
         yield from (Candidate(name, "value") for name in choices)
         return
@@ -165,7 +172,7 @@ def _offer_values(view: _View) -> Iterator[Candidate]:
     if argument == "type" and view.path and view.path[0].type.text == "variable":
         yield from (Candidate(name, "type", doc) for name, doc in TYPES.items())
         return
-    special = _SPECIAL.get(argument)
+    special = (_REPOSITORY if view.file == REPOSITORY else _SPECIAL).get(argument)
     if special is not None:
         yield from special(view)
         return
@@ -179,9 +186,50 @@ def _list_choices(view: _View) -> Iterable[str]:
     attribute, keys = view.attribute, view.cursor.keys
     if attribute is None:
         return ()
+    if view.file == REPOSITORY:
+        schemas = view.project.library.schemas
+        if attribute.name == "provider":
+            return schemas.providers
+        if attribute.name == "deny":
+            return (CLUSTER_ACLS, *schemas.types)
     if not keys:
         return attribute.choices
     return next((key.choices for key in list_keys(attribute) if key.name == keys[0]), ())
+
+
+_SAMPLE = "sample"
+"""The name for which a provider is asked what list of a boundary it has to be in."""
+
+
+def _list_names_inside(view: _View) -> Iterator[str]:
+    """What names begin with that are inside of the boundary of the folder, where a resource is
+    named."""
+    place, attribute = view.project.configuration.place, view.attribute
+    boundary = None if place is None else place.boundary
+    section = view.path[0] if len(view.path) == 1 else None
+    if boundary is None or attribute is None or section is None or not section.labels:
+        return
+    kind = section.labels[0].text
+    resource_type = view.project.library.schemas.types.get(kind)
+    if section.type.text != "resource" or resource_type is None:
+        return
+    literals = {item.name.text: item.literal.text for item in section.items if item.literal}
+    values = {
+        name: literals.get(name, _SAMPLE if item.required else item.default)
+        for name, item in resource_type.schema.attributes.items()
+    }
+    values = {name: value for name, value in values.items() if value is not None}
+    provider = view.project.configuration.registry.load(resource_type.provider)
+    # What is typed so far can be wrong in any way.
+    with suppress(KeyError, ValueError):
+        sample = FrozenMap({**values, attribute.name: _SAMPLE})
+        for reach in provider.list_reaches(kind, sample) or ():
+            prefix, name, _ = reach.pattern.partition(_SAMPLE)
+            if reach.noun and name and reach.path == (attribute.name,):
+                patterns = getattr(boundary, reach.noun)
+                starts = (pattern.partition("*")[0] for pattern in patterns)
+                inside = (start for start in starts if start.startswith(prefix))
+                yield from filter(None, (start.removeprefix(prefix) for start in inside))
 
 
 def _offer_expressions(view: _View) -> Iterator[Candidate]:
@@ -193,12 +241,13 @@ def _offer_expressions(view: _View) -> Iterator[Candidate]:
     argument_names = {item.name.text for section in view.path for item in section.items}
     needs = {"each": "for_each" in argument_names, "count": "count" in argument_names}
     needs["self"] = "postcondition" in names
-    for word, doc in ROOTS.items():
+    for word, doc in list_roots(view.file, view.path).items():
         if needs.get(word, True):
             yield Candidate(word, "keyword", doc)
     for word in ("true", "false", "null"):
         yield Candidate(word, "keyword")
-    yield from _offer_types(view)
+    if view.file != REPOSITORY:
+        yield from _offer_types(view)
 
 
 def _offer_types(view: _View) -> Iterator[Candidate]:
@@ -241,6 +290,18 @@ _SPECIAL: Mapping[str, Callable[[_View], Iterable[Candidate]]] = {
 """Argument -> what its value can be, instead of any expression."""
 
 
+def _offer_clusters(view: _View) -> Iterator[Candidate]:
+    for symbol in _list_declared(view, Kind.CLUSTER):
+        yield view.offer_symbol(f"cluster.{symbol.name}", symbol)
+
+
+_REPOSITORY: Mapping[str, Callable[[_View], Iterable[Candidate]]] = {
+    "uses": _offer_clusters,
+    "provider": lambda view: (),
+}
+"""The same in a repository file."""
+
+
 # ── references ──────────────────────────────────────────────────────────────────────────
 
 
@@ -252,7 +313,12 @@ def _offer_next(view: _View) -> Iterator[Candidate]:
     """What can follow the words of a reference."""
     chain, schemas = view.cursor.chain, view.project.library.schemas
     root, number = chain[0], len(chain)
-    if number == 1 and root in FIXED:
+    if view.file == REPOSITORY:
+        if number == 1 and root == "cluster":
+            yield from _offer_symbols(view, _list_declared(view, Kind.CLUSTER))
+        elif number == 1 and root in list_roots(view.file, view.path):
+            yield from (Candidate(name, "name") for name in FIXED[root])
+    elif number == 1 and root in FIXED:
         yield from (Candidate(name, "name") for name in FIXED[root])
     elif number == 1 and root in _NAMED:
         yield from _offer_symbols(view, _list_declared(view, _NAMED[root]))

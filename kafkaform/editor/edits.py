@@ -8,7 +8,6 @@ not forgotten.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -19,6 +18,7 @@ from ..syntax.parse import parse
 from ..syntax.write import format_text
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
+from ..workflow.configuration.repository_folders import find_repository_faults
 from .project import FLEET, FORMATTED, REPOSITORY, ParseCache, Project, drop_evaluations
 from .symbols import Kind, NameUse, Symbol, find_use, find_uses
 from .texts import Span, Text
@@ -51,7 +51,7 @@ def find_renamed(project: Project, file: str, offset: int) -> NameUse:
     if use is None:
         raise CannotRename(
             "This is not a name that the configuration declares: variables, local values, modules, "
-            "outputs, resources and data sources can be renamed."
+            "outputs, resources, data sources and the clusters of a repository can be renamed."
         )
     if use.symbol.kind is Kind.PROVIDER:
         raise CannotRename(
@@ -151,13 +151,13 @@ def _try_out(
     for name, text in texts.items():
         mark = "\ufeff" if project.texts[name].mark else ""
         typed[project.folder / name] = (mark + text).encode()
-    before = _find_errors(project.folder, buffers, parsed)
+    before = _find_errors(project, symbol, buffers, parsed)
     # A fault can have the new name in its text where the old one was.
     old_summaries = {_hide_name(old_fault, symbol.last) for old_fault in before}
     new = next(iter(changes)).text
     # The changed files must not take the places of those that are there.
     changed = ParseCache(dict(parsed.entries))
-    for fault in _find_errors(project.folder, typed, changed):
+    for fault in _find_errors(project, symbol, typed, changed):
         if (
             _hide_name(fault, new) not in old_summaries
             and _hide_name(fault, symbol.last) not in old_summaries
@@ -170,10 +170,17 @@ def _hide_name(fault: Diagnostic, name: str) -> str:
     return fault.summary.replace(name, "…")
 
 
-def _find_errors(folder: Path, buffers: Buffers, parsed: ParseCache) -> list[Diagnostic]:
+def _find_errors(
+    project: Project, symbol: Symbol, buffers: Buffers, parsed: ParseCache
+) -> list[Diagnostic]:
+    """The errors of the files that can use the name."""
+    if symbol.kind is Kind.CLUSTER:
+        path = project.folder / REPOSITORY
+        content = buffers.get(path) or project.texts[REPOSITORY].text.encode()
+        return [fault for fault in find_repository_faults(path, content) if has_errors((fault,))]
     try:
         configuration = read_configuration(
-            folder, Inputs.read(()), buffers=buffers, parse_file=parsed.parse
+            project.folder, Inputs.read(()), buffers=buffers, parse_file=parsed.parse
         )
         diagnostics = configuration.evaluate(offline=True).desired.diagnostics
     except KafkaformError as error:

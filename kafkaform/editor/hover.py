@@ -11,7 +11,6 @@ from ..core.schema import AttributeSchema, KeySchema, ObjectSchema
 from ..syntax.tokens import KEYWORDS
 from .members import (
     BLOCKS,
-    ROOTS,
     TYPES,
     BlockMember,
     describe_block,
@@ -19,6 +18,7 @@ from .members import (
     find_schema,
     list_keys,
     list_members,
+    list_roots,
 )
 from .outline import BlockOutline, ItemOutline, OpenPart, Word, make_outline
 from .project import Project, get_folder
@@ -197,7 +197,14 @@ def _describe_declaration(project: Project, use: NameUse) -> Iterator[str]:
         yield "" if item is None else f"= {_render_value(section, item, text)}"
     if use.symbol.kind in (Kind.RESOURCE, Kind.DATA):
         yield _find_type_page(project, use.symbol)
+    if use.symbol.kind is Kind.CLUSTER:
+        for item in filter(None, map(section.find_item, _REACHED)):
+            yield f"{item.name.text} = {_render_value(section, item, text)}"
     yield f"Declared in {use.file}."
+
+
+_REACHED = ("provider", "bootstrap_servers", "url")
+"""The arguments that say which system a cluster is."""
 
 
 def _find_type_page(project: Project, symbol: Symbol) -> str:
@@ -271,6 +278,7 @@ def _explain_field(project: Project, file: str, offset: int) -> str:
         if touched is None:
             continue
         schemas, schema = project.library.schemas, None
+        roots = list_roots(file, project.outlines[file].find_path(offset))
         if words[0] in schemas.types and touched == 2:
             schema = schemas.types[words[0]].schema
         elif words[0] == "data" and touched == 3 and words[1] in schemas.data:
@@ -278,7 +286,8 @@ def _explain_field(project: Project, file: str, offset: int) -> str:
         attribute = schema.find(words[touched]) if schema is not None else None
         if attribute is not None:
             return render_attribute(attribute)
-        return ROOTS.get(words[0], "") if touched == 0 else ""
+        fixed = words[0] == "folder" and touched == 1
+        return roots.get(words[0], "") if touched == 0 or fixed else ""
     return ""
 
 

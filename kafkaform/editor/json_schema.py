@@ -1,4 +1,4 @@
-"""The JSON Schema of `*.kf.json`, from the schemas of the installed providers.
+"""The JSON Schemas of `*.kf.json` and `kafkaform.json`, from those of the installed providers.
 
 Strings of such a file are templates (`"${var.x}"`), and values are converted, so a number can be
 written as a text. The schema allows that and refuses what no value could become.
@@ -23,6 +23,7 @@ from ..language.declare.blocks import (
 )
 from ..language.evaluate.evaluation_state import Schemas
 from ..language.evaluate.name_check import CALL_META
+from ..workflow.configuration.repository_schema import CLUSTER, FOLDERS, PAGES, REPOSITORY
 from .members import ARGUMENTS, BLOCKS, list_keys
 
 Schema = dict[str, Any]
@@ -71,19 +72,47 @@ def make_json_schema(schemas: Schemas) -> Schema:
     blocks["provider"] = _allow_several(_make_object(refs))
     for kind, block in blocks.items():
         block["description"] = BLOCKS[kind]
+    file = _make_object(blocks)
+    return _make_document("A configuration of kafkaform", file, bodies)
+
+
+def make_repository_schema(schemas: Schemas) -> Schema:
+    """The schema of a repository file in JSON. schemas: what the providers offer."""
+    bodies = {
+        f"cluster.{name}": _make_body(info.schema, "provider", ("provider",))
+        for name, info in schemas.providers.items()
+    }
+    cluster = {
+        "type": "object",
+        "properties": {"provider": {"enum": list(schemas.providers)}},
+        "required": ["provider"],
+        "allOf": [
+            {
+                "if": {"properties": {"provider": {"const": name}}},
+                "then": _refer(f"cluster.{name}"),
+            }
+            for name in schemas.providers
+        ],
+    }
+    folders = _allow_several(_make_body(PAGES["folders"][0], ""))
+    pattern: Schema = {"type": "object", "properties": _COMMENT, "additionalProperties": folders}
+    blocks = {
+        "repository": {"description": REPOSITORY.doc, **_allow_several(_make_body(REPOSITORY, ""))},
+        "cluster": {"description": CLUSTER.doc, **_label(_allow_several(cluster))},
+        "folders": {"description": FOLDERS.doc, **_allow_several(pattern)},
+    }
+    file = _make_object(blocks, ("repository",))
+    return _make_document("A repository file of kafkaform", file, bodies)
+
+
+def _make_document(title: str, file: Schema, bodies: Schema) -> Schema:
+    """A whole schema. bodies: the definitions that the schema of the file refers to."""
+    simple = {name: _make_any_of(kind) for name, kind in _TYPES.items() if name != "any"}
     return {
         "$schema": DIALECT,
-        "title": "A configuration of kafkaform",
+        "title": title,
         **_allow_several(_refer("file")),
-        "$defs": {
-            "file": _make_object(blocks),
-            **bodies,
-            **{
-                name: _make_any_of(type_schema)
-                for name, type_schema in _TYPES.items()
-                if name != "any"
-            },
-        },
+        "$defs": {"file": file, **bodies, **simple},
     }
 
 

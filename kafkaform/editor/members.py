@@ -184,10 +184,17 @@ ROOTS: Mapping[str, str] = {
 }
 """First word of a reference -> its meaning."""
 
+REPOSITORY_ROOTS: Mapping[str, str] = {
+    "folder": "The folder that the block matches: `folder.path`, `folder.name`.",
+    "cluster": "A cluster of this file: `cluster.NAME`.",
+}
+"""The same in a `folders` block of a repository file, which sees nothing else."""
+
 FIXED: Mapping[str, tuple[str, ...]] = {
     "path": ("module", "root", "cwd"),
     "each": ("key", "value"),
     "count": ("index",),
+    "folder": ("path", "name"),
 }
 """First word of a reference -> what can follow."""
 
@@ -225,6 +232,13 @@ _META = {
     "data": ("provider", "for_each", "count", "depends_on", *META_BLOCKS),
     "given": (),
 }
+
+
+def list_roots(file: str, path: Sequence[BlockOutline]) -> Mapping[str, str]:
+    """First word of a reference in the innermost of these blocks -> its meaning."""
+    if file != REPOSITORY:
+        return ROOTS
+    return REPOSITORY_ROOTS if path and path[0].type.text == "folders" else {}
 
 
 class BlockMember(Struct, frozen=True):
@@ -297,7 +311,7 @@ def list_shapes(file: str) -> Mapping[str, Shape]:
 
 def find_schema(project: Project, file: str, path: Sequence[BlockOutline]) -> ObjectSchema | None:
     """The provider's schema of the innermost block, None if it has none."""
-    if file == REPOSITORY:
+    if file == REPOSITORY and path:
         named = path[0].find_item("provider")
         provider = "" if named is None or named.literal is None else named.literal.text
         infos = project.library.schemas.providers

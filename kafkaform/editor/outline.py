@@ -19,6 +19,7 @@ from ..syntax.nodes import Block, Body, Lit
 from ..syntax.scan import scan
 from ..syntax.source import Source
 from ..syntax.tokens import KEYWORDS, Token
+from ..workflow.configuration.repository_schema import PAGES
 
 MAX_CHARACTERS = 1_000_000
 """The longest text that has an outline: a key press must not wait for a hostile file."""
@@ -26,7 +27,7 @@ MAX_CHARACTERS = 1_000_000
 
 # Nested blocks and arguments can stand in the first column as long as nobody has formatted them.
 _TOP_LEVEL = re.compile(
-    rf'(?:{"|".join((*SHAPES, *TEST_SHAPES, "terraform"))})(?=[ \t"{{])[^\n={{]*+\{{'
+    rf'(?:{"|".join((*SHAPES, *TEST_SHAPES, *PAGES, "terraform"))})(?=[ \t"{{])[^\n={{]*+\{{'
 )
 """A line that begins a block of a file."""
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ..language.tests.suites import ENDING as TESTS
 from .outline import BlockOutline, Chain, ItemOutline, TextOutline, Word
-from .project import VALUES, Project, get_folder
+from .project import REPOSITORY, VALUES, Project, get_folder
 
 
 class Kind(StrEnum):
@@ -23,6 +23,8 @@ class Kind(StrEnum):
     RESOURCE = "resource"
     DATA = "data source"
     PROVIDER = "provider instance"
+    CLUSTER = "cluster"
+    """Of a repository file."""
 
 
 class Symbol(Struct, frozen=True):
@@ -93,6 +95,11 @@ def _list_section_uses(
     section = path[-1]
     kind = section.type.text
     nested = len(path) > 1
+    if file == REPOSITORY:
+        if kind == "cluster" and len(section.labels) == 1 and not nested:
+            label = section.labels[0]
+            yield _declare(file, folder, Kind.CLUSTER, label.text, label, section)
+        return
     if file.endswith(TESTS):
         if kind == "variables":
             for item in section.items:
@@ -138,7 +145,12 @@ def list_chain_uses(
     project: Project, file: str, folder: str, chain: Chain, historic: bool = False
 ) -> Iterator[NameUse]:
     """The names in a reference. The first words of it (`var`, a type) are part of none."""
-    for number, symbol in _link_words(project, folder, [word.text for word in chain.words]):
+    words = [word.text for word in chain.words]
+    if file == REPOSITORY:
+        if words[0] == "cluster" and len(words) > 1:
+            yield NameUse(file, chain.words[1], Symbol(folder, Kind.CLUSTER, words[1]))
+        return
+    for number, symbol in _link_words(project, folder, words):
         yield NameUse(file, chain.words[number], symbol, historic=historic)
 
 

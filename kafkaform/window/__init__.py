@@ -1,4 +1,5 @@
-"""A window on one folder: its state, log, plans and fleet tables as pages for a browser here.
+"""A window on a folder, or on the folders of a repository: state, log, plans and fleet tables as
+pages for a browser here.
 
 In: a folder's files and stores. Out: pages, over HTTP on this computer only. Must not know: how
 anything is written, locked, planned or applied.

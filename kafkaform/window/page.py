@@ -47,6 +47,8 @@ MENU: Mapping[str, str] = {
     "fleet": "Fleet",
 }
 """Path of a page that all pages link to -> its name."""
+REPOSITORY_MENU: Mapping[str, str] = {"": "Folders", "fleet": "Fleet"}
+"""The same of a repository."""
 
 
 class Cell(Struct, frozen=True):
@@ -126,8 +128,21 @@ class WindowPage(Struct, frozen=True):
     sections: tuple[WindowSection, ...]
 
 
-def render_page(page: WindowPage, root: str) -> str:
-    """The page as HTML. root: the path of the overview, which ends with a slash."""
+class Trail(Struct, frozen=True):
+    """The way to a folder of a repository."""
+
+    repository: str
+    """Its name."""
+    link: str
+    """The path of its page, with the root."""
+    folder: str
+
+
+def render_page(
+    page: WindowPage, root: str, menu: Mapping[str, str] = MENU, trail: Trail | None = None
+) -> str:
+    """The page as HTML. root: the path of the overview, which ends with a slash; trail: the way to
+    the folder, if it is one of a repository."""
     pages = make_environment(
         "kafkaform.window",
         {
@@ -137,7 +152,9 @@ def render_page(page: WindowPage, root: str) -> str:
         },
     )
     pages.tests |= {"choice": lambda field: isinstance(field, Choice)}
-    return render_document(pages, "window.html.j2", "window.css.j2", page=page, menu=MENU)
+    return render_document(
+        pages, "window.html.j2", "window.css.j2", page=page, menu=menu, trail=trail
+    )
 
 
 def clip_text(text: str) -> str:

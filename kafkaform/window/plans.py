@@ -134,8 +134,8 @@ def _make_row(file: ReadPlan) -> CellRow:
         sum(file.action is Action.UPDATE and not file.moves for file in plan.effective),
         plan.count(Action.DELETE),
         sum(1 for change in plan.changes if change.blocked),
-        _count_findings(plan, Level.DANGER),
-        _count_findings(plan, Level.CAUTION),
+        count_findings(plan, Level.DANGER),
+        count_findings(plan, Level.CAUTION),
         len(plan.drifted),
     )
     return (
@@ -146,7 +146,7 @@ def _make_row(file: ReadPlan) -> CellRow:
     )
 
 
-def _count_findings(plan: Plan, level: Level) -> int:
+def count_findings(plan: Plan, level: Level) -> int:
     """How many findings of this level the changes that an apply makes have."""
     return sum(finding.level is level for change in plan.effective for finding in change.findings)
 

@@ -35,8 +35,8 @@ from msgspec import Struct
 from ..core.errors import KafkaformError, UsageError
 from ..core.secret import PartialRepr
 from ..html.document import read_policy
-from . import access, fleet, log, objects, overview, plans, runs
-from .page import WindowPage, make_fault_page, render_page
+from . import access, fleet, log, objects, overview, plans, repository, runs
+from .page import MENU, REPOSITORY_MENU, WindowPage, make_fault_page, render_page
 from .sources import Query, Sources
 
 ADDRESS = "127.0.0.1"
@@ -169,22 +169,50 @@ DOCUMENTS: Mapping[str, Callable[[Sources, str, str], str | None]] = {
 root; None if there is no such thing."""
 
 
+class Site(Struct, frozen=True):
+    """All pages of a window, as the tables above have them."""
+
+    menu: Mapping[str, str]
+    pages: Mapping[str, Callable[[Sources, Query], WindowPage]]
+    items: Mapping[str, Callable[[Sources, str, Query], WindowPage | None]]
+    documents: Mapping[str, Callable[[Sources, str, str], str | None]]
+
+
+_FOLDER = Site(MENU, PAGES, ITEMS, DOCUMENTS)
+_REPOSITORY = Site(
+    REPOSITORY_MENU,
+    {"": repository.make_page, "fleet": fleet.make_page},
+    {"fleet": fleet.make_table_page},
+    {"report": fleet.render_report},
+)
+
+
 def find_page(sources: Sources, path: str, query: str, root: str) -> str | None:
     """The page of a path as HTML, None if there is none. root: the path of the overview.
 
     Raises KafkaformError if it cannot be read.
     """
     name, slash, page_id = path.partition("/")
+    if sources.repository is not None and name == repository.FOLDERS:
+        folder_id, _, inner = page_id.partition("/")
+        folder = repository.open_folder(sources, folder_id, root)
+        return find_page(folder, inner, query, f"{root}{name}/{folder_id}/") if folder else None
+    site = _choose_site(sources)
     if not slash:
-        make = PAGES.get(name)
-        return render_page(make(sources, _read_query(query)), root) if make else None
-    if not _ID.fullmatch(page_id):
+        make = site.pages.get(name)
+        page = make(sources, _read_query(query)) if make else None
+    elif not _ID.fullmatch(page_id):
         return None
-    if document := DOCUMENTS.get(name):
+    elif document := site.documents.get(name):
         return document(sources, page_id, root)
-    item = ITEMS.get(name)
-    page = item(sources, page_id, _read_query(query)) if item else None
-    return render_page(page, root) if page else None
+    else:
+        item = site.items.get(name)
+        page = item(sources, page_id, _read_query(query)) if item else None
+    return render_page(page, root, site.menu, sources.trail) if page else None
+
+
+def _choose_site(sources: Sources) -> Site:
+    return _FOLDER if sources.repository is None else _REPOSITORY
 
 
 def _read_query(query: str) -> Query:
@@ -340,7 +368,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _render_fault(self, message: str, advice: str = "") -> str:
         page = make_fault_page("This page cannot be shown", message, advice)
-        return render_page(page, self.server.gate.root)
+        return render_page(page, self.server.gate.root, _choose_site(self.server.sources).menu)
 
     def _send(self, status: int, page: str, *, is_page: bool = True) -> None:
         body = page.encode("utf-8", "backslashreplace")

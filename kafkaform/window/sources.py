@@ -21,6 +21,7 @@ from ..state.model import Row, State
 from ..workflow.configuration.evaluation import Inputs
 from ..workflow.connection import KAFKA, read_block_parts
 from ..workflow.stores import Store
+from .page import Trail
 
 
 class Sources(Struct, frozen=True):
@@ -34,6 +35,10 @@ class Sources(Struct, frozen=True):
     """Where the fleet's files are, None if nobody said."""
     inputs: Inputs = Inputs()
     """The values of the configuration's variables."""
+    repository: Path | None = None
+    """The repository file whose folders are shown instead of `folder`."""
+    trail: Trail | None = None
+    """The way to `folder`, if it was opened from the page of its repository."""
 
     def open_store(self) -> Store:
         """The store as if it had just been opened."""

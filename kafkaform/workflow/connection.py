@@ -26,12 +26,14 @@ from ..core.resource import ProviderConfig
 from ..core.secret import PartialRepr, remember_secret
 from ..core.storage import read_named_file
 from ..core.text.display import make_sentence
+from ..language.desired import Tree
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from ..render.text import inline
 from ..syntax.nodes import Block
-from .configuration.evaluation import Configuration, Inputs, read_configuration
+from .configuration.evaluation import Configuration, DataAnswers, Inputs, read_configuration
 from .configuration.files import find_root, read_folder
+from .configuration.repository_clusters import choose_cluster, connect_cluster
 
 _BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -91,7 +93,7 @@ class Connection(PartialRepr, frozen=True):
     secrets: Secrets
     """The values of the references in the settings."""
     configuration: Configuration | None = None
-    """Where the settings come from, None if the command line gives them."""
+    """Where the settings come from, None if the command line or a repository file gives them."""
 
     @property
     def instance(self) -> str:
@@ -103,8 +105,11 @@ class Connection(PartialRepr, frozen=True):
 
 
 def resolve_configured(inputs: ConnectionInputs) -> Connection:
-    """Resolve the provider instance of the folder's configuration. Raises UsageError,
-    ConfigurationError."""
+    """Resolve the provider instance of the folder's configuration, or the cluster of the repository
+    file that is meant. Raises UsageError, ConfigurationError."""
+    cluster = _resolve_cluster(inputs, KAFKA)
+    if cluster is not None:
+        return cluster
     configuration, providers = _read_providers(inputs)
     return _connect(configuration, _choose_instance(providers, inputs.provider))
 
@@ -112,6 +117,9 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
 def resolve_every(inputs: ConnectionInputs) -> tuple[Connection, ...]:
     """Resolve every provider instance of the folder's configuration, or the one that is named.
     Raises UsageError, ConfigurationError."""
+    cluster = _resolve_cluster(inputs, None)
+    if cluster is not None:
+        return (cluster,)
     configuration, providers = _read_providers(inputs)
     if inputs.provider is not None and inputs.provider not in providers:
         raise UsageError(
@@ -123,6 +131,25 @@ def resolve_every(inputs: ConnectionInputs) -> tuple[Connection, ...]:
         raise UsageError("the configuration has no provider", _NO_CLUSTER)
     names = sorted(providers) if inputs.provider is None else [inputs.provider]
     return tuple(_connect(configuration, providers[name]) for name in names)
+
+
+def _resolve_cluster(inputs: ConnectionInputs, provider: str | None) -> Connection | None:
+    """The connection to a cluster of the repository file; None if the folder's configuration is
+    meant. provider: the name of the provider that the cluster needs."""
+    folder, registry = Path.cwd(), Registry()
+    chosen = choose_cluster(folder, inputs.provider, registry, provider)
+    if chosen is None:
+        return None
+    repository, cluster = chosen
+    settings = connect_cluster(repository, cluster, registry, inputs.inputs.environment)
+    nothing, no_data = Tree((), (), {}), DataAnswers(_refuse_question)
+    reader = Configuration(folder, repository.path, nothing, inputs.inputs, registry, no_data)
+    secrets = apply.secrets.resolve_instance_secrets(settings, reader.find_secrets)
+    return Connection(registry.load(settings.name), settings, secrets)
+
+
+def _refuse_question(config: ProviderConfig) -> Session:
+    raise AssertionError(f"{config.instance} has no data sources")
 
 
 def _read_providers(

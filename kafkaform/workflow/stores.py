@@ -74,16 +74,32 @@ def open_folder_store(
     # The options of the block belong to the place that the block names, and to no other one.
     if named:
         return _open_place(folder, named, {})
+    backend = _find_backend(folder, tree)
+    return _open_default(folder, place) if backend is None else _open_place(folder, *backend)
+
+
+def open_listed_store(folder: Path, place: RepositoryFolder) -> Store:
+    """Open the store of a folder of a repository to read it: no folder is made for it, and neither
+    a flag nor the environment says where it is.
+
+    place: what the repository says about the folder. Raises ConfigurationError as
+    `open_folder_store` does.
+    """
+    backend = _find_backend(folder, None)
+    location, options = backend or (place.state or STATE_FILE, {})
+    return _open_place(folder, location, options)
+
+
+def _find_backend(folder: Path, tree: Tree | None) -> tuple[str, Mapping[str, str]] | None:
+    """The place that the backend block of a folder names, and its options; None without a block."""
     tree = tree or _read_tree(folder)
-    if tree is None:
-        return _open_default(folder, place)
-    settings = declare.settings.read_settings(tree)[0]
-    if settings.backend is None:
-        return _open_default(folder, place)
+    settings = None if tree is None else declare.settings.read_settings(tree)[0]
+    if settings is None or settings.backend is None:
+        return None
     faults = tuple(find_backend_faults(settings))
     if has_errors(faults):
         raise ConfigurationError("the backend block has faults", diagnostics=faults)
-    return _open_place(folder, *read_place(settings))
+    return read_place(settings)
 
 
 def find_anchor(sink: Sink, state: State | None) -> Head | None:

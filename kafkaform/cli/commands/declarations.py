@@ -152,14 +152,20 @@ def schema(
 
 
 @app.command("json-schema")
-def json_schema() -> None:
+def json_schema(
+    repository: Annotated[
+        bool, typer.Option("--repository", help="Print that of kafkaform.json instead.")
+    ] = False,
+) -> None:
     """Print the JSON Schema of *.kf.json files.
 
     Editors and other tools use it. Includes all installed providers.
     """
+    schema = editor.json_schema
+    make = schema.make_repository_schema if repository else schema.make_json_schema
     registry, console = Registry(), Console.make_standard()
     loaded = {name: registry.load(name) for name in registry.names}
-    console.write(render_json(editor.json_schema.make_json_schema(collect_schemas(loaded))))
+    console.write(render_json(make(collect_schemas(loaded))))
 
 
 def _list_rows(item: ObjectSchema, outer: str = "") -> Iterator[list[str]]:

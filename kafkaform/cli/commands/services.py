@@ -1,6 +1,6 @@
 """Commands that run until they are stopped: `kafkaform lsp`, the language server that editors
-start, and `kafkaform serve`, which shows a folder's state, log and plans in a browser on this
-computer."""
+start, and `kafkaform serve`, which shows the state, log and plans of a folder, or of all folders of
+a repository, in a browser on this computer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ...core.errors import Ended, UsageError
 from ...core.installation import render_extra_command
 from ...workflow import fleet
 from ...workflow.configuration.evaluation import Inputs
+from ...workflow.configuration.files import find_root, read_folder
+from ...workflow.configuration.repository_file import find_repository, read_repository
 from ...workflow.recent_changes import RecentChanges
 from ...workflow.stores import open_store
 from ..options.flags import StateFile, Var, VarFile
@@ -65,12 +67,14 @@ def serve(
 ) -> None:
     """Show state, log, plans and fleet tables in a browser.
 
-    Changes nothing and does not connect to a cluster. Only who has the printed address sees the
-    pages.
+    At the top of a repository (kafkaform.hcl), shows all its folders. Changes nothing and does not
+    connect to a cluster. Only who has the printed address sees the pages.
     """
     console = Console.make_standard()
     fleet_root, inputs = root or _find_fleet_root(), Inputs.read(var, var_file)
-    sources = window.sources.Sources(Path.cwd(), open_store(state), fleet_root, inputs)
+    folder, store = Path.cwd(), open_store(state)
+    repository = None if state else _find_top_file(folder)
+    sources = window.sources.Sources(folder, store, fleet_root, inputs, repository)
     server = window.server.WindowServer(
         sources, port, lambda error: console.note(_render_fault(error))
     )
@@ -82,6 +86,16 @@ def serve(
         ended.handled = True
         # It is the usual end of this command, so it is no failure.
         console.note("\nEnded.")
+
+
+def _find_top_file(folder: Path) -> Path | None:
+    """The repository file of this folder, None if it has none, or has a configuration of its own.
+    Raises ConfigurationError with all faults of the file."""
+    file = find_repository(folder)
+    if file is None or file.parent != folder or read_folder(find_root(folder), folder):
+        return None
+    read_repository(file)
+    return file
 
 
 def _find_fleet_root() -> str | None:

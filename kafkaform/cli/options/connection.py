@@ -1,7 +1,8 @@
 """Flags of commands that connect with or without a configuration.
 
 --bootstrap-server, --command-config and --client-property name a cluster as Kafka's own tools do;
-without them, the configuration of the folder names it. A shell keeps its sessions open for the
+without them, the configuration of the folder names it, or --provider a cluster of the repository
+file, from anywhere in the repository. A shell keeps its sessions open for the
 commands that are typed in it.
 """
 
@@ -44,7 +45,9 @@ ClientProperty = Annotated[
 ProviderInstance = Annotated[
     str | None,
     typer.Option(
-        "--provider", metavar="NAME", help="Use this provider block, for example kafka.eu."
+        "--provider",
+        metavar="NAME",
+        help="Use this provider block (kafka.eu) or cluster of the repository (cluster.prod).",
     ),
 ]
 
@@ -136,8 +139,8 @@ def make_way(
     )
     if direct.direct and provider is not None:
         raise UsageError(
-            "--provider names a block of the configuration, and --bootstrap-server and its like "
-            "go without one",
+            "--provider names a block of the configuration or a cluster of the repository, and "
+            "--bootstrap-server and its like go without one",
             "Give one of them.",
         )
     return Way(direct, Console.make_standard(no_color=no_color), context.find_object(ShellContext))

@@ -56,6 +56,16 @@ from ...syntax.nodes import Block, File
 from ...syntax.parse import parse
 from ..configuration.evaluation import Configuration, DataAnswers, Inputs
 from ..configuration.files import find_exposed_files, find_root
+from ..configuration.repository import Cluster
+from .entries import ClusterEntry, StateEntry
+from .register_repository import (
+    Listed,
+    add_listed,
+    find_block_faults,
+    list_clusters,
+    list_states,
+    read_listed,
+)
 from .register_schema import (
     BLOCKS,
     INNER_BLOCKS,
@@ -117,35 +127,11 @@ def select_set(values: FrozenMap) -> dict[str, Any]:
 
 def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
     """Return durations in the units of the settings: hours and seconds."""
-    settings = select_set(fleet.without(["root", "principals"]))
+    settings = select_set(fleet.without(["root", "repository", "principals"]))
     for name, setting, unit in _DURATIONS:
         if name in settings:
             settings[setting] = parse_seconds(settings.pop(name)) / unit
     return model.FleetSettings(**settings)
-
-
-class ClusterEntry(Struct, frozen=True):
-    """A `cluster` block."""
-
-    name: str
-    settings: ProviderConfig
-    """How to connect."""
-    provider: Provider
-
-
-class StateEntry(PartialRepr, frozen=True):
-    """A `state` block."""
-
-    _unshown = frozenset({"variables"})
-
-    name: str
-    location: str | None
-    """A path or URL. None: as the configuration in `folder` says."""
-    folder: Path | None
-    var_files: tuple[str, ...] = ()
-    """Paths relative to the folder."""
-    variables: tuple[str, ...] = ()
-    """`NAME=TEXT`."""
 
 
 class Fleet(PartialRepr, frozen=True):
@@ -186,12 +172,19 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
     file, faults = parse(content, path.name)
     folder = path.resolve().parent
     scope, configuration = _make_scope(file, folder, inputs)
-    blocks = _evaluate_blocks(file, scope)
-    providers = dict(_load_providers(blocks["cluster"], configuration.registry, scope))
-    clusters = tuple(_read_clusters(file, providers, scope))
+    blocks, registry = _evaluate_blocks(file, scope), configuration.registry
+    listed = _read_repository(blocks, folder, scope)
+    known = {} if listed is None else listed.repository.clusters
+    providers = dict(_load_providers(blocks["cluster"], known, registry, scope))
+    clusters = tuple(_read_clusters(file, providers, known, scope))
     states = tuple(_read_states(blocks["state"], folder, scope))
+    if listed is not None:
+        own = {block.labels[0].text for block in providers if block.list_blocks("connection")}
+        more = list_clusters(listed, own, registry, inputs.environment, scope.report)
+        clusters = (*clusters, *more)
+        states = (*states, *list_states(listed))
     # Every check runs even after faults: the user gets the whole list, not one fault per run.
-    scope.faults.extend(_find_kind_faults(blocks, configuration.registry, providers.values()))
+    scope.faults.extend(_find_kind_faults(blocks, registry, providers.values()))
     # Waivers are read even if their rule has faults.
     rules = [block for block in file.body.blocks if block.type == "rule"]
     waiver_blocks = {
@@ -214,6 +207,8 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
             for rule, values in waiver_values.items()
         },
     )
+    if listed is not None:
+        register = add_listed(register, listed, folder)
     users = [(f'cluster "{e.name}"', e.settings.range, e.settings.config) for e in clusters]
     scope.faults.extend(find_exposed_files(users, folder))
     diagnostics = (*faults, *sorted(scope.faults, key=_get_place))
@@ -326,22 +321,44 @@ def _evaluate_block(
 # ── clusters and states ─────────────────────────────────────────────────────────────────
 
 
+def _read_repository(blocks: Blocks, folder: Path, scope: _FileScope) -> Listed | None:
+    """What the repository has that the fleet block names."""
+    block, values = next(iter(blocks["fleet"]), (None, EMPTY))
+    if block is None or values["repository"] is None:
+        return None
+    node = block.body.attributes["repository"].value
+    listed = read_listed(node, values["repository"], folder, scope.report)
+    if listed is not None:
+        named = {kind: [block for block, _ in blocks[kind]] for kind in ("cluster", "state")}
+        scope.faults.extend(find_block_faults(listed, named))
+    return listed
+
+
 def _load_providers(
-    blocks: Sequence[tuple[Block, FrozenMap]], registry: Registry, scope: _FileScope
+    blocks: Sequence[tuple[Block, FrozenMap]],
+    known: Mapping[str, Cluster],
+    registry: Registry,
+    scope: _FileScope,
 ) -> Iterator[tuple[Block, Provider]]:
-    """Yield the provider of each cluster that names one that is installed."""
+    """Yield the provider of each cluster that names one that is installed. known: the clusters of
+    the repository."""
     for block, values in blocks:
+        cluster = known.get(block.labels[0].text)
         try:
-            yield block, registry.load(values["provider"])
+            yield block, registry.load(cluster.provider if cluster else values["provider"])
         except ConfigurationError as fault:
             node = block.body.attributes["provider"]
             scope.report(make_error(node, fault.message, "", fault.advice))
 
 
 def _read_clusters(
-    file: File, providers: Mapping[Block, Provider], scope: _FileScope
+    file: File,
+    providers: Mapping[Block, Provider],
+    known: Mapping[str, Cluster],
+    scope: _FileScope,
 ) -> Iterator[ClusterEntry]:
-    """Yield the clusters with a sound connection, even if other arguments have faults."""
+    """Yield the clusters with a sound connection, even if other arguments have faults. known: the
+    clusters of the repository, which need no connection here."""
     for block in file.body.blocks:
         if block.type != "cluster" or len(block.labels) != 1 or block not in providers:
             continue
@@ -349,11 +366,16 @@ def _read_clusters(
         name = block.labels[0].text
         connection, faults = find_single(block, "connection")
         scope.faults.extend(faults)
+        if connection is None and name in known:
+            continue
         if connection is None:
             address = (
                 'bootstrap_servers = ["host:9092"]' if provider.name == PROVIDER else "url = …"
             )
             advice = f"Write connection {{ {address} … }}."
+            if known:
+                listed = ", ".join(known)
+                advice = f"{advice} The clusters of the repository need none: {listed}."
             scope.report(
                 make_error(Header(block), f"{render_title(block)} needs a connection", "", advice)
             )

@@ -105,6 +105,12 @@ def _make_rate(name: str) -> AttributeSchema:
 FLEET = make_schema(
     "Where the landing files and tables are, and the limits by which everything is judged.",
     AttributeSchema("root", STRING, "A folder, or a URL such as s3://bucket/fleet."),
+    AttributeSchema(
+        "repository",
+        STRING,
+        "The folder with kafkaform.hcl, seen from this file. Its clusters, and the states and "
+        "owners of its folders, are those of the fleet.",
+    ),
     _make_duration("stale_after", "A snapshot older than this counts as stale."),
     _make_duration("skew", "How far the clocks of a runner and of a snapshot may differ."),
     _make_count("grace_days", "How many days a topic can be idle before it counts as unused."),

@@ -49,7 +49,8 @@ from ...inventory.live import (
     map_parallel,
 )
 from ...provider.contract import Provider, Session
-from .register_file import PROVIDER, ClusterEntry, Fleet
+from .entries import ClusterEntry
+from .register_file import PROVIDER, Fleet
 from .states import StateReading, describe_error, list_wanted, read_state
 from .summary import FAILED, PARTIAL, READ, ClusterResult, StateResult, Summary
 

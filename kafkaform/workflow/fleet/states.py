@@ -23,9 +23,9 @@ from ...plan.diff import compare, is_ignored, lay_over
 from ...provider.contract import ResourceType
 from ...state.model import State
 from ..configuration.evaluation import Configuration, Inputs, read_configuration
-from ..stores import Store, open_folder_store
+from ..stores import Store, open_folder_store, open_listed_store
 from ..workspace import make_first_state
-from .register_file import ClusterEntry, StateEntry
+from .entries import ClusterEntry, StateEntry
 
 BOOTSTRAP, URL = "bootstrap_servers", "url"
 MAX_FAULTS = 5
@@ -91,12 +91,15 @@ def read_state(entry: StateEntry, clock: Clock) -> StateReading:
 
 def _read_state(entry: StateEntry) -> StateReading:
     reading, configuration = StateReading(entry), None
+    if entry.place is not None and entry.place.faults:
+        return replace(reading, state_error=_render_errors(entry.place.faults))
     if entry.folder is not None:
         try:
             var_files = [
                 VarFile(name, storage.read(entry.folder / name)) for name in entry.var_files
             ]
-            configuration = read_configuration(entry.folder, Inputs((*var_files, *entry.variables)))
+            inputs = Inputs((*var_files, *entry.variables))
+            configuration = read_configuration(entry.folder, inputs, place=entry.place)
         except (KafkaformError, OSError) as error:
             reading = replace(reading, desired_error=describe_error(error))
     try:
@@ -130,6 +133,8 @@ def _render_errors(diagnostics: Diagnostics) -> str:
 def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store:
     if entry.location is not None:
         return open_folder_store(Path.cwd(), entry.location, None)
+    if entry.place is not None and entry.folder is not None:
+        return open_listed_store(entry.folder, entry.place)
     if configuration is None or entry.folder is None:
         raise UsageError("its location is unknown, because its configuration cannot be read")
     return open_folder_store(entry.folder, None, configuration.tree)

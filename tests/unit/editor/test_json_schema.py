@@ -10,13 +10,15 @@ import pytest
 
 from kafkaform.core.diagnostics import Severity
 from kafkaform.core.errors import KafkaformError
-from kafkaform.editor.json_schema import make_json_schema
+from kafkaform.editor.json_schema import make_json_schema, make_repository_schema
 from kafkaform.editor.members import ARGUMENTS, BLOCKS
 from kafkaform.editor.project import load_library
 from kafkaform.language.declare.blocks import LIFECYCLE, SHAPES, WAIVER
 from kafkaform.language.declare.json_bodies import TOP
 from kafkaform.language.tests.suites import SHAPES as TEST_SHAPES
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.configuration.repository_folders import find_repository_faults
+from kafkaform.workflow.configuration.repository_schema import PAGES
 
 from ...kit.commands.here import Here
 
@@ -116,3 +118,81 @@ def test_words_of_the_language_are_explained() -> None:
         for name in (*shape.required, *shape.optional):
             assert ARGUMENTS[kind][name], (kind, name)
         assert all(BLOCKS[name] for name in shape.blocks), kind
+
+
+# ── kafkaform.json ──────────────────────────────────────────────────────────────────────
+
+BEGIN = {"repository": {"name": "acme"}}
+CLUSTER = {"provider": "kafka", "bootstrap_servers": ["a:1"]}
+GOOD_REPOSITORIES = [
+    BEGIN,
+    {"//": "why", "repository": [{"name": "acme", "owner": "the platform team"}]},
+    {**BEGIN, "cluster": {"prod": {**CLUSTER, "sasl_password": '${secret_env("PASSWORD")}'}}},
+    {**BEGIN, "cluster": {"a": [CLUSTER], "b": {"provider": "kafka_connect", "url": "http://c"}}},
+    {**BEGIN, "cluster": {"prod": CLUSTER}, "folders": {
+        "teams/*": {
+            "state": "s3://acme/${folder.path}", "owner": "${folder.name}",
+            "labels": {"team": "${folder.name}"}, "uses": {"kafka": "${cluster.prod}"},
+            "policies": ["policies/teams"],
+            "boundary": {"topics": ["${folder.name}.*"], "deny": ["kafka_topic_config"]}},
+        "**": [{"boundary": [{"groups": []}]}]}},
+]  # fmt: skip
+WRONG_REPOSITORIES = [
+    {},
+    {"repository": {}},
+    {"repository": {"nam": "acme"}},
+    {**BEGIN, "clusters": {}},
+    {**BEGIN, "cluster": {"prod": {"bootstrap_servers": ["a:1"]}}},
+    {**BEGIN, "cluster": {"prod": {**CLUSTER, "url": "http://a"}}},
+    {**BEGIN, "cluster": {"prod": {"provider": "kafkas"}}},
+    {**BEGIN, "cluster": {"1prod": CLUSTER}},
+    {**BEGIN, "folders": {"teams/*": {"status": "s"}}},
+    {**BEGIN, "folders": {"teams/*": {"labels": ["a"]}}},
+    {**BEGIN, "folders": {"teams/*": {"boundary": {"topic": ["a"]}}}},
+]
+
+
+@pytest.fixture(scope="module")
+def repository_validator() -> Any:
+    """Checks documents; what it has is a schema itself."""
+    schema = make_repository_schema(load_library().schemas)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def find_repository_errors(folder: Path, document: Any) -> list[str]:
+    """What the commands say of a file with this text."""
+    content = json.dumps(document).encode()
+    faults = find_repository_faults(folder / "kafkaform.json", content)
+    return [fault.summary for fault in faults if fault.severity is Severity.ERROR]
+
+
+def test_the_command_prints_the_schema_of_a_repository(
+    here: Here, repository_validator: Any
+) -> None:
+    """With --repository."""
+    printed = here.json("providers", "json-schema", "--repository")
+    assert printed == json.loads(json.dumps(repository_validator.schema))
+
+
+@pytest.mark.parametrize("document", GOOD_REPOSITORIES, ids=json.dumps)
+def test_right_repositories_fit(repository_validator: Any, document: Any, tmp_path: Path) -> None:
+    """The schema takes them, and so does kafkaform."""
+    repository_validator.validate(document)
+    assert find_repository_errors(tmp_path, document) == []
+
+
+@pytest.mark.parametrize("document", WRONG_REPOSITORIES, ids=json.dumps)
+def test_wrong_repositories_do_not_fit(
+    repository_validator: Any, document: Any, tmp_path: Path
+) -> None:
+    """Nothing is refused that kafkaform itself takes."""
+    assert not repository_validator.is_valid(document)
+    assert find_repository_errors(tmp_path, document)
+
+
+def test_every_argument_of_a_repository_is_in_it(repository_validator: Any) -> None:
+    """With its documentation."""
+    properties = repository_validator.schema["$defs"]["file"]["properties"]
+    assert set(properties) == {*PAGES, "//"}
+    assert all(one["description"] for one in properties.values())

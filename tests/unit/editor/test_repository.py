@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from pygls.exceptions import JsonRpcException
+
 from ...kit.editor import Editor
 
 NAME = "kafkaform.hcl"
@@ -69,3 +72,92 @@ def test_it_is_formatted(editor: Editor) -> None:
     """As `kafkaform fmt` does."""
     editor.open(NAME, 'repository {\n  name="x"\n}\n')
     assert editor.format(NAME) == 'repository {\n  name = "x"\n}\n'
+
+
+CLUSTERS = """repository {
+  name = "acme"
+}
+
+cluster "prod" {
+  provider          = "kafka"
+  bootstrap_servers = ["kafka-1:9093"]
+  sasl_username     = "ci"
+  sasl_password     = secret_env("PASSWORD")
+}
+
+folders "teams/*" {
+  uses = { kafka = cluster.prod }
+}
+
+folders "platform" {
+  uses = { kafka = cluster.prod, "kafka.dr" = cluster.prod }
+}
+"""
+
+
+def test_names_of_folders_and_clusters_are_offered(editor: Editor) -> None:
+    """What the expressions of a `folders` block see, and nothing of a configuration."""
+    start = CLUSTERS.partition("folders")[0]
+    inside = start + 'folders "a/*" {\n  owner = '
+    offers = editor.complete(NAME, inside + "|\n}\n")
+    assert {"folder", "cluster", "upper"} <= set(offers)
+    assert not {"var", "local", "module", "kafka_topic"} & set(offers)
+    assert set(editor.complete(NAME, inside + "folder.|\n}\n")) == {"path", "name"}
+    assert set(editor.complete(NAME, inside + '"${folder.|}"\n}\n')) == {"path", "name"}
+    assert set(editor.complete(NAME, inside + "cluster.|\n}\n")) == {"prod"}
+    uses = start + 'folders "a/*" {\n  uses = { '
+    assert {"kafka", "schema_registry"} <= set(editor.complete(NAME, uses + "| }\n}\n"))
+    assert set(editor.complete(NAME, uses + "kafka = | }\n}\n")) == {"cluster.prod"}
+    assert set(editor.complete(NAME, uses + "kafka = cluster.| }\n}\n")) == {"prod"}
+
+
+def test_values_are_offered(editor: Editor) -> None:
+    """Providers of a cluster, and what a boundary can deny."""
+    assert set(editor.complete(NAME, 'cluster "a" {\n  provider = "|"\n}\n')) >= {"kafka"}
+    denied = 'folders "a" {\n  boundary {\n    deny = ["|"]\n  }\n}\n'
+    assert {"kafka_topic", "cluster ACLs"} <= set(editor.complete(NAME, denied))
+    assert editor.complete(NAME, "name = |\n") != {}
+
+
+def test_a_cluster_is_explained_and_found(editor: Editor) -> None:
+    """How it is reached, without its login."""
+    text = CLUSTERS.replace("cluster.prod }", "cluster.pr|od }", 1)
+    page = editor.hover(NAME, text)
+    assert "cluster `prod`" in page and 'provider = `"kafka"`' in page
+    assert "kafka-1:9093" in page and "PASSWORD" not in page
+    assert editor.define(NAME, text) == [f"{NAME}:5:prod"]
+    assert len(editor.refer(NAME, text)) == 4
+    page = editor.hover(NAME, 'folders "a/*" {\n  owner = folder.na|me\n}\n')
+    assert "`folder.name`" in page
+    assert editor.hover(NAME, CLUSTERS.replace("{ kafka", "{ ka|fka", 1)) == ""
+
+
+def test_a_cluster_is_renamed(editor: Editor) -> None:
+    """Its label and each use of it, from wherever the cursor is."""
+    label = CLUSTERS.replace('"prod"', '"pr|od"')
+    wanted = CLUSTERS.replace("prod", "main")
+    assert editor.apply(editor.rename(NAME, label, "main")) == {NAME: wanted}
+    use = CLUSTERS.replace("cluster.prod }", "cluster.|prod }", 1)
+    assert editor.apply(editor.rename(NAME, use, "main")) == {NAME: wanted}
+
+
+def test_a_taken_name_is_refused(editor: Editor) -> None:
+    """And so is what is no name."""
+    text = CLUSTERS + 'cluster "dr" {\n  provider = "kafka"\n}\n'
+    for name, reason in (("dr", "The name is taken: cluster dr"), ("1", "is not a name")):
+        with pytest.raises(JsonRpcException, match=reason):
+            editor.rename(NAME, text.replace('"prod"', '"pr|od"'), name)
+
+
+def test_names_inside_of_the_boundary_are_offered(editor: Editor) -> None:
+    """What a name of the folder can begin with, for each argument that names something."""
+    boundary = 'topics = ["${folder.name}.*", "all"]\n    principals = ["User:${folder.name}-*"]'
+    editor.write(NAME, FILE.replace('topics = ["${folder.name}.*"]', boundary))
+    offers = editor.complete(SHOP, make_topic("|"))
+    assert {"shop.", "all"} == set(offers)
+    assert editor.choose(SHOP, make_topic("sh|"), "shop.") == make_topic("shop.")
+    user = 'resource "kafka_user_scram_credential" "a" {\n  username = "|"\n}\n'
+    assert set(editor.complete(SHOP, user)) == {"shop-"}
+    acl = 'resource "kafka_acl" "a" {\n  resource_type = "Topic"\n  resource_name = "|"\n}\n'
+    assert set(editor.complete(SHOP, acl)) == {"shop.", "all"}
+    assert editor.complete("other/main.kf.hcl", make_topic("|")) == {}

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ...kit.commands.server import Job, Running, get_server
+from .test_repository import make_repository
 from .world import make_folder
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=[\w-]+")
@@ -22,7 +23,16 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=[\w-]+")
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
     """The command in a folder, until the test ends it."""
-    folder = make_folder(tmp_path / "folder")
+    yield from start(make_folder(tmp_path / "folder"))
+
+
+@pytest.fixture
+def at_the_top(tmp_path: Path) -> Iterator[Running]:
+    """The same at the top of a repository."""
+    yield from start(make_repository(tmp_path / "top"))
+
+
+def start(folder: Path) -> Iterator[Running]:
     plain = {name: text for name, text in os.environ.items() if "KAFKAFORM" not in name}
     command = get_server().start(Job(["serve"], str(folder), plain))
     yield command
@@ -54,3 +64,16 @@ def test_it_answers_until_a_signal(running: Running, number: int) -> None:
     running.send_signal(number)
     assert running.wait() == 0
     assert "Ended." in running.printed() and "Traceback" not in running.printed()
+
+
+def test_at_the_top_it_shows_the_repository(at_the_top: Running) -> None:
+    """Its folders, and behind each of them the pages of a folder."""
+    address = find_address(at_the_top)
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with opener.open(address, timeout=60) as answer:
+        page = answer.read().decode()
+    assert "<h1>acme-kafka</h1>" in page
+    link = re.search(r'href="(/[^"]*)">teams/shop<', page)
+    assert link is not None
+    with opener.open(address.partition("/?")[0] + link[1], timeout=60) as answer:
+        assert "<h1>Overview</h1>" in answer.read().decode()

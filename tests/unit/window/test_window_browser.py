@@ -14,6 +14,8 @@ from kafkaform.window.page import MENU, make_id
 
 from ...kit.browser import NAMES, Browser, browser, executable
 from ...kit.web_page import DESK, PALE, PHONE, WIDE, complaints
+from .test_repository import make_repository
+from .test_repository import make_sources as make_repository_sources
 from .world import HOSTILE_NAME, Window, make_folder, make_hostile_folder, make_sources, open_window
 
 COMMAND = executable()
@@ -105,6 +107,21 @@ def test_nothing_goes_wrong_on_any_page(window: Window, chromium: Browser, name:
     seen, pale = chromium.run(PALE)
     assert seen > 5 and pale == []
     assert chromium.run("getComputedStyle(document.body).fontFamily").startswith("system-ui")
+
+
+@pytest.mark.parametrize("path", ["", f"folders/{make_id('teams/shop')}/"])
+def test_a_repository_is_shown(tmp_path: Path, chromium: Browser, path: str) -> None:
+    """Its page and those of its folders, by the same measures, by day and by night."""
+    with open_window(make_repository_sources(make_repository(tmp_path / "top"))) as window:
+        enter(chromium, window)
+        for width in (DESK, PHONE):
+            chromium.size(width, scheme="dark")
+            visit(chromium, window, path)
+            assert grumbles(chromium) == []
+            assert chromium.run(WIDE) == [False, []]
+            assert chromium.run(PALE)[1] == []
+            chromium.size(width)
+            assert chromium.run(PALE)[1] == []
 
 
 @pytest.mark.parametrize("name", MENU)

@@ -10,7 +10,7 @@ import pytest
 from kafkaform.core.resource import Desired, ProviderConfig
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.workflow.connection import COMMAND_LINE
-from kafkaform.workflow.fleet.register_file import ClusterEntry, StateEntry
+from kafkaform.workflow.fleet.entries import ClusterEntry, StateEntry
 from kafkaform.workflow.fleet.states import StateReading
 from kafkaform_kafka.provider import PROVIDER
 
