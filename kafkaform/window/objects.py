@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from ..audit.chain import read_glances
 from ..audit.event import Glance, Record, RecordKind
 from ..audit.history import OUTSIDE, LoggedChange, ToldChanges, tell_changes
+from ..audit.segments import read_archived
+from ..audit.sink import read_present
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
 from ..core.text.quantity import render_count
@@ -216,7 +217,7 @@ def read_story(store: Store, state: State | None, id: str) -> ObjectStory | None
     def collect() -> Iterator[Glance]:
         nonlocal identity, fault
         try:
-            for glance in read_glances(store.sink.lines(), store.sink.location):
+            for glance in read_present(store.sink):
                 for candidate in filter(is_asked, _list_identities(glance)):
                     identity = candidate
                     entries.append(glance.read_whole())
@@ -225,6 +226,8 @@ def read_story(store: Store, state: State | None, id: str) -> ObjectStory | None
             fault = f"{error.message}. {error.advice}"
 
     told = tell_changes(collect(), is_asked)
+    if not fault:
+        told.unread = read_archived(store.sink.sealed)
     return ObjectStory(identity, row, tuple(entries), told, fault) if identity else None
 
 
@@ -253,6 +256,7 @@ def show_object(
     columns = ("Record", "Time", "Kind", "By", "Run", "What", "Values")
     table = make_table("Records, the newest first", columns, rows, first, f"objects/{id}")
     lead = () if rows else ("The audit log has no record about it.",)
+    lead = tuple(filter(None, (*lead, story.told.unread.sentence)))
     changes = [_make_change_row(c, story.told, types) for c in reversed(story.told.changes)]
     heads = ("Time", "By", "Run", "Commit", "What", "Values", "Outcome")
     path = f"objects/{id}"

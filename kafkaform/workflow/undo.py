@@ -12,10 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..audit.chain import read_glances
 from ..audit.event import RecordKind
 from ..audit.history import OUTSIDE, LoggedChange, LoggedValue, RunFacts, ToldChanges, tell_changes
 from ..audit.index import get_identity, get_run, list_pending
+from ..audit.segments import read_archived
+from ..audit.sink import read_present
 from ..audit.writes import SUCCEEDED
 from ..core.address import Address, parse_address
 from ..core.change import BOOKKEEPING, Action, Change, Ownership, Path
@@ -113,9 +114,10 @@ def choose_run(store: Store, run: str | None) -> str:
             return run
         near = suggest(run, ids)
         raise UsageError(
-            f"the audit log has no run {run} that sent anything", f"{near} {RUNS}".strip()
+            f"the audit log has no run {run} that sent anything",
+            f"{near} {RUNS} {read_archived(store.sink.sealed).sentence}".strip(),
         )
-    newest = list_recent_runs(store, 1)
+    newest, _ = list_recent_runs(store, 1)
     if not newest:
         raise UsageError(f"{store.sink.location} has no run that could be undone")
     return newest[0].facts.run
@@ -127,14 +129,14 @@ def read_run(scene: Scene, run: str) -> RunRecord:
     anchor = find_anchor(sink, state if state.audit_head else None)
     identities: set[Identity] = set()
     planned: Mapping[Identity, Change] = {}
-    for glance in read_glances(sink.lines(), sink.location, anchor):
+    for glance in read_present(sink, anchor):
         if glance.kind == RecordKind.PLAN and glance.run == run:
             plan = read_recorded_plan(glance.read_whole().body["plan"], run)
             planned = {change.identity: change for change in plan.changes}
         elif glance.kind in _STEPS and "step" in glance.body and get_run(glance) == run:
             identities.add(get_identity(glance))
         glance.forget()
-    told = tell_changes(read_glances(sink.lines(), sink.location, anchor), identities.__contains__)
+    told = tell_changes(read_present(sink, anchor), identities.__contains__)
     _refuse_unfinished(scene, run, told)
     done: dict[Identity, list[LoggedChange]] = {}
     since: dict[Identity, list[LoggedChange]] = {}

@@ -15,7 +15,7 @@ from ....core.errors import UsageError
 from ....plan.model import Options
 from ....provider.registry import Registry
 from ....render.history import make_history_page, make_runs_page
-from ....render.text import render_json, render_page
+from ....render.text import inline, render_json, render_page
 from ....workflow.alter import rehearse
 from ....workflow.applying import run_apply
 from ....workflow.history import (
@@ -76,6 +76,8 @@ def history(
     words = list_words(Registry(), [item.identity for item in answer.objects])
     page = make_history_page(document, words)
     console.write_lines(render_page(page, get_terminal_width(console)))
+    if answer.unread.place:
+        console.note(inline(answer.unread.sentence))
 
 
 @take_flags("doing", read_run_options)
@@ -145,7 +147,7 @@ def _make_request(doing: RunOptions, run: str, approve: Approve) -> ApplyRequest
 def _list_runs(console: Console, doing: RunOptions) -> None:
     """The last runs and what they changed."""
     store = open_store(doing.state)
-    runs = list_recent_runs(store)
+    runs, unread = list_recent_runs(store)
     documents = [make_run_document(summary) for summary in runs]
     if doing.json:
         console.write_lines(map(render_json, documents))
@@ -156,4 +158,6 @@ def _list_runs(console: Console, doing: RunOptions) -> None:
     words = list_words(Registry(), (c.identity for s in runs for c in s.changes))
     page = make_runs_page(documents, words)
     console.write_lines(render_page(page, get_terminal_width(console)))
+    if unread.place:
+        console.note(inline(unread.sentence))
     console.note(NEXT)
