@@ -16,6 +16,7 @@ from ..core.text.quantity import render_count
 from ..core.value import EMPTY, FrozenMap
 from ..render.text import render_value
 from ..state.model import Row, State
+from ..workflow.outside_changes import name_writers
 from ..workflow.stores import Store
 from .fleet import show_topic_use
 from .page import (
@@ -191,6 +192,8 @@ def make_object_page(sources: Sources, id: str, query: Query) -> WindowPage | No
     story = read_story(store, state, id)
     if story is None:
         return None
+    scopes = state.providers if state else {}
+    story.told.changes = name_writers(story.told, scopes, sources.fleet_root)
     firsts = {name: read_number(query, name) for name in ("first", *TABLES)}
     types = read_types(state)
     sections = list_related_sections(state, story.identity, types, id, firsts) if state else ()

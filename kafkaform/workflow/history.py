@@ -44,6 +44,7 @@ from ..core.resource import Identity
 from ..core.words import Vocabulary, Words
 from ..provider.registry import Registry
 from ..state.model import State
+from .outside_changes import find_fleet_root, name_writers
 from .stores import Store, find_anchor
 
 PRINCIPAL = "principal"
@@ -127,7 +128,8 @@ def read_history(store: Store, name: str, period: Period = ALWAYS, path: str = "
     identities = _find_objects(name, names, archived)
     told = tell_changes(read_present(store.sink, anchor), identities.__contains__)
     changes: dict[Identity, list[LoggedChange]] = {identity: [] for identity in identities}
-    for change in told.changes:
+    scopes = state.providers if state is not None else {}
+    for change in name_writers(told, scopes, find_fleet_root()):
         kept = _select_values(change, path)
         if kept is not None and period.covers(change.time):
             changes[change.identity].append(kept)

@@ -5,11 +5,9 @@ A plan says when and by whom each drifted object was last set from here, and who
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from importlib.util import find_spec
 
 from msgspec.structs import replace
 
@@ -54,6 +52,7 @@ from .configuration.policies import NO_POLICIES, find_today, make_judge, refuse_
 from .configuration.untrusted import dry_run_error
 from .judgement import check_accepted, describe_conditions, refuse_idle_accepted
 from .model import Announcer, DryRun, Listener, Note, PlanChosen
+from .outside_changes import find_fleet_root
 from .workspace import (
     Reached,
     Workspace,
@@ -67,8 +66,6 @@ from .workspace import (
     require_workspace,
 )
 
-ROOT = "KAFKAFORM_FLEET_ROOT"
-"""Where the fleet's tables are, if this computer knows."""
 NEVER = "never set here"
 UNKNOWN = "the audit log does not show when it was set here"
 OUTSIDE = "changed outside kafkaform"
@@ -510,18 +507,14 @@ def _find_newest(writes: Mapping[Path, LastWrite | None]) -> LastWrite | None:
     return max(steps, key=lambda write: write.time, default=None)
 
 
-_TABLE_PACKAGES = ("deltalake", "pyarrow")
-"""What reads the fleet's tables, which the fleet extra has."""
-
-
 def _ask_fleet(
     plan: Plan,
     changed: Sequence[Change],
     last: Mapping[Identity, Mapping[Path, LastWrite | None]],
 ) -> Mapping[Identity, str]:
     """What the fleet's tables know about who changed these objects, whose drift names the paths."""
-    root = os.environ.get(ROOT)
-    if not root or any(find_spec(package) is None for package in _TABLE_PACKAGES):
+    root = find_fleet_root()
+    if root is None:
         return {}
     scopes = {instance: item.facts.scope_id for instance, item in plan.instances.items()}
     times = {
