@@ -380,14 +380,13 @@ def list_recent_runs(
     return summaries, unread
 
 
-def find_run(store: Store, run: str) -> Collection[str]:
-    """The ids of the newest runs, up to this one; of all if the log does not have it."""
-    runs: Collection[str] = ()
+def find_run(store: Store, run: str) -> ToldChanges:
+    """What the end of the log tells, back to this run; all of it if it has no such run."""
+    told = ToldChanges()
     for told in _read_windows(store.sink):
-        runs = told.runs
-        if run in runs:
+        if run in told.runs:
             break
-    return runs
+    return told
 
 
 def read_recent(store: Store) -> ToldChanges:

@@ -47,7 +47,7 @@ def name_writers(
     found = answers.history.list_applied_changes(root, scopes, outside)
     # The snapshot that shows what a run of this log did comes after it, too.
     rows = {i: [r for r in found[i] if r["run"] not in told.runs] for i in found}
-    named = []
+    named: list[LoggedChange] = []
     for change in told.changes:
         known = rows.get(change.identity, ()) if change.action == OUTSIDE else ()
         named += _name_writers(change, known) if known else (change,)

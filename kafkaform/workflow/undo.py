@@ -27,7 +27,6 @@ from ..core.resource import (
     Absent,
     Declared,
     Desired,
-    Facts,
     Identity,
     InstanceWorld,
     Lifecycle,
@@ -42,7 +41,6 @@ from ..plan.diff import flatten, lay_over, parse_path, render_path
 from ..plan.model import Plan
 from ..plan.observe import compute_destination, hide_all_reported
 from ..plan.uses import order_by_uses
-from ..provider.contract import ResourceType
 from ..render.text import inline
 from ..state.model import Row
 from .alter import make_header
@@ -106,21 +104,35 @@ class Goal(Struct, frozen=True):
 # ── what the log says ───────────────────────────────────────────────────────────────────
 
 
-def choose_run(store: Store, run: str | None) -> str:
-    """The id of this run, or of the last one. Raises UsageError if there is none."""
-    if run is not None:
-        ids = find_run(store, run)
-        if run in ids:
-            return run
-        near = suggest(run, ids)
-        raise UsageError(
-            f"the audit log has no run {run} that sent anything",
-            f"{near} {RUNS} {read_archived(store.sink.sealed).sentence}".strip(),
-        )
-    newest, _ = list_recent_runs(store, 1)
-    if not newest:
-        raise UsageError(f"{store.sink.location} has no run that could be undone")
-    return newest[0].facts.run
+class ChosenRun(Struct, frozen=True):
+    """The run to undo."""
+
+    run: str
+    """Its id."""
+    instances: tuple[str, ...]
+    """The provider instances in which it changed something."""
+
+
+def choose_run(store: Store, run: str | None) -> ChosenRun:
+    """This run, or the last one. Raises UsageError if there is none."""
+    if run is None:
+        newest, _ = list_recent_runs(store, 1)
+        if not newest:
+            raise UsageError(f"{store.sink.location} has no run that could be undone")
+        return _make_chosen(newest[0].facts.run, newest[0].changes)
+    told = find_run(store, run)
+    if run in told.runs:
+        return _make_chosen(run, told.changes)
+    near = suggest(run, told.runs)
+    raise UsageError(
+        f"the audit log has no run {run} that sent anything",
+        f"{near} {RUNS} {read_archived(store.sink.sealed).sentence}".strip(),
+    )
+
+
+def _make_chosen(run: str, changes: Iterable[LoggedChange]) -> ChosenRun:
+    instances = {change.identity.instance for change in changes if change.run == run}
+    return ChosenRun(run, tuple(sorted(instances)))
 
 
 def read_run(scene: Scene, run: str) -> RunRecord:
@@ -547,14 +559,9 @@ def _amend_unmanaged(scene: Scene, goal: Goal, reason: str) -> Change:
 
     def edit(attributes: FrozenMap | None) -> FrozenMap | None:
         assert attributes is not None and isinstance(goal.reading, Observed)
-        target = _compute_target(kind, _overlay(scene, goal), goal.reading, facts)
+        # The overlay has all live values, so what it lacks is what comes back as not set.
+        target = kind.target(_overlay(scene, goal), goal.reading, facts, False)
         return lay_over(attributes, goal.values, target)
 
     change = amend(goal.identity, goal.address, goal.reading, kind, facts, edit)
     return replace(change, row_after=Ownership(), reason=reason)
-
-
-def _compute_target(
-    kind: ResourceType, attributes: FrozenMap, reading: Observed, facts: Facts
-) -> FrozenMap:
-    return kind.target(attributes, reading, facts, True)

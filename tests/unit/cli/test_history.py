@@ -10,6 +10,7 @@ import pytest
 
 from docs import schemas
 from kafkaform.audit.sinks.local import LocalSink
+from kafkaform.cli.commands import alter
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow import history
 from kafkaform.workflow.recent_changes import RecentChanges
@@ -405,6 +406,44 @@ def test_validate_sends_nothing(there: Here, cluster: SimulatedCluster) -> None:
     size = len(records(there))
     assert "Nothing was sent." in there.done("undo", "--last", "--validate").text
     assert configs(cluster) == {"retention.ms": "2000000"} and len(records(there)) == size
+
+
+def test_an_alter_without_a_folder_is_undone(
+    there: Here, cluster: SimulatedCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """With the flags that named the cluster; its runs are listed, and nothing else is needed."""
+    home = tmp_path_factory.mktemp("state")
+    there.monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    (there.path / "provider.kf.hcl").unlink()
+    flags = ("--bootstrap-server", "localhost:9092")
+    there.monkeypatch.setattr(alter, "_show_documents", lambda *_, **__: None)
+    cluster.outside.create("orders")
+    cluster.outside.alter("orders", {"retention.ms": "1000000"})
+    assert "No runs" in there.done("undo", *flags).err and not list(home.iterdir())
+    added = ("--add-config", "retention.ms=2000000,segment.ms=700000")
+    there.done("alter", "topic", "orders", *flags, "--auto-approve", *added)
+    listed = there.done("undo", *flags)
+    assert "alter" in listed.out and "update" in listed.out
+    assert "Nothing was sent." in there.done("undo", "--last", "--validate", *flags).text
+    assert configs(cluster)["retention.ms"] == "2000000"
+    said = there.done("undo", "--last", "--auto-approve", *flags).text
+    assert "Not undone" not in said
+    assert configs(cluster) == {"retention.ms": "1000000"}
+    there.done("undo", "--last", "--auto-approve", *flags)
+    assert configs(cluster) == {"retention.ms": "2000000", "segment.ms": "700000"}
+    assert "goes with the configuration" in there.fails("undo", "--state", "x", *flags)
+
+
+def test_an_alter_beside_an_empty_configuration_is_undone(
+    there: Here, cluster: SimulatedCluster
+) -> None:
+    """No block and no row names the cluster: the run does."""
+    there.monkeypatch.setattr(alter, "_show_documents", lambda *_, **__: None)
+    cluster.outside.create("orders")
+    there.done("alter", "topic", "orders", "--auto-approve", "--add-config", "retention.ms=2000000")
+    assert configs(cluster) == {"retention.ms": "2000000"}
+    assert "Not undone" not in there.done("undo", "--last", "--auto-approve").text
+    assert configs(cluster) == {}
 
 
 def configs(cluster: SimulatedCluster, name: str = "orders") -> dict[str, str]:
