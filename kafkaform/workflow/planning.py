@@ -27,7 +27,7 @@ from ..audit.history import UNDO
 from ..audit.index import LogIndex, list_pending
 from ..audit.writes import LastWrite, ObjectWrites
 from ..core.address import matches
-from ..core.change import Action, Change, Path, PathChange, Verdict, add_findings
+from ..core.change import BOOKKEEPING, Action, Change, Path, PathChange, Verdict, add_findings
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import ignore_event
@@ -496,10 +496,17 @@ def _find_writes(
 ) -> Mapping[Path, LastWrite | None]:
     """Path -> the step that set it last, None if the log does not show it."""
     writes = index.writes.get(identity, ObjectWrites())
-    # The empty path is the object as a whole; of an object that is gone nothing else is known.
     return {
-        path: writes.paths.get(path) if path and writes.paths else writes.last for path in paths
+        path: writes.paths.get(path) if path and writes.paths else _find_object_write(writes)
+        for path in paths
     }
+
+
+def _find_object_write(writes: ObjectWrites) -> LastWrite | None:
+    """The step that set something of an object last. A label that only the state has is nothing of
+    it; of an object that was deleted here, nothing else is known."""
+    values = {path: write for path, write in writes.paths.items() if path[0] not in BOOKKEEPING}
+    return _find_newest(values) or writes.last
 
 
 def _find_newest(writes: Mapping[Path, LastWrite | None]) -> LastWrite | None:

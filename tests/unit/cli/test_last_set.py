@@ -10,14 +10,13 @@ import pytest
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import digest
 from kafkaform.core.resource import Declared, Desired, Identity, ProviderConfig
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.provider.contract import Provider
 from kafkaform.provider.http.exchange import Call, join_path
 from kafkaform_connect.connector import KIND as CONNECTOR
 from kafkaform_connect.memory.provider import ConnectMemoryProvider
 from kafkaform_connect.memory.workers import SimulatedWorkers
-from kafkaform_kafka.memory import SimulatedCluster
 from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.kinds import schema, subject_config
 from kafkaform_schema_registry.memory.client import connect_simulated
@@ -50,6 +49,7 @@ resource "kafka_acl" "ann" {
   labels              = { tier = "%d" }
 }
 """
+OTHERS = ACL.replace("ann", "bob") % 1
 BARE_ACL = ACL.replace('  labels              = { tier = "%d" }\n', "")
 REMOVED = "removed {\n  from = kafka_acl.ann\n  lifecycle {\n    destroy = true\n  }\n}\n"
 TOPIC = """
@@ -65,15 +65,15 @@ def change_outside(there: Here, *texts: str) -> None:
     """Apply these configurations with a state of their own, which takes over what there is."""
     for text in texts:
         there.write("main.kf.hcl", text)
-        flags = ("--state", "others.state.json", "--adopt", "*", "--accept", "*")
-        there.done("apply", "--auto-approve", *flags[:4])
+        adopt = ("--adopt", "*") if "removed" not in text else ()
+        there.done("apply", "--auto-approve", "--state", "others.state.json", *adopt)
 
 
 @pytest.mark.parametrize(
     ("first", "second", "outside"),
     [
         (QUOTA % (1000, 1000), QUOTA % (1000, 2000), (QUOTA % (9000, 2000),)),
-        (ACL % 1, ACL % 2, (BARE_ACL, REMOVED)),
+        (ACL % 1, ACL % 2, (BARE_ACL + OTHERS, REMOVED + OTHERS)),
         (TOPIC % (1, 1000), TOPIC % (2, 1000), (TOPIC % (2, 9000),)),
     ],
     ids=["quota", "acl", "topic"],
@@ -99,7 +99,7 @@ class Place:
         self.house: House = make_house(Clock())
         self.house.providers = {instance: provider}
 
-    def declare(self, kind: str, attributes: FrozenMap, labels: FrozenMap = FrozenMap()) -> Desired:
+    def declare(self, kind: str, attributes: FrozenMap, labels: FrozenMap = EMPTY) -> Desired:
         name = str(attributes.get("name") or attributes["subject"])
         declared = (
             Declared(
@@ -170,7 +170,7 @@ def test_levels_of_a_subject() -> None:
 
     creator = place.apply(declare("READWRITE"))
     editor = place.apply(declare("READONLY"))
-    registry.answer(requests.set_compatibility("a", "NONE"), "somebody")
+    registry.answer(requests.put_setting("config", "a", {"compatibility": "NONE"}), "somebody")
     require_first(place.plan(declare("READONLY")), creator, editor)
 
 
