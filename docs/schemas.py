@@ -24,6 +24,8 @@ from kafkaform.audit.bodies import MemberRule, Rules
 from kafkaform.audit.checkpoint import Checkpoint
 from kafkaform.audit.event import RecordKind
 from kafkaform.audit.history import RECORDED
+from kafkaform.audit.segments import FORMAT as SEGMENTS_FORMAT
+from kafkaform.audit.segments import Segment, SegmentManifest
 from kafkaform.core.canonical import NOTHING, list_defaults
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.finding import Block, Breadth, Harm, Level
@@ -47,6 +49,7 @@ Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 NAME: Schema = {"type": "string", "minLength": 1}
 COUNT: Schema = {"type": "integer", "minimum": 0}
+POSITIVE: Schema = {"type": "integer", "minimum": 1}
 MAP: Schema = {"type": "object"}
 BOOL: Schema = {"type": "boolean"}
 DIGEST: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
@@ -129,7 +132,7 @@ ROW = {
     "kind": NAME,
     "identity": TEXT,
     "owners": {"type": "array", "items": NAME, "minItems": 1},
-    "origin": {"type": "integer", "minimum": 1},
+    "origin": POSITIVE,
     "attributes": MAP,
     "incarnation": optional(TEXT),
     "protected": {"enum": list(PROTECTIONS)},
@@ -147,7 +150,7 @@ OUTPUT = {
     "required": ["sensitive", "value"],
 }
 STATE = {
-    "audit_head": optional(closed({"seq": {"type": "integer", "minimum": 1}, "hash": DIGEST})),
+    "audit_head": optional(closed({"seq": POSITIVE, "hash": DIGEST})),
     "checksum": DIGEST,
     "format": {"enum": [STATE_FORMAT, SEALED_FORMAT]},
     "kafkaform_version": TEXT,
@@ -170,7 +173,7 @@ WANTED: Mapping[str, Schema] = {
     "": {},
     "text": TEXT,
     "text that is not empty": NAME,
-    "a whole number, 1 or more": {"type": "integer", "minimum": 1},
+    "a whole number, 1 or more": POSITIVE,
     "a whole number, 0 or more": COUNT,
     "true or false": BOOL,
     "text or null": optional(TEXT),
@@ -220,7 +223,7 @@ def record_schema() -> Schema:
     """A line of an audit log."""
     frame = closed(
         {
-            "seq": {"type": "integer", "minimum": 1},
+            "seq": POSITIVE,
             "time": TIME,
             "run": TEXT,
             "actor": TEXT,
@@ -248,6 +251,19 @@ def checkpoint_schema() -> Schema:
     known: Schema = {}
     body = from_hint(Checkpoint, known)
     return titled("A checkpoint of kafkaform's audit log", body, known)
+
+
+def manifest_schema() -> Schema:
+    """The list of a log's segments."""
+    known: Schema = {}
+    reference = from_struct(SegmentManifest, known)
+    manifest = known[SegmentManifest.__name__]
+    manifest["properties"]["format"] = {"const": SEGMENTS_FORMAT}
+    manifest["required"] = sorted(manifest["properties"])  # members with defaults are written, too
+    members = known[Segment.__name__]["properties"]
+    members |= dict.fromkeys(("head_in", "head_out", "lines_sha256", "object_sha256"), DIGEST)
+    members |= {**dict.fromkeys(("first", "last", "length"), POSITIVE), "time": TIME}
+    return titled("The manifest of kafkaform's audit log", reference, known)
 
 
 # ── findings ────────────────────────────────────────────────────────────────────────────
@@ -467,7 +483,7 @@ LOGGED_CHANGE = closed(
     {
         **IDENTITY,
         **ATTRIBUTION,
-        "record": {"type": "integer", "minimum": 1},
+        "record": POSITIVE,
         "since": optional(TIME),
         "address": TEXT,
         "action": NAME,
@@ -495,6 +511,7 @@ def history_schema() -> Schema:
         {
             "format_version": {"const": HISTORY_VERSION},
             "name": NAME,
+            "archived_records": COUNT,
             "objects": listed(closed(members)),
         }
     )
@@ -554,6 +571,7 @@ MAKERS = {
     "state": state_schema,
     "audit-record": record_schema,
     "audit-checkpoint": checkpoint_schema,
+    "audit-manifest": manifest_schema,
     "event": event_schema,
     "show": show_schema,
     "history": history_schema,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,29 @@ def test_every_record_fits(path: Path) -> None:
     assert records
     for record in records:
         validator.validate(record)
+
+
+def test_every_manifest_and_checkpoint_fits() -> None:
+    """Those that earlier versions have written; without one of its members, no manifest fits."""
+    folder = TESTS / "unit/formats/written"
+    checkpoints = sorted(folder.glob("*/kafkaform.audit/checkpoints/*.json.gz"))
+    assert checkpoints
+    for path in checkpoints:
+        make_validator("audit-checkpoint").validate(json.loads(gzip.decompress(path.read_bytes())))
+    manifests = sorted(folder.glob("*/kafkaform.audit/manifest.json"))
+    assert manifests
+    validator = make_validator("audit-manifest")
+    for path in manifests:
+        document = json.loads(path.read_bytes())
+        validator.validate(document)
+        moved = change(document, "segments", 0, "archived", value="s3://cold/log")
+        validator.validate(moved)
+        for name in document:
+            assert not validator.is_valid(change(document, name, drop=True))
+        for name in document["segments"][0]:
+            assert not validator.is_valid(change(document, "segments", 0, name, drop=True))
+            assert not validator.is_valid(change(document, "segments", 0, name, value=-1))
+        assert not validator.is_valid({**document, "strange": 1})
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.name)

@@ -20,6 +20,7 @@ from ..core.value import Value
 from .chain import read_glances
 from .event import Glance, Line, RecordKind, Seen, match_last_members
 from .index import get_identity, get_run
+from .segments import ArchivedRecords
 from .writes import ENDING, MAKING, SUCCEEDED
 
 OUTSIDE = "outside"
@@ -107,6 +108,8 @@ class ToldChanges(Struct):
     """Run that came to its end -> every step of it was applied or started."""
     first: str = ""
     """When the first record was written."""
+    unread: ArchivedRecords = ArchivedRecords()
+    """What was asked for too, and is archived."""
 
 
 def read_tail(lines: Iterator[Line], source: str, after: int) -> Iterator[Glance]:

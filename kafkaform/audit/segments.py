@@ -83,6 +83,25 @@ class Limits(Struct, frozen=True):
 LIMITS = Limits()
 
 
+class ArchivedRecords(Struct, frozen=True):
+    """The records at the beginning of a log that only an archive has."""
+
+    head: Head = GENESIS
+    """The last of them; GENESIS if there are none."""
+    place: str = ""
+    """Where they are."""
+
+    @property
+    def sentence(self) -> str:
+        """What a reader says that did not look at them, "" if there are none."""
+        if not self.place:
+            return ""
+        return (
+            f"Records 1 to {self.head.seq:,} are archived in {self.place} and were not read: "
+            f"`kafkaform audit archive --restore {self.place}` brings them back."
+        )
+
+
 class SegmentManifest(Struct, frozen=True):
     """The sealed part of a log."""
 
@@ -107,6 +126,12 @@ class SegmentManifest(Struct, frozen=True):
         return ends[-1] if ends else GENESIS
 
     @property
+    def archive(self) -> str:
+        """Where the last of those records is, "" if there are none."""
+        places = [s.archived for s in self.segments if s.archived is not None]
+        return places[-1] if places else ""
+
+    @property
     def heads(self) -> tuple[Head, ...]:
         """The last record of each segment."""
         return tuple(Head(segment.last, segment.head_out) for segment in self.segments)
@@ -120,6 +145,13 @@ def read_manifest(objects: Objects) -> SegmentManifest:
     return load_manifest(objects)[0]
 
 
+def read_archived(objects: Objects | None) -> ArchivedRecords:
+    """The records of a log that cannot be read here. objects: as in `Sink.sealed`. Raises
+    StorageError."""
+    manifest = SegmentManifest() if objects is None else read_manifest(objects)
+    return ArchivedRecords(manifest.archived, manifest.archive)
+
+
 def find_start(objects: Objects | None, *needed: Head | None) -> Head:
     """The record that the first readable line follows, if some are archived. objects: as in
     `Sink.sealed`; needed: heads that the log must contain.
@@ -127,7 +159,7 @@ def find_start(objects: Objects | None, *needed: Head | None) -> Head:
     A needed head among archived records makes it the beginning of the log: reading then ends with
     the error that says how to bring them back. Raises StorageError.
     """
-    archived = GENESIS if objects is None else read_manifest(objects).archived
+    archived = read_archived(objects).head
     later = all(
         head is None or head.seq > archived.seq or head in (archived, GENESIS) for head in needed
     )

@@ -11,9 +11,11 @@ from typing import Protocol, runtime_checkable
 from msgspec import Struct
 
 from ..core.errors import Locked
+from ..core.head import Head
 from ..core.objects import Objects
-from .event import Line
-from .segments import Limits, SegmentManifest
+from .chain import read_glances
+from .event import Glance, Line
+from .segments import Limits, SegmentManifest, find_start
 
 
 class Torn(Struct, frozen=True):
@@ -110,6 +112,13 @@ class SealableSink(Sink, Protocol):
         that was sealed at this time has passed. Returns what `compare_sealed` does of those; they
         stay. Raises StorageError, Locked.
         """
+
+
+def read_present(sink: Sink, anchor: Head | None = None) -> Iterator[Glance]:
+    """The records of a log without those that are archived, each checked. anchor: a head that the
+    log must contain. Raises StorageError."""
+    start = find_start(sink.sealed, anchor)
+    return read_glances(sink.lines(start.seq), sink.location, anchor, start)
 
 
 def make_overtaken_error(location: str) -> Locked:

@@ -20,7 +20,7 @@ from .text import SENSITIVE, mask_value
 Data = Mapping[str, Any]
 OUTSIDE = "outside"
 UNKNOWN = "unknown"
-_HEAD = ("When (UTC)", "Who", "Run", "Commit", "What", "Value", "Outcome")
+_HEAD = ("When (UTC)", "Who", "Run", "Commit", "Outcome", "What", "Value")
 _NO_CHANGES = "The audit log has no change of it in this time."
 _GONE = "The state does not have it any more."
 _SHORT_COMMIT = 9
@@ -51,7 +51,6 @@ def _list_rows(change: Data, words: Words) -> Iterator[tuple[str, ...]]:
     """One row for each value; one for the object if it has none, or if its name says them all."""
     whole = bool(words.describe_object(change["kind"], change["key"]))
     values = [] if whole and change["action"] != OUTSIDE else change["values"]
-    outcome = _render_outcome(change)
     for value in values or [None]:
         text = "" if value is None else render_value_change(change, value, words)
         path = "" if value is None else value["path"] or "object"
@@ -61,14 +60,15 @@ def _list_rows(change: Data, words: Words) -> Iterator[tuple[str, ...]]:
             change["actor"] or UNKNOWN,
             change["run"] or "",
             render_commit(change),
+            _get_outcome(change),
             what,
-            text,
-            outcome,
+            _join(text, *_list_remarks(change)),
         )
 
 
 def list_change_rows(changes: Iterable[Data], words: Vocabulary) -> list[list[str]]:
-    """One row for each change: when, who, run, action, object, values, outcome."""
+    """One row for each change: when, who, run, outcome, action, object, and last what can be long:
+    its values, why it failed, and what it undoes."""
     rows = []
     for change in changes:
         own_words = words.get(change["instance"], NEUTRAL)
@@ -78,10 +78,10 @@ def list_change_rows(changes: Iterable[Data], words: Vocabulary) -> list[list[st
                 _render_time(change),
                 change["actor"] or UNKNOWN,
                 change["run"] or "",
+                _get_outcome(change),
                 change["action"],
                 name,
-                render_values(change, own_words),
-                _render_outcome(change),
+                _join(render_values(change, own_words), *_list_remarks(change)),
             ]
         )
     return rows
@@ -97,7 +97,7 @@ def _make_run_row(run: Data, words: Vocabulary) -> tuple[str, ...]:
     ends = {True: "complete", False: "not complete", None: "no end"}
     command = f"undo of {run['undoes']}" if run["undoes"] else run["command"]
     rows = list_change_rows(run["changes"], words)
-    texts = list(dict.fromkeys(f"{row[3]} {row[4]}" for row in rows))
+    texts = list(dict.fromkeys(f"{row[4]} {row[5]}" for row in rows))
     more = f", and {len(texts) - _NAMED:,} more" if texts[_NAMED:] else ""
     return (
         run["run"],
@@ -157,8 +157,17 @@ def render_moment(time: str) -> str:
     return datetime.fromisoformat(time).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _render_outcome(change: Data) -> str:
-    words: Sequence[str] = ["seen" if change["action"] == OUTSIDE else change["outcome"]]
-    undoes = [f"undoes {change['undoes']}"] if change["undoes"] else []
-    error = [change["error"]] if change["error"] else []
-    return ", ".join((": ".join((*words, *error)), *undoes))
+def _get_outcome(change: Data) -> str:
+    return "seen" if change["action"] == OUTSIDE else str(change["outcome"])
+
+
+def _list_remarks(change: Data) -> Iterator[str]:
+    """Why a change failed, and the run that it undoes."""
+    if change["error"]:
+        yield change["error"]
+    if change["undoes"]:
+        yield f"undoes {change['undoes']}"
+
+
+def _join(*texts: str) -> str:
+    return "; ".join(filter(None, texts))

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..audit.chain import read_glances
 from ..audit.event import Glance, Record, RecordKind, summarize_record
+from ..audit.segments import ArchivedRecords, read_archived
+from ..audit.sink import read_present
 from ..core.errors import KafkaformError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity
@@ -52,7 +53,7 @@ class RunEntry(Struct):
 
 
 class LogSurvey(Struct):
-    """A whole log, read and verified as by `audit verify`."""
+    """A log without its archived records, read and verified as by `audit verify`."""
 
     location: str
     anchor: Head | None
@@ -63,6 +64,8 @@ class LogSurvey(Struct):
     """In the order of their first records."""
     fault: str = ""
     """Why it cannot be trusted after its head."""
+    unread: ArchivedRecords = ArchivedRecords()
+    """What was not read."""
 
 
 def make_page(sources: Sources, query: Query) -> WindowPage:
@@ -71,11 +74,14 @@ def make_page(sources: Sources, query: Query) -> WindowPage:
 
 
 def survey_log(store: Store) -> LogSurvey:
-    """Read a whole log. Raises StorageError if the state cannot be read, not for a bad log."""
+    """Read what is not archived of a log. Raises StorageError if the state cannot be read, not for
+    a bad log."""
     state = store.backend.load().state
     survey = LogSurvey(store.sink.location, state.audit_head if state else None)
     try:
-        for glance in read_glances(store.sink.lines(), survey.location, survey.anchor):
+        survey.unread = read_archived(store.sink.sealed)
+        survey.head = survey.unread.head
+        for glance in read_present(store.sink, survey.anchor):
             _survey_record(survey, glance)
     except KafkaformError as error:
         survey.fault = f"{error.message}. {error.advice}"
@@ -109,7 +115,7 @@ def show_log(survey: LogSurvey, first: int = 0) -> WindowPage:
 def _show_verification(survey: LogSurvey) -> WindowSection:
     anchor = "none" if survey.anchor is None else f"record {survey.anchor.seq:,}"
     facts = (
-        ("Sound records", Cell(f"{survey.head.seq:,}")),
+        ("Sound records", Cell(f"{survey.head.seq - survey.unread.head.seq:,}")),
         ("Head", Cell(str(survey.head), style="code")),
         ("Anchor in the state", Cell(anchor)),
     )
@@ -118,7 +124,8 @@ def _show_verification(survey: LogSurvey) -> WindowSection:
     sound = "Every record is as it was written, and the log contains the state's anchor."
     if survey.anchor is None:
         sound = "Every record is as it was written. The state has no anchor to compare with."
-    return WindowSection("verification", "Verification", (sound,), facts=facts)
+    lead = tuple(filter(None, (sound, survey.unread.sentence)))
+    return WindowSection("verification", "Verification", lead, facts=facts)
 
 
 def _make_run_row(run: RunEntry) -> CellRow:
@@ -186,7 +193,7 @@ def read_run(store: Store, id: str, first: int = 0) -> RunRecords | None:
 
 def _find_records(store: Store, id: str) -> Iterator[Glance]:
     matches: dict[str, bool] = {}
-    for glance in read_glances(store.sink.lines(), store.sink.location):
+    for glance in read_present(store.sink):
         if glance.run not in matches:
             matches[glance.run] = make_id(glance.run) == id
         if matches[glance.run]:

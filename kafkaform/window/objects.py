@@ -6,15 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from ..audit.chain import read_glances
 from ..audit.event import Glance, Record, RecordKind
 from ..audit.history import OUTSIDE, LoggedChange, ToldChanges, tell_changes
+from ..audit.segments import read_archived
+from ..audit.sink import read_present
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
 from ..core.text.quantity import render_count
 from ..core.value import EMPTY, FrozenMap
 from ..render.text import render_value
 from ..state.model import Row, State
+from ..workflow.outside_changes import name_writers
 from ..workflow.stores import Store
 from .fleet import show_topic_use
 from .page import (
@@ -190,6 +192,8 @@ def make_object_page(sources: Sources, id: str, query: Query) -> WindowPage | No
     story = read_story(store, state, id)
     if story is None:
         return None
+    scopes = state.providers if state else {}
+    story.told.changes = name_writers(story.told, scopes, sources.fleet_root)
     firsts = {name: read_number(query, name) for name in ("first", *TABLES)}
     types = read_types(state)
     sections = list_related_sections(state, story.identity, types, id, firsts) if state else ()
@@ -216,7 +220,7 @@ def read_story(store: Store, state: State | None, id: str) -> ObjectStory | None
     def collect() -> Iterator[Glance]:
         nonlocal identity, fault
         try:
-            for glance in read_glances(store.sink.lines(), store.sink.location):
+            for glance in read_present(store.sink):
                 for candidate in filter(is_asked, _list_identities(glance)):
                     identity = candidate
                     entries.append(glance.read_whole())
@@ -225,6 +229,8 @@ def read_story(store: Store, state: State | None, id: str) -> ObjectStory | None
             fault = f"{error.message}. {error.advice}"
 
     told = tell_changes(collect(), is_asked)
+    if not fault:
+        told.unread = read_archived(store.sink.sealed)
     return ObjectStory(identity, row, tuple(entries), told, fault) if identity else None
 
 
@@ -253,6 +259,7 @@ def show_object(
     columns = ("Record", "Time", "Kind", "By", "Run", "What", "Values")
     table = make_table("Records, the newest first", columns, rows, first, f"objects/{id}")
     lead = () if rows else ("The audit log has no record about it.",)
+    lead = tuple(filter(None, (*lead, story.told.unread.sentence)))
     changes = [_make_change_row(c, story.told, types) for c in reversed(story.told.changes)]
     heads = ("Time", "By", "Run", "Commit", "What", "Values", "Outcome")
     path = f"objects/{id}"

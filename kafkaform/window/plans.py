@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..audit.chain import read_glances
 from ..audit.event import Glance, RecordKind
+from ..audit.sink import read_present
 from ..core.change import Action
 from ..core.errors import KafkaformError
 from ..core.finding import Level
@@ -215,7 +215,7 @@ def find_newest(sources: Sources) -> NewestPlan:
 def _find_recorded(store: Store) -> Iterator[FoundPlan]:
     """The last plan in the log."""
     last: Glance | None = None
-    for glance in read_glances(store.sink.lines(), store.sink.location):
+    for glance in read_present(store.sink):
         if glance.kind == RecordKind.PLAN:
             last = glance
     if last is not None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from ..audit.chain import read_glances
 from ..audit.event import Glance, Record, RecordKind
+from ..audit.sink import read_present
 from ..core.change import OutcomeStatus
 from ..core.errors import KafkaformError
 from ..core.resource import SETTING, TASK, Identity
@@ -105,7 +105,7 @@ def survey_run(store: Store, id: str) -> RunSurvey | None:
     survey, late = RunSurvey(), dict[str, None]()
     matches: dict[str, bool] = {}
     try:
-        for glance in read_glances(store.sink.lines(), store.sink.location):
+        for glance in read_present(store.sink):
             if glance.run not in matches:
                 matches[glance.run] = make_id(glance.run) == id
             if matches[glance.run]:
@@ -184,7 +184,7 @@ def read_steps(store: Store, seqs: set[int]) -> Mapping[int, Record]:
     """The records with these numbers."""
     records: dict[int, Record] = {}
     try:
-        for glance in read_glances(store.sink.lines(), store.sink.location):
+        for glance in read_present(store.sink):
             if glance.seq in seqs:
                 records[glance.seq] = glance.read_whole()
     except KafkaformError:

@@ -296,7 +296,8 @@ def rehearse(
             workspace.sink, workspace.clock, make_run_id(), workspace.actor, state.lineage
         )
         ledger = Ledger(workspace.backend, journal, state, loaded.version, index.obligations)
-        with open_sessions(workspace, state, index, list_named(ask) or None) as reached:
+        needed = list_named(ask) or None
+        with open_sessions(workspace, state, index, needed, ask.further) as reached:
             lineage = state.lineage
             scene = Scene(workspace, ask, announce, Stop(), reached, ledger, index, lineage, Held())
             plan = choose_plan(scene).plan

@@ -211,7 +211,7 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
         ledger = Ledger(space.backend, journal, state, loaded.version, owed_removals.open)
         recorded = replay_log(index, state).state if index.unsaved else state
         needed = list_named(ask) or choose_needed(space, recorded, ask.options, ask.plan)
-        with open_sessions(space, state, index, needed) as reached:
+        with open_sessions(space, state, index, needed, ask.further) as reached:
             sessions = reached.sessions
             with unsent(RECOVERING, AGAIN):
                 wait_for_earlier_run(lease, index, sessions, space.clock, announce)

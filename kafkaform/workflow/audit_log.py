@@ -29,7 +29,8 @@ from ..audit.event import (
 )
 from ..audit.fork import Fork, find_fork, rejoin_branches
 from ..audit.index import get_run
-from ..audit.segments import find_start, read_manifest
+from ..audit.segments import find_start, read_archived, read_manifest
+from ..audit.sink import read_present
 from ..audit.sinks.local import LocalSink
 from ..core.canonical import dumps
 from ..core.clock import Clock
@@ -57,8 +58,16 @@ def list_rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str
     """One row per record, all with the same columns: scalars, and `paths` as JSON text.
 
     run: only the records of this run; after: only records with a higher number. Raises
-    StorageError at the first record that was altered.
+    StorageError at the first record that was altered, and for records that are archived.
     """
+    archived = read_archived(store.sink.sealed)
+    if after < archived.head.seq:
+        raise StorageError(
+            f"{store.sink.location}: records 1 to {archived.head.seq:,} are archived in "
+            f"{archived.place}",
+            f"Print the later ones with --after {archived.head.seq}, or bring all of them back "
+            f"with `kafkaform audit archive --restore {archived.place}`.",
+        )
     for record in _read_records(store, after):
         if record.seq > after and run in (None, record.run):
             yield _make_row(record)
@@ -78,8 +87,8 @@ def render_csv(rows: Iterator[Mapping[str, Any]]) -> Iterator[str]:
 def publish_log(store: Store, connection: Connection, topic: str) -> tuple[PublishResult, int]:
     """Copy the records that the topic lacks. Returns where the topic stands, and how many records
     were published without their bodies because they are too large. Raises KafkaformError."""
-    lineage = next((str(r.body.get("lineage")) for r in _read_records(store)), None)
-    if lineage is None:
+    first = next(read_present(store.sink), None)
+    if first is None:
         raise UsageError(f"{store.sink.location}: there is no log yet")
     cut: list[int] = []
     settings = connection.settings
@@ -88,13 +97,13 @@ def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Publi
         settings.config,
         connection.secrets,
         topic,
-        lineage,
-        (_make_entry(record, cut) for record in _read_records(store)),
+        str(first.body.get("lineage")),
+        lambda after: (_make_entry(record, cut) for record in _read_records(store, after)),
     )
     return published, sum(1 for seq in cut if seq > published.before)
 
 
-def _read_records(store: Store, after: int = 0) -> Iterator[Record]:
+def _read_records(store: Store, after: int) -> Iterator[Record]:
     """All records, each checked, also against the head that the state is anchored at. after:
     records up to this one are left out if they are archived."""
     sink, anchor = store.sink, find_anchor(store.sink, store.backend.load().state)
@@ -161,7 +170,8 @@ def mend_log(store: Store, clock: Clock, timeout: float) -> Mended | None:
     with store.backend.lock(info, timeout, clock) as lease:
         state = store.backend.load().state
         anchor = find_anchor(store.sink, state)
-        if verify_log(store.sink.lines(), anchor).ok:
+        start = find_start(store.sink.sealed, anchor)
+        if verify_log(store.sink.lines(start.seq), anchor, start=start).ok:
             return None
         fork = find_fork(store.sink.lines(), store.sink.location, anchor)
         # In a store a record is an object that nobody can overwrite, so no log there has branches.

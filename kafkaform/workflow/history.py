@@ -24,7 +24,7 @@ from kafkaform_kafka.protocol import keys
 from kafkaform_kafka.protocol.acl import KIND as ACL
 from kafkaform_kafka.protocol.acl import parse_acl_key
 
-from ..audit.chain import parse_line_head, read_glances
+from ..audit.chain import parse_line_head
 from ..audit.event import Record, RecordKind
 from ..audit.history import (
     RECORDED,
@@ -35,7 +35,8 @@ from ..audit.history import (
     read_tail,
     tell_changes,
 )
-from ..audit.sink import Sink
+from ..audit.segments import ArchivedRecords, read_archived
+from ..audit.sink import Sink, read_present
 from ..core.address import Address, parse_address
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError
@@ -43,6 +44,7 @@ from ..core.resource import Identity
 from ..core.words import Vocabulary, Words
 from ..provider.registry import Registry
 from ..state.model import State
+from .outside_changes import find_fleet_root, name_writers
 from .stores import Store, find_anchor
 
 PRINCIPAL = "principal"
@@ -93,6 +95,8 @@ class History(Struct, frozen=True):
     """The objects that have, or had, this name."""
     runs: Mapping[str, RunFacts]
     """Run id -> what it said about itself."""
+    unread: ArchivedRecords = ArchivedRecords()
+    """What could tell more about this time, and is archived."""
 
 
 class Period(Struct, frozen=True):
@@ -120,13 +124,12 @@ def read_history(store: Store, name: str, period: Period = ALWAYS, path: str = "
     """
     state = store.backend.load().state
     anchor = find_anchor(store.sink, state)
-    names = _collect_names(store, state)
-    identities = _find_objects(name, names)
-    told = tell_changes(
-        read_glances(store.sink.lines(), store.sink.location, anchor), identities.__contains__
-    )
+    names, archived = _collect_names(store, state), read_archived(store.sink.sealed)
+    identities = _find_objects(name, names, archived)
+    told = tell_changes(read_present(store.sink, anchor), identities.__contains__)
     changes: dict[Identity, list[LoggedChange]] = {identity: [] for identity in identities}
-    for change in told.changes:
+    scopes = state.providers if state is not None else {}
+    for change in name_writers(told, scopes, find_fleet_root()):
         kept = _select_values(change, path)
         if kept is not None and period.covers(change.time):
             changes[change.identity].append(kept)
@@ -139,7 +142,8 @@ def read_history(store: Store, name: str, period: Period = ALWAYS, path: str = "
         )
         for identity in sorted(identities)
     )
-    return History(name, objects, told.runs)
+    begins = bool(period.since) and bool(told.first) and told.first <= period.since
+    return History(name, objects, told.runs, ArchivedRecords() if begins else archived)
 
 
 def _select_values(change: LoggedChange, path: str) -> LoggedChange | None:
@@ -162,18 +166,20 @@ def is_at(path: str, asked: str) -> bool:
 def _collect_names(store: Store, state: State | None) -> Mapping[Identity, frozenset[str]]:
     """Each object of log and state -> every address that it ever had."""
     anchor = find_anchor(store.sink, state)
-    names = dict(list_names(read_glances(store.sink.lines(), store.sink.location, anchor)))
+    names = dict(list_names(read_present(store.sink, anchor)))
     for identity, row in (state.objects if state else {}).items():
         names[identity] = names.get(identity, frozenset()) | frozenset(row.owners)
     return names
 
 
-def _find_objects(name: str, names: Mapping[Identity, Collection[str]]) -> frozenset[Identity]:
+def _find_objects(
+    name: str, names: Mapping[Identity, Collection[str]], archived: ArchivedRecords
+) -> frozenset[Identity]:
     """The objects that are, or were, called so. Raises UsageError if there is none."""
     calls = make_selection(name)
     identities = frozenset(i for i, addresses in names.items() if calls(i, addresses))
     if not identities:
-        raise _make_missing_error(name, names)
+        raise _make_missing_error(name, names, archived)
     return identities
 
 
@@ -241,13 +247,15 @@ def list_spellings(identity: Identity, addresses: Collection[str]) -> Iterator[s
     yield from (f"{PRINCIPAL}/{name}" for name in list_principals(identity))
 
 
-def _make_missing_error(name: str, names: Mapping[Identity, Collection[str]]) -> UsageError:
+def _make_missing_error(
+    name: str, names: Mapping[Identity, Collection[str]], archived: ArchivedRecords
+) -> UsageError:
     spellings = chain.from_iterable(
         list_spellings(identity, addresses) for identity, addresses in names.items()
     )
     return UsageError(
         f"neither the state nor the audit log has an object {name}",
-        suggest(name, spellings) or _NAMES,
+        f"{suggest(name, spellings) or _NAMES} {archived.sentence}".strip(),
     )
 
 
@@ -299,8 +307,8 @@ def read_newest(store: Store, selection: ChangeFilter, last: int) -> ToldChanges
         began = selection.run and selection.run in told.runs
         old = told.first and selection.period.since and told.first < selection.period.since
         if (len(chosen) == last and known) or began or old:
-            break
-    return replace(told, changes=chosen)
+            return replace(told, changes=chosen)
+    return replace(told, changes=chosen, unread=read_archived(store.sink.sealed))
 
 
 def _read_windows(sink: Sink) -> Iterator[ToldChanges]:
@@ -310,15 +318,19 @@ def _read_windows(sink: Sink) -> Iterator[ToldChanges]:
 
 
 def _list_windows(sink: Sink) -> Iterator[int]:
-    """After which record to read: each time more of the log, at last all of it."""
+    """After which record to read: each time more of the log, at last all that is not archived."""
     end = sink.last()
-    total = parse_line_head(end, sink.location).seq if end is not None else 0
-    yield from (total - size for size in (*(size for size in _WINDOWS if size < total), total))
+    archived = read_archived(sink.sealed).head.seq
+    total = parse_line_head(end, sink.location).seq - archived if end is not None else 0
+    sizes = (*(size for size in _WINDOWS if size < total), total)
+    yield from (archived + total - size for size in sizes)
 
 
-def read_newest_records(store: Store, selection: ChangeFilter, last: int) -> list[Record]:
-    """The newest records of a run or a time, oldest first. Only the end of the log is read, as much
-    as they need. Raises StorageError."""
+def read_newest_records(
+    store: Store, selection: ChangeFilter, last: int
+) -> tuple[list[Record], ArchivedRecords]:
+    """The newest records of a run or a time, oldest first, and what was asked for too and is
+    archived. Only the end of the log is read, as much as they need. Raises StorageError."""
     chosen: list[Record] = []
     for after in _list_windows(store.sink):
         newest: deque[Record] = deque(maxlen=last)
@@ -333,8 +345,8 @@ def read_newest_records(store: Store, selection: ChangeFilter, last: int) -> lis
                 newest.append(record)
         chosen = list(newest)
         if len(chosen) == last or began or (first and first < selection.period.since):
-            break
-    return chosen
+            return chosen, ArchivedRecords()
+    return chosen, read_archived(store.sink.sealed)
 
 
 class RunSummary(Struct, frozen=True):
@@ -347,29 +359,34 @@ class RunSummary(Struct, frozen=True):
     """In the order of the log, also what failed."""
 
 
-def list_recent_runs(store: Store, last: int = 10) -> tuple[RunSummary, ...]:
-    """The newest runs that sent something, the newest one first. Raises StorageError."""
-    told = ToldChanges()
+def list_recent_runs(
+    store: Store, last: int = 10
+) -> tuple[tuple[RunSummary, ...], ArchivedRecords]:
+    """The newest runs that sent something, the newest one first, and what is archived if these are
+    fewer than asked for. Raises StorageError."""
+    told, unread = ToldChanges(), ArchivedRecords()
     for told in _read_windows(store.sink):
         if len(told.runs) >= last:
             break
+    else:
+        unread = read_archived(store.sink.sealed)
     changes: dict[str, list[LoggedChange]] = {run: [] for run in told.runs}
     for change in told.changes:
         changes.get(change.run or "", []).append(change)
     newest = list(told.runs.values())[::-1][:last]
-    return tuple(
+    summaries = tuple(
         RunSummary(facts, told.ends.get(facts.run), tuple(changes[facts.run])) for facts in newest
     )
+    return summaries, unread
 
 
-def find_run(store: Store, run: str) -> Collection[str]:
-    """The ids of the newest runs, up to this one; of all if the log does not have it."""
-    runs: Collection[str] = ()
+def find_run(store: Store, run: str) -> ToldChanges:
+    """What the end of the log tells, back to this run; all of it if it has no such run."""
+    told = ToldChanges()
     for told in _read_windows(store.sink):
-        runs = told.runs
-        if run in runs:
+        if run in told.runs:
             break
-    return runs
+    return told
 
 
 def read_recent(store: Store) -> ToldChanges:
@@ -405,6 +422,7 @@ def make_history_document(history: History) -> Mapping[str, Any]:
     return {
         "format_version": FORMAT_VERSION,
         "name": history.name,
+        "archived_records": history.unread.head.seq,
         "objects": [
             {
                 **_make_identity(item.identity),

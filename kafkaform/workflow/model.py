@@ -119,6 +119,8 @@ class ApplyRequest(Struct, frozen=True):
     """Makes the plan of a command that plans something else than the configuration."""
     undoes: str | None = None
     """The run that an `undo` undoes."""
+    further: tuple[str, ...] = ()
+    """The provider instances of that run, which nothing may declare or record any more."""
     rerun: Rerun = PLAIN_APPLY
     """How errors name the way to continue."""
     verify_log: bool = False

@@ -5,11 +5,9 @@ A plan says when and by whom each drifted object was last set from here, and who
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from importlib.util import find_spec
 
 from msgspec.structs import replace
 
@@ -29,7 +27,7 @@ from ..audit.history import UNDO
 from ..audit.index import LogIndex, list_pending
 from ..audit.writes import LastWrite, ObjectWrites
 from ..core.address import matches
-from ..core.change import Action, Change, Path, PathChange, Verdict, add_findings
+from ..core.change import BOOKKEEPING, Action, Change, Path, PathChange, Verdict, add_findings
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import ignore_event
@@ -54,6 +52,7 @@ from .configuration.policies import NO_POLICIES, find_today, make_judge, refuse_
 from .configuration.untrusted import dry_run_error
 from .judgement import check_accepted, describe_conditions, refuse_idle_accepted
 from .model import Announcer, DryRun, Listener, Note, PlanChosen
+from .outside_changes import find_fleet_root
 from .workspace import (
     Reached,
     Workspace,
@@ -67,8 +66,6 @@ from .workspace import (
     require_workspace,
 )
 
-ROOT = "KAFKAFORM_FLEET_ROOT"
-"""Where the fleet's tables are, if this computer knows."""
 NEVER = "never set here"
 UNKNOWN = "the audit log does not show when it was set here"
 OUTSIDE = "changed outside kafkaform"
@@ -499,19 +496,22 @@ def _find_writes(
 ) -> Mapping[Path, LastWrite | None]:
     """Path -> the step that set it last, None if the log does not show it."""
     writes = index.writes.get(identity, ObjectWrites())
-    # The empty path is the object as a whole; of an object that is gone nothing else is known.
     return {
-        path: writes.paths.get(path) if path and writes.paths else writes.last for path in paths
+        path: writes.paths.get(path) if path and writes.paths else _find_object_write(writes)
+        for path in paths
     }
+
+
+def _find_object_write(writes: ObjectWrites) -> LastWrite | None:
+    """The step that set something of an object last. A label that only the state has is nothing of
+    it; of an object that was deleted here, nothing else is known."""
+    values = {path: write for path, write in writes.paths.items() if path[0] not in BOOKKEEPING}
+    return _find_newest(values) or writes.last
 
 
 def _find_newest(writes: Mapping[Path, LastWrite | None]) -> LastWrite | None:
     steps = [write for write in writes.values() if write is not None]
     return max(steps, key=lambda write: write.time, default=None)
-
-
-_TABLE_PACKAGES = ("deltalake", "pyarrow")
-"""What reads the fleet's tables, which the fleet extra has."""
 
 
 def _ask_fleet(
@@ -520,8 +520,8 @@ def _ask_fleet(
     last: Mapping[Identity, Mapping[Path, LastWrite | None]],
 ) -> Mapping[Identity, str]:
     """What the fleet's tables know about who changed these objects, whose drift names the paths."""
-    root = os.environ.get(ROOT)
-    if not root or any(find_spec(package) is None for package in _TABLE_PACKAGES):
+    root = find_fleet_root()
+    if root is None:
         return {}
     scopes = {instance: item.facts.scope_id for instance, item in plan.instances.items()}
     times = {

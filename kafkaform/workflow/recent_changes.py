@@ -62,5 +62,5 @@ class RecentChanges:
         ]
         return [
             f"{time} UTC, {actor}, run {run}: {action} {values} ({outcome})"
-            for time, actor, run, action, _, values, outcome in list_change_rows(documents, words)
+            for time, actor, run, outcome, action, _, values in list_change_rows(documents, words)
         ]

@@ -12,10 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..audit.chain import read_glances
 from ..audit.event import RecordKind
 from ..audit.history import OUTSIDE, LoggedChange, LoggedValue, RunFacts, ToldChanges, tell_changes
 from ..audit.index import get_identity, get_run, list_pending
+from ..audit.segments import read_archived
+from ..audit.sink import read_present
 from ..audit.writes import SUCCEEDED
 from ..core.address import Address, parse_address
 from ..core.change import BOOKKEEPING, Action, Change, Ownership, Path
@@ -26,7 +27,6 @@ from ..core.resource import (
     Absent,
     Declared,
     Desired,
-    Facts,
     Identity,
     InstanceWorld,
     Lifecycle,
@@ -41,7 +41,6 @@ from ..plan.diff import flatten, lay_over, parse_path, render_path
 from ..plan.model import Plan
 from ..plan.observe import compute_destination, hide_all_reported
 from ..plan.uses import order_by_uses
-from ..provider.contract import ResourceType
 from ..render.text import inline
 from ..state.model import Row
 from .alter import make_header
@@ -105,20 +104,35 @@ class Goal(Struct, frozen=True):
 # ── what the log says ───────────────────────────────────────────────────────────────────
 
 
-def choose_run(store: Store, run: str | None) -> str:
-    """The id of this run, or of the last one. Raises UsageError if there is none."""
-    if run is not None:
-        ids = find_run(store, run)
-        if run in ids:
-            return run
-        near = suggest(run, ids)
-        raise UsageError(
-            f"the audit log has no run {run} that sent anything", f"{near} {RUNS}".strip()
-        )
-    newest = list_recent_runs(store, 1)
-    if not newest:
-        raise UsageError(f"{store.sink.location} has no run that could be undone")
-    return newest[0].facts.run
+class ChosenRun(Struct, frozen=True):
+    """The run to undo."""
+
+    run: str
+    """Its id."""
+    instances: tuple[str, ...]
+    """The provider instances in which it changed something."""
+
+
+def choose_run(store: Store, run: str | None) -> ChosenRun:
+    """This run, or the last one. Raises UsageError if there is none."""
+    if run is None:
+        newest, _ = list_recent_runs(store, 1)
+        if not newest:
+            raise UsageError(f"{store.sink.location} has no run that could be undone")
+        return _make_chosen(newest[0].facts.run, newest[0].changes)
+    told = find_run(store, run)
+    if run in told.runs:
+        return _make_chosen(run, told.changes)
+    near = suggest(run, told.runs)
+    raise UsageError(
+        f"the audit log has no run {run} that sent anything",
+        f"{near} {RUNS} {read_archived(store.sink.sealed).sentence}".strip(),
+    )
+
+
+def _make_chosen(run: str, changes: Iterable[LoggedChange]) -> ChosenRun:
+    instances = {change.identity.instance for change in changes if change.run == run}
+    return ChosenRun(run, tuple(sorted(instances)))
 
 
 def read_run(scene: Scene, run: str) -> RunRecord:
@@ -127,14 +141,14 @@ def read_run(scene: Scene, run: str) -> RunRecord:
     anchor = find_anchor(sink, state if state.audit_head else None)
     identities: set[Identity] = set()
     planned: Mapping[Identity, Change] = {}
-    for glance in read_glances(sink.lines(), sink.location, anchor):
+    for glance in read_present(sink, anchor):
         if glance.kind == RecordKind.PLAN and glance.run == run:
             plan = read_recorded_plan(glance.read_whole().body["plan"], run)
             planned = {change.identity: change for change in plan.changes}
         elif glance.kind in _STEPS and "step" in glance.body and get_run(glance) == run:
             identities.add(get_identity(glance))
         glance.forget()
-    told = tell_changes(read_glances(sink.lines(), sink.location, anchor), identities.__contains__)
+    told = tell_changes(read_present(sink, anchor), identities.__contains__)
     _refuse_unfinished(scene, run, told)
     done: dict[Identity, list[LoggedChange]] = {}
     since: dict[Identity, list[LoggedChange]] = {}
@@ -545,14 +559,9 @@ def _amend_unmanaged(scene: Scene, goal: Goal, reason: str) -> Change:
 
     def edit(attributes: FrozenMap | None) -> FrozenMap | None:
         assert attributes is not None and isinstance(goal.reading, Observed)
-        target = _compute_target(kind, _overlay(scene, goal), goal.reading, facts)
+        # The overlay has all live values, so what it lacks is what comes back as not set.
+        target = kind.target(_overlay(scene, goal), goal.reading, facts, False)
         return lay_over(attributes, goal.values, target)
 
     change = amend(goal.identity, goal.address, goal.reading, kind, facts, edit)
     return replace(change, row_after=Ownership(), reason=reason)
-
-
-def _compute_target(
-    kind: ResourceType, attributes: FrozenMap, reading: Observed, facts: Facts
-) -> FrozenMap:
-    return kind.target(attributes, reading, facts, True)

@@ -64,7 +64,7 @@ def verify_store(
             ADVICE,
         )
     _refuse_other_lineage(store.sink, manifest)
-    start, archived_in = manifest.archived, _find_archive(manifest)
+    start, archived_in = manifest.archived, manifest.archive
     if archive is not None:
         check_archive(manifest, archive)
         start = GENESIS
@@ -110,12 +110,6 @@ def _refuse_unread(start: Head, archive: str, *anchors: Head | None) -> None:
                 f"record {anchor.seq}, which the log must contain, is archived in {archive}",
                 f"Check it with `kafkaform audit verify --archive {archive}`.",
             )
-
-
-def _find_archive(manifest: SegmentManifest) -> str:
-    """Where the last archived records are, "" if none are archived."""
-    places = [segment.archived for segment in manifest.segments if segment.archived is not None]
-    return places[-1] if places else ""
 
 
 def _refuse_other_lineage(sink: Sink, manifest: SegmentManifest) -> None:

@@ -212,13 +212,17 @@ class Reached(Struct, frozen=True):
 
 @contextmanager
 def open_sessions(
-    space: Workspace, state: State, index: LogIndex, needed: Collection[str] | None = None
+    space: Workspace,
+    state: State,
+    index: LogIndex,
+    needed: Collection[str] | None = None,
+    further: Collection[str] = (),
 ) -> Iterator[Reached]:
     """Open a session for every provider instance that is declared, recorded, or open in the log.
 
-    needed: only these of them, and those of them that nothing declares or records, too. An instance
-    that cannot be reached is left out with its reason. Raises ConnectError if none can be reached,
-    and ConfigurationError, OtherSystem, StorageError.
+    needed: only these of them, and those of them that nothing declares or records, too; further:
+    these as well. An instance that cannot be reached is left out with its reason. Raises
+    ConnectError if none can be reached, and ConfigurationError, OtherSystem, StorageError.
     """
     if state.objects:
         _refuse_impossible_rows(space, space.backend.location, state.objects)
@@ -228,7 +232,8 @@ def open_sessions(
             position = f"{space.sink.location}: record {record.seq} ({record.kind})"
             _refuse_impossible_rows(space, position, read_rows(record))
     used = _list_used(space, state, index)
-    instances = used if needed is None else frozenset(needed) & space.desired.providers.keys()
+    chosen = frozenset(used if needed is None else needed) | frozenset(further)
+    instances = chosen & space.desired.providers.keys()
     sessions: dict[str, Session] = {}
     errors: dict[str, ConnectError] = {}
     with ExitStack() as stack:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -103,11 +103,13 @@ def publish(
     secrets: Secrets,
     topic: str,
     key: str,
-    entries: Iterable[NumberedRecord],
+    list_entries: Callable[[int], Iterable[NumberedRecord]],
 ) -> PublishResult:
     """Append the entries that the topic does not have. Returns when every replica in sync has them.
 
-    Raises KafkaformError for a missing topic, a missing right and a record that is too large.
+    list_entries: called with the number of the last record that the topic has; returns at least
+    all later ones. Raises KafkaformError for a missing topic, a missing right and a record that is
+    too large.
     """
     fence_logs()
     settings = read_settings(instance, config, secrets)
@@ -125,7 +127,7 @@ def publish(
     proof = ClusterProof(instance, wire.cluster_id)
     native = {**_log_in(settings), "logger": logging.getLogger(LIBRDKAFKA_LOGGER)}
     partition, before = _find_last_number(native, proof, topic, key)
-    todo = (entry for entry in entries if entry.number > before)
+    todo = (entry for entry in list_entries(before) if entry.number > before)
     return PublishResult(
         before, _send_records(native, proof, topic, partition, key, todo) or before
     )

@@ -58,7 +58,7 @@ def list_objects(context: typer.Context) -> Iterator[str]:
 def list_runs(context: typer.Context) -> Iterator[str]:
     """The ids of the newest runs."""
     _enter_folder(context)
-    for summary in list_recent_runs(open_store(context.params.get("state"))):
+    for summary in list_recent_runs(open_store(context.params.get("state")))[0]:
         yield summary.facts.run
 
 

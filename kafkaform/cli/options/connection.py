@@ -146,5 +146,14 @@ def make_way(
     return Way(direct, Console.make_standard(no_color=no_color), context.find_object(ShellContext))
 
 
+def read_direct_flags(
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    client_property: ClientProperty = [],
+) -> ConnectionInputs:
+    """The flags of a command that otherwise uses all provider blocks of the folder."""
+    return ConnectionInputs(bootstrap_server, command_config, tuple(client_property))
+
+
 connects = take_flags("way", make_way)
 """Decorates a command that needs a cluster: it gets the flags as its parameter `way`."""

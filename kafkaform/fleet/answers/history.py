@@ -10,7 +10,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -338,31 +339,54 @@ def find_outside_changes(
     return {i: _render_row(row) for i, row in rows.items() if _is_later(row, last.get(i))}
 
 
+def list_applied_changes(
+    root: str, scopes: Mapping[str, str], identities: Collection[Identity]
+) -> Mapping[Identity, Sequence[Row]]:
+    """Identity -> the changes that a run made whose log the tables have, the oldest first; none if
+    the tables cannot be read.
+
+    scopes: provider instance -> id of its cluster.
+    """
+    changes: dict[Identity, list[Row]] = {}
+    chosen = sorted(identity for identity in identities if identity.instance in scopes)[:OBJECTS]
+    # These answers are an addition: what they are added to must not fail with them.
+    with suppress(KafkaformError):
+        gold = Gold(read_current(root))
+        for identity, row in _read_changes(gold, scopes, chosen, ("applied",)):
+            changes.setdefault(identity, []).append(row)
+    return changes
+
+
 def _ask_tables(
     gold: Gold, scopes: Mapping[str, str], changes: Sequence[Change]
 ) -> dict[Identity, Row]:
     """Identity -> the newest row that shows a drifted path of the object changing."""
+    by_identity = {change.identity: change for change in changes}
     newest: dict[Identity, Row] = {}
-    for instance in sorted({change.identity.instance for change in changes}):
-        own_changes = {
-            (change.identity.kind, change.identity.key): change
-            for change in changes
-            if change.identity.instance == instance
-        }
-        keys = ", ".join(sorted({quote_text(key) for _, key in own_changes}))
+    for identity, row in _read_changes(gold, scopes, by_identity, ("out_of_band", "applied")):
+        # As the tables write paths; the object as a whole has the empty one.
+        if row["path"] in {".".join(item.path) for item in by_identity[identity].drift}:
+            newest[identity] = row
+    return newest
+
+
+def _read_changes(
+    gold: Gold, scopes: Mapping[str, str], identities: Collection[Identity], verdicts: Sequence[str]
+) -> Iterator[tuple[Identity, Row]]:
+    """The changes of these objects with one of these verdicts, of each the oldest first."""
+    for instance in sorted({identity.instance for identity in identities}):
+        by_name = {(i.kind, i.key): i for i in identities if i.instance == instance}
+        keys = ", ".join(sorted({quote_text(key) for _, key in by_name}))
         rows = gold.read_rows(
             "SELECT a.kind, a.key, a.path, a.window_start, a.window_end, a.verdict, a.actor, a.run "
             "FROM change_attribution a JOIN cluster c ON a.cluster = c.cluster "
             f"WHERE c.cluster_id = {quote_text(scopes[instance])} AND a.key IN ({keys}) "
-            "AND a.verdict IN ('out_of_band', 'applied') ORDER BY a.window_end"
+            f"AND a.verdict IN ({', '.join(map(quote_text, verdicts))}) ORDER BY a.window_end"
         )
         for row in rows:
-            change = own_changes.get((row["kind"], row["key"]))
-            # As the tables write paths; the object as a whole has the empty one.
-            drifted = {".".join(item.path) for item in change.drift} if change is not None else ()
-            if change is not None and row["path"] in drifted:
-                newest[change.identity] = row
-    return newest
+            identity = by_name.get((row["kind"], row["key"]))
+            if identity is not None:
+                yield identity, row
 
 
 def _is_later(row: Row, last: str | None) -> bool:

@@ -66,7 +66,7 @@ class Shelf:
         user: Login | None = None,
     ) -> PublishResult:
         config, secrets = self.connection(user)
-        return publish("kafka", config, secrets, self.name, key, iter(entries))
+        return publish("kafka", config, secrets, self.name, key, lambda before: entries)
 
     def connection(self, user: Login | None) -> tuple[FrozenMap, Any]:
         who, password = user or admin_login(self.broker), SecretRef("env", "PASSWORD")

@@ -10,6 +10,7 @@ import pytest
 
 from docs import schemas
 from kafkaform.audit.sinks.local import LocalSink
+from kafkaform.cli.commands import alter
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow import history
 from kafkaform.workflow.recent_changes import RecentChanges
@@ -200,14 +201,13 @@ def test_times_select(there: Here) -> None:
 
 
 def test_one_line_for_each_change_and_filters(there: Here) -> None:
-    """When, who, run, action, object, values, outcome; the newest are last."""
+    """When, who, run, outcome, action, object, values; the newest are last."""
     first = applied(there, topic(retention_ms="1000000") + topic("old"))
     second = applied(there, topic(retention_ms="2000000") + topic("old"), "bob")
     lines = there.done("audit", "show").out.splitlines()
     assert len(lines) == 3
-    assert lines[-1].split()[2:6] == ["bob", second, "update", "kafka_topic.orders"]
-    assert "config.retention.ms 1000 s → 2000 s (1000000 → 2000000)" in lines[-1]
-    assert lines[-1].endswith("applied")
+    assert lines[-1].split()[2:7] == ["bob", second, "applied", "update", "kafka_topic.orders"]
+    assert lines[-1].endswith("config.retention.ms 1000 s → 2000 s (1000000 → 2000000)")
     assert there.done("audit", "show", "--last", "1").out.splitlines()[0].split() == (
         lines[-1].split()
     )
@@ -408,6 +408,44 @@ def test_validate_sends_nothing(there: Here, cluster: SimulatedCluster) -> None:
     assert configs(cluster) == {"retention.ms": "2000000"} and len(records(there)) == size
 
 
+def test_an_alter_without_a_folder_is_undone(
+    there: Here, cluster: SimulatedCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """With the flags that named the cluster; its runs are listed, and nothing else is needed."""
+    home = tmp_path_factory.mktemp("state")
+    there.monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    (there.path / "provider.kf.hcl").unlink()
+    flags = ("--bootstrap-server", "localhost:9092")
+    there.monkeypatch.setattr(alter, "_show_documents", lambda *_, **__: None)
+    cluster.outside.create("orders")
+    cluster.outside.alter("orders", {"retention.ms": "1000000"})
+    assert "No runs" in there.done("undo", *flags).err and not list(home.iterdir())
+    added = ("--add-config", "retention.ms=2000000,segment.ms=700000")
+    there.done("alter", "topic", "orders", *flags, "--auto-approve", *added)
+    listed = there.done("undo", *flags)
+    assert "alter" in listed.out and "update" in listed.out
+    assert "Nothing was sent." in there.done("undo", "--last", "--validate", *flags).text
+    assert configs(cluster)["retention.ms"] == "2000000"
+    said = there.done("undo", "--last", "--auto-approve", *flags).text
+    assert "Not undone" not in said
+    assert configs(cluster) == {"retention.ms": "1000000"}
+    there.done("undo", "--last", "--auto-approve", *flags)
+    assert configs(cluster) == {"retention.ms": "2000000", "segment.ms": "700000"}
+    assert "goes with the configuration" in there.fails("undo", "--state", "x", *flags)
+
+
+def test_an_alter_beside_an_empty_configuration_is_undone(
+    there: Here, cluster: SimulatedCluster
+) -> None:
+    """No block and no row names the cluster: the run does."""
+    there.monkeypatch.setattr(alter, "_show_documents", lambda *_, **__: None)
+    cluster.outside.create("orders")
+    there.done("alter", "topic", "orders", "--auto-approve", "--add-config", "retention.ms=2000000")
+    assert configs(cluster) == {"retention.ms": "2000000"}
+    assert "Not undone" not in there.done("undo", "--last", "--auto-approve").text
+    assert configs(cluster) == {}
+
+
 def configs(cluster: SimulatedCluster, name: str = "orders") -> dict[str, str]:
     return {key: str(value) for key, value in cluster.topics[name].config.items()}
 
@@ -453,7 +491,7 @@ def test_names_and_runs_are_completed(there: Here) -> None:
         for spelling in history.list_spellings(identity, addresses)
     }
     assert names == {"kafka_topic.orders", "topic/orders"}
-    assert [summary.facts.run for summary in history.list_recent_runs(store)] == [run]
+    assert [summary.facts.run for summary in history.list_recent_runs(store)[0]] == [run]
 
 
 USER = """

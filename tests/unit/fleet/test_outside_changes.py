@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kafkaform.audit.history import OUTSIDE, LoggedChange, LoggedValue, RunFacts, ToldChanges
 from kafkaform.core.change import Change, PathChange
 from kafkaform.core.resource import Identity
 from kafkaform.fleet.answers.history import find_outside_changes
 from kafkaform.plan.model import Mode, Options
-from kafkaform.workflow.planning import ROOT
+from kafkaform.workflow.history import read_history
+from kafkaform.workflow.outside_changes import ROOT, name_writers
+from kafkaform.workflow.stores import Store
 
 from ...kit.fleet.lake import NOW, publish
-from ...kit.simulated.engine import desired, plan, topic
+from ...kit.simulated.engine import apply, desired, plan, topic
 from ...kit.simulated.managed_topics import MS, built
 from ..plan.worlds import decided, live, row
 
@@ -102,3 +105,90 @@ def test_a_plan_asks_the_fleet_that_the_environment_names(
     [change] = plan(where, said, Options(Mode.REFRESH)).changes
     assert change.last_set.startswith("last set here ")
     assert "; changed between 2099-12-31 23:00 and 2100-01-01 00:00 UTC" in change.last_set
+
+
+# ── histories ───────────────────────────────────────────────────────────────────────────
+
+OWN = RunFacts("own-1", "ci", "2026-11-22T00:00:00Z")
+
+
+def see_outside(*paths: str, since: datetime | None = NOW - HOUR) -> ToldChanges:
+    """A log of one run, and a look that showed these paths of an object changed."""
+    values = tuple(LoggedValue(path, "1", "2") for path in paths)
+    looked = since.isoformat() if since else None
+    seen = LoggedChange(
+        9, NOW.isoformat(), IT, "kafka_topic.orders", OUTSIDE, "applied", values, since=looked
+    )
+    return ToldChanges([seen], {OWN.run: OWN})
+
+
+def name(root: Path, told: ToldChanges, *rows: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """(who, run, paths) of each change of a history."""
+    clusters = [{"cluster": "prod", "cluster_id": "id-1"}, {"cluster": "dev", "cluster_id": "id-2"}]
+    publish(root, "b-1", {"change_attribution": rows, "cluster": clusters})
+    named = name_writers(told, SCOPES, str(root))
+    return [(c.actor, c.run, tuple(v.path for v in c.values)) for c in named]
+
+
+def test_a_change_between_two_looks_gets_its_writer(tmp_path: Path) -> None:
+    """Of each value the newest run of another state that set it in this time."""
+    told = see_outside("config.retention.ms", "partitions", "config.segment.ms")
+    rows = (
+        make_row(NOW - HOUR / 2, "applied", actor="bob", run="r-6"),
+        make_row(NOW, "applied", actor="ann", run="r-7"),
+        make_row(NOW, "applied", actor="eve", run="r-8", path="partitions"),
+        make_row(NOW, path="config.segment.ms"),
+    )
+    assert name(tmp_path, told, *rows) == [
+        ("ann", "r-7", ("config.retention.ms",)),
+        ("eve", "r-8", ("partitions",)),
+        (None, None, ("config.segment.ms",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        make_row(NOW - 2 * HOUR, "applied", actor="ann", run="r-7"),
+        make_row(NOW + 2 * HOUR, "applied", actor="ann", run="r-7"),
+        make_row(NOW, "applied", actor="ci", run=OWN.run),
+        make_row(NOW, "applied", actor="ann", run="r-7", cluster="dev"),
+        make_row(NOW, "applied", actor="ann", run="r-7", key="payments"),
+    ],
+    ids=["before", "after", "our own run", "another cluster", "another object"],
+)
+def test_nobody_is_named_for_what_they_did_not_do(tmp_path: Path, row: Mapping[str, Any]) -> None:
+    """The writer of a change from outside stays unknown."""
+    told = see_outside("config.retention.ms")
+    assert name(tmp_path, told, row) == [(None, None, ("config.retention.ms",))]
+
+
+def test_a_history_without_tables_is_as_before(tmp_path: Path) -> None:
+    """No root, no build, and an instance whose cluster nobody knows."""
+    told = see_outside("config.retention.ms", since=None)
+    assert name_writers(told, SCOPES, None) == told.changes
+    assert name_writers(told, SCOPES, str(tmp_path)) == told.changes
+    row = make_row(NOW, "applied", actor="ann", run="r-7")
+    assert name(tmp_path, told, row)[0][:2] == ("ann", "r-7")
+    assert name_writers(told, {}, str(tmp_path)) == told.changes
+
+
+def test_the_command_asks_the_fleet_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`history` tells who changed a topic from another state, in which run, and what they set."""
+    monkeypatch.setenv(ROOT, str(tmp_path))
+    said = desired(topic("a", 1, MS))
+    where = built(said)
+    with where.cluster.others() as others:
+        others.alter("a", {"retention.ms": "5"})
+    apply(where, said)
+    seen = make_row(datetime.fromisoformat("2100-01-01T00:00:00Z"), "applied", key="a")
+    seen = {**seen, "window_start": None, "actor": "ann", "run": "r-7"}
+    cluster = {"cluster": "prod", "cluster_id": where.cluster.id}
+    publish(tmp_path, "b-1", {"change_attribution": [seen], "cluster": [cluster]})
+    store = Store(tmp_path, where.backend, where.sink)
+    (item,) = read_history(store, "topic/a").objects
+    (outside,) = [change for change in item.changes if change.action == OUTSIDE]
+    assert (outside.actor, outside.run) == ("ann", "r-7")
+    assert [(v.path, v.after) for v in outside.values] == [("config.retention.ms", "5")]

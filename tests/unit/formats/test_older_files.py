@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shutil
@@ -11,22 +12,27 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply.freshness import refuse_if_altered
+from kafkaform.audit.checkpoint import read_index
 from kafkaform.core.errors import PlanRefused, exit_code
 from kafkaform.core.landing import FORMAT as LANDING_FORMAT
 from kafkaform.plan.approval import RULE
 from kafkaform.plan.codec import decode
 from kafkaform.plan.model import FORMAT as PLAN_FORMAT
 from kafkaform.state.model import FORMAT as STATE_FORMAT
+from kafkaform.state.model import SEALED_FORMAT
+from kafkaform.workflow.stores import open_store
 from kafkaform_kafka.provider import PROVIDER
 
 from ...kit.commands.fixtures import here
 from ...kit.commands.here import Here
+from ...kit.sealing import check_as_documented
 
 __all__ = ["here"]
 
 ROOT = Path(__file__).resolve().parents[3]
 WRITTEN = Path(__file__).parent / "written"
 VERSIONS = sorted(path.name for path in WRITTEN.iterdir() if path.is_dir())
+SEALED = "kafkaform.audit"
 STATE, LOG, PLAN = "kafkaform.state.json", "kafkaform.audit.jsonl", "plan.kfplan"
 CONFIGURATION = """\
 provider "kafka" {
@@ -46,7 +52,7 @@ def older(request: pytest.FixtureRequest, here: Here) -> Here:
 def test_a_state_of_every_version_is_read(older: Here) -> None:
     """Its objects, their values, outputs and anchor are as they were written."""
     written = json.loads((older.path / STATE).read_bytes())
-    assert written["format"] <= STATE_FORMAT
+    assert written["format"] == (SEALED_FORMAT if (older.path / SEALED).exists() else STATE_FORMAT)
     listed = older.done("state", "list").out.split()
     assert listed == ["kafka_topic.customers", "kafka_topic.orders"]
     assert "604800000" in older.done("state", "show", "kafka_topic.orders").out
@@ -55,14 +61,37 @@ def test_a_state_of_every_version_is_read(older: Here) -> None:
 
 def test_a_log_of_every_version_is_read(older: Here) -> None:
     """Each record is sound, the state's anchor is in it, and no record is lost in a copy."""
-    lines = (older.path / LOG).read_text().splitlines()
+    lines = read_log(older.path)
     head = json.loads(lines[-1])
-    told = older.done("audit", "verify").out
-    assert f"{len(lines)} records and the state's anchor" in told
-    assert f"{head['seq']}:{head['hash']}" in told
+    told = older.done("audit", "verify")
+    segments = len(list((older.path / SEALED / "segments").glob("*")))
+    sealed = len(lines) - len((older.path / LOG).read_bytes().splitlines())
+    among = f" ({sealed} in {segments} segments)" if segments else ""
+    assert f"{len(lines)} records{among} and the state's anchor" in told.out
+    assert told.err == "", "something is no part of the log, or a checkpoint is missing"
+    assert f"{head['seq']}:{head['hash']}" in told.out
     rows = [json.loads(line) for line in older.done("audit", "export").out.splitlines()]
     assert [row["seq"] for row in rows] == list(range(1, len(lines) + 1))
     assert older.done("audit", "show").out.strip()
+
+
+def read_log(folder: Path) -> list[bytes]:
+    """The lines of a log, those in segments first."""
+    segments = sorted((folder / SEALED / "segments").glob("*"))
+    sealed = b"".join(gzip.decompress(path.read_bytes()) for path in segments)
+    return (sealed + (folder / LOG).read_bytes()).splitlines()
+
+
+def test_a_sealed_log_is_decided_by_from_its_checkpoint(here: Here) -> None:
+    """That of the first version with checkpoints, too: nothing before it is read."""
+    folder = WRITTEN / "0b91dcc5"
+    shutil.copytree(folder, here.path, dirs_exist_ok=True)
+    store = open_store()
+    state = store.backend.load().state
+    assert state is not None
+    used = read_index(store.sink, state.audit_head).growth.used
+    assert used is not None and f"{len(read_log(folder)) - 2:020d}" in used
+    assert check_as_documented(here.path / LOG) == ""
 
 
 def test_reading_changes_no_file(older: Here) -> None:
@@ -137,7 +166,7 @@ def test_there_are_files_of_every_format_and_rule() -> None:
     a row in docs/upgrades.md."""
     states = {json.loads((WRITTEN / v / STATE).read_bytes())["format"] for v in VERSIONS}
     plans = [json.loads((WRITTEN / v / PLAN).read_bytes()) for v in VERSIONS]
-    assert states == {*range(1, STATE_FORMAT + 1)}
+    assert states == {*range(1, SEALED_FORMAT + 1)}
     assert {plan["format"] for plan in plans} == {*range(1, PLAN_FORMAT + 1)}
     assert {plan["plan"].get("rule", 1) for plan in plans} == {*range(1, RULE + 1)}
     page = (ROOT / "docs/upgrades.md").read_text("utf-8")

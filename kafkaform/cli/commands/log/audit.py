@@ -13,7 +13,7 @@ from .... import workflow
 from ....audit.chain import verify_log as verify_chain
 from ....audit.event import Record, encode, summarize_record
 from ....audit.history import RECORDED
-from ....audit.segments import find_start
+from ....audit.segments import ArchivedRecords, find_start
 from ....core.change import Action, OutcomeStatus
 from ....core.clock import SystemClock
 from ....core.diagnostics import suggest
@@ -96,14 +96,16 @@ def show(
         make_period(since, until, SystemClock().now()),
     )
     if records:
-        lines = _list_records(store, selection, last, json=json)
+        lines, unread = _list_records(store, selection, last, json=json)
     else:
-        lines = _list_changes(store, selection, last, console, json=json)
+        lines, unread = _list_changes(store, selection, last, console, json=json)
     if not lines and not json:
         noun = "records" if records else "changes"
         scope = f"of run {inline(run)} " if run else ""
         console.note(f"No {noun} {scope}in {store.sink.location}.")
     console.write_lines(lines)
+    if unread.place:
+        console.note(inline(unread.sentence))
 
 
 def _check_word(word: str | None, flag: str, words: Sequence[str]) -> str:
@@ -115,28 +117,31 @@ def _check_word(word: str | None, flag: str, words: Sequence[str]) -> str:
     return word or ""
 
 
-def _list_records(store: Store, selection: ChangeFilter, last: int, *, json: bool) -> list[str]:
+def _list_records(
+    store: Store, selection: ChangeFilter, last: int, *, json: bool
+) -> tuple[list[str], ArchivedRecords]:
     if selection.needs_changes:
         raise UsageError(
             "--records goes with --run, --since, --until and --last only",
             "Leave out --records, or the other filters.",
         )
-    newest = read_newest_records(store, selection, last)
+    newest, unread = read_newest_records(store, selection, last)
     if json:
-        return [escape_log_commands(encode(record).decode("ascii")) for record in newest]
-    return [_render_record(record) for record in newest]
+        return [escape_log_commands(encode(r).decode("ascii")) for r in newest], unread
+    return [_render_record(record) for record in newest], unread
 
 
 def _list_changes(
     store: Store, selection: ChangeFilter, last: int, console: Console, *, json: bool
-) -> list[str]:
+) -> tuple[list[str], ArchivedRecords]:
     told = read_newest(store, selection, last)
     documents = [make_change_document(change, told.runs) for change in told.changes]
     if json:
-        return [render_json(document) for document in documents]
+        return [render_json(document) for document in documents], told.unread
     words = list_words(Registry(), (change.identity for change in told.changes))
     rows = tuple(tuple(row) for row in list_change_rows(documents, words))
-    return list(render_page(iter((Grid(rows),)), get_terminal_width(console))) if rows else []
+    page = iter((Grid(rows),) if rows else ())
+    return list(render_page(page, get_terminal_width(console))), told.unread
 
 
 def _render_record(record: Record) -> str:

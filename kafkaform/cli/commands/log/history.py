@@ -15,9 +15,10 @@ from ....core.errors import UsageError
 from ....plan.model import Options
 from ....provider.registry import Registry
 from ....render.history import make_history_page, make_runs_page
-from ....render.text import render_json, render_page
-from ....workflow.alter import rehearse
+from ....render.text import inline, render_json, render_page
+from ....workflow.alter import make_workspace, rehearse
 from ....workflow.applying import run_apply
+from ....workflow.connection import ConnectionInputs
 from ....workflow.history import (
     list_recent_runs,
     list_words,
@@ -27,9 +28,10 @@ from ....workflow.history import (
     read_history,
 )
 from ....workflow.model import ApplyRequest, Approve
-from ....workflow.stores import open_store
-from ....workflow.undo import choose_run, plan_undo
-from ....workflow.workspace import open_workspace
+from ....workflow.stores import Store, open_store
+from ....workflow.undo import ChosenRun, choose_run, plan_undo
+from ....workflow.workspace import Workspace, open_workspace
+from ...options.connection import Way, read_direct_flags
 from ...options.flags import NoColor, Since, StateFile, Until, Var, VarFile, take_flags
 from ...options.provider_commands import get_terminal_width
 from ...options.run_flags import IDLE, VALIDATED, RunOptions, read_run_options
@@ -76,11 +78,15 @@ def history(
     words = list_words(Registry(), [item.identity for item in answer.objects])
     page = make_history_page(document, words)
     console.write_lines(render_page(page, get_terminal_width(console)))
+    if answer.unread.place:
+        console.note(inline(answer.unread.sentence))
 
 
 @take_flags("doing", read_run_options)
+@take_flags("direct", read_direct_flags)
 def undo(
     doing: RunOptions,
+    direct: ConnectionInputs,
     run: Annotated[
         str | None,
         typer.Argument(
@@ -98,12 +104,15 @@ def undo(
 
     Without RUN, list the last ten runs and what they changed. What somebody changed since stays,
     and what cannot come back is named. Secrets and deleted data never come back.
+
+    With --bootstrap-server or its like, undo a run of `alter` without a configuration.
     """
     console = Console.make_standard(no_color=no_color, interactive=doing.input)
     if run is not None and last:
         raise UsageError("RUN and --last exclude each other", "Name the run, or use --last.")
+    way = Way(direct, console)
     if run is None and not last:
-        _list_runs(console, doing)
+        _list_runs(console, doing, _open_log(way, doing))
         return
     with open_screen(
         console,
@@ -114,10 +123,13 @@ def undo(
         sends=not doing.validate,
         approved=doing.auto_approve,
     ) as screen:
-        chosen = choose_run(open_store(doing.state), run)
-        space = open_workspace(
-            variables=var, variable_files=var_file, state=doing.state, policies=doing.policies
-        )
+        chosen = choose_run(_open_log(way, doing), run)
+        if direct.direct:
+            space = _open_system(way, doing)
+        else:
+            space = open_workspace(
+                variables=var, variable_files=var_file, state=doing.state, policies=doing.policies
+            )
         ask = _make_request(doing, chosen, screen.ask_approval)
         if doing.validate:
             plan = rehearse(space, ask, screen.progress, validate=True)
@@ -128,7 +140,7 @@ def undo(
             screen.note(IDLE)
 
 
-def _make_request(doing: RunOptions, run: str, approve: Approve) -> ApplyRequest:
+def _make_request(doing: RunOptions, chosen: ChosenRun, approve: Approve) -> ApplyRequest:
     return ApplyRequest(
         Options(accept=doing.accept),
         approve=accept if doing.auto_approve else approve,
@@ -136,16 +148,34 @@ def _make_request(doing: RunOptions, run: str, approve: Approve) -> ApplyRequest
         wait=doing.wait,
         lock_timeout=doing.lock_timeout,
         command="undo",
-        make=lambda scene: plan_undo(scene, run),
-        undoes=run,
-        rerun=replace(advise("undo"), command_text=f"`kafkaform undo {run}`"),
+        make=lambda scene: plan_undo(scene, chosen.run),
+        undoes=chosen.run,
+        further=chosen.instances,
+        rerun=replace(advise("undo"), command_text=f"`kafkaform undo {chosen.run}`"),
     )
 
 
-def _list_runs(console: Console, doing: RunOptions) -> None:
+def _open_log(way: Way, doing: RunOptions) -> Store:
+    """The log of the folder, or that of the system that flags name."""
+    if not way.flags.direct:
+        return open_store(doing.state)
+    space = _open_system(way, doing, keep=False)
+    return Store(space.configuration.folder, space.backend, space.sink)
+
+
+def _open_system(way: Way, doing: RunOptions, *, keep: bool = True) -> Workspace:
+    """The workspace of the system that flags name. keep: something will be written."""
+    with way.open_session() as session:
+        scope_id = session.facts.scope_id
+    keep = keep and not doing.validate
+    return make_workspace(
+        way.resolve_connection(), scope_id, doing.state, doing.policies, keep=keep
+    )
+
+
+def _list_runs(console: Console, doing: RunOptions, store: Store) -> None:
     """The last runs and what they changed."""
-    store = open_store(doing.state)
-    runs = list_recent_runs(store)
+    runs, unread = list_recent_runs(store)
     documents = [make_run_document(summary) for summary in runs]
     if doing.json:
         console.write_lines(map(render_json, documents))
@@ -156,4 +186,6 @@ def _list_runs(console: Console, doing: RunOptions) -> None:
     words = list_words(Registry(), (c.identity for s in runs for c in s.changes))
     page = make_runs_page(documents, words)
     console.write_lines(render_page(page, get_terminal_width(console)))
+    if unread.place:
+        console.note(inline(unread.sentence))
     console.note(NEXT)

@@ -1,0 +1,77 @@
+"""Who made the changes that no run of a log made, as far as the fleet's tables know.
+
+The tables have the logs of other states: a change that one of their runs made has a name there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from importlib.util import find_spec
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..audit.history import OUTSIDE, LoggedChange, LoggedValue, ToldChanges
+from ..fleet import answers
+
+ROOT = "KAFKAFORM_FLEET_ROOT"
+"""Where the fleet's tables are, if this computer knows."""
+_TABLE_PACKAGES = ("deltalake", "pyarrow")
+"""What reads the fleet's tables, which the fleet extra has."""
+Row = Mapping[str, Any]
+
+
+def find_fleet_root() -> str | None:
+    """Where the fleet's tables are; None if nobody said, or if nothing here can read them."""
+    root = os.environ.get(ROOT)
+    return root if root and _can_read_tables() else None
+
+
+def _can_read_tables() -> bool:
+    return all(map(find_spec, _TABLE_PACKAGES))
+
+
+def name_writers(
+    told: ToldChanges, scopes: Mapping[str, str], root: str | None
+) -> list[LoggedChange]:
+    """The changes, those from outside with who made them and in which run, if the tables know.
+
+    scopes: provider instance -> id of its cluster; root: of the fleet, None if there is none. A
+    change of several values becomes one for each run that made some of them.
+    """
+    outside = {change.identity for change in told.changes if change.action == OUTSIDE}
+    if root is None or not outside or not _can_read_tables():
+        return told.changes
+    found = answers.history.list_applied_changes(root, scopes, outside)
+    # The snapshot that shows what a run of this log did comes after it, too.
+    rows = {i: [r for r in found[i] if r["run"] not in told.runs] for i in found}
+    named: list[LoggedChange] = []
+    for change in told.changes:
+        known = rows.get(change.identity, ()) if change.action == OUTSIDE else ()
+        named += _name_writers(change, known) if known else (change,)
+    return named
+
+
+def _name_writers(change: LoggedChange, rows: Sequence[Row]) -> Iterator[LoggedChange]:
+    writers: dict[tuple[str | None, str | None], list[LoggedValue]] = {}
+    for value in change.values:
+        row = _find_row(change, value, rows)
+        writer = (None, None) if row is None else (row["actor"], row["run"])
+        writers.setdefault(writer, []).append(value)
+    for (actor, run), values in writers.items():
+        yield replace(change, actor=actor, run=run, values=tuple(values))
+
+
+def _find_row(change: LoggedChange, value: LoggedValue, rows: Iterable[Row]) -> Row | None:
+    """The newest row that shows this value changing between the two looks. rows: in order."""
+    after = datetime.fromisoformat(change.since) if change.since else None
+    until = datetime.fromisoformat(change.time)
+    newest = None
+    for row in rows:
+        begins = row["window_start"]
+        fits = after is None or row["window_end"] > after
+        if row["path"] == value.path and fits and (begins is None or begins < until):
+            newest = row
+    return newest
