@@ -12,7 +12,7 @@ from ..core.errors import StorageError, UsageError
 def refuse_existing(path: Path) -> None:
     """Raises UsageError for a file that exists, StorageError for a path that cannot be one."""
     try:
-        exists = path.exists() or path.is_symlink()
+        exists = path.exists()
     except OSError as error:  # such as a name that is too long
         raise StorageError(
             f"{path} cannot be written: {error.strerror}", "Choose another place."

@@ -18,10 +18,10 @@ from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError, StorageError, UsageError
 from ...core.storage import read_named_file
-from ...render.text import inline, render_count, render_table
+from ...render.text import inline, render_count, render_table, wrap_lines
 from ...state.model import State
 from ...syntax.limits import FILE_BYTES
-from ...workflow.adoption.differences import list_differences, list_left_out
+from ...workflow.adoption.differences import list_avoidable, list_differences, list_left_out
 from ...workflow.adoption.repository_draft import RepositoryDraft, draft_repository
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.configuration.files import find_root
@@ -171,10 +171,10 @@ def _init_repository(flags: Sequence[str], *, no_color: bool) -> None:
     console = Console.make_standard(no_color=no_color)
     draft = draft_repository(Path.cwd())
     write_new_files({Path(REPOSITORY_FILES[0]): draft.text})
-    console.write_lines(_render_draft(draft))
+    console.write_lines(_render_draft(draft, console.width))
 
 
-def _render_draft(draft: RepositoryDraft) -> Iterator[str]:
+def _render_draft(draft: RepositoryDraft, width: int) -> Iterator[str]:
     """What was written, what differs, what is left out, and what to do next."""
     folders = render_count(len(draft.meanings), "folder")
     yield f"Wrote {REPOSITORY_FILES[0]} for {folders}. It changes none of their plans."
@@ -191,19 +191,26 @@ def _render_draft(draft: RepositoryDraft) -> Iterator[str]:
         rows.append([f"folders {pattern}", render_count(counts[pattern], "folder"), about])
     yield from render_table(rows)
     sections = {
-        "What differs:": [*list_differences(draft)],
-        "Left out:": [*list_left_out(draft)],
+        "What differs:": list_differences(draft),
+        "Left out:": list_left_out(draft),
+        "Next:": _list_next_steps(draft),
     }
     for title, sentences in sections.items():
-        if sentences:
-            yield from ("", title, *(f"  - {sentence}" for sentence in sentences))
-    yield from ("", "Next:", *(f"  - {step}" for step in _list_next_steps(draft)))
+        lines = [f"  · {sentence}" for sentence in sentences]
+        if lines:
+            yield from ("", title, *wrap_lines(lines, width))
 
 
 def _list_next_steps(draft: RepositoryDraft) -> Iterator[str]:
     yield "`kafkaform validate --all` checks all folders."
     if any(item.login.missing for item in draft.clusters):
         yield 'Add what the clusters lack, such as sasl_password = secret_env("NAME").'
+    few = list_avoidable(draft)
+    if few:
+        yield (
+            f"For fewer folders blocks, move or remove {', '.join(map(inline, few))}, which a "
+            "pattern would match too; then delete the file, and run the command again."
+        )
     if draft.clusters:
         yield (
             "Remove provider and backend blocks that say the same as the file, folder by folder: "

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -43,38 +43,39 @@ def draft_clusters(roots: Sequence[Root], addresses: Mapping[str, str]) -> tuple
                 groups[login.key].append((root.path, login))
     users = {key: sorted({path for path, _ in pairs}) for key, pairs in groups.items()}
     order = sorted(groups, key=lambda key: (-len(users[key]), users[key][0], str(key[0])))
+    hosts = {
+        key: _list_host_words(pairs[0][1].arguments.get(addresses[pairs[0][1].provider]))
+        for key, pairs in groups.items()
+    }
     names = set[str]()
     drafts = []
     for key in order:
         login = groups[key][0][1]
-        rivals = [users[rival] for rival in order if rival != key and rival[0] == key[0]]
-        address = login.arguments.get(addresses[login.provider])
-        suggested = [*_suggest_names(users[key], rivals, address, login.provider)]
-        free = next((name for name in suggested if name not in names), suggested[0])
+        rivals = [rival for rival in order if rival != key and rival[0] == key[0]]
+        words = (
+            *_list_telling_parts(users[key], [path for k in rivals for path in users[k]]),
+            *(w for w in hosts[key] if rivals and not any(w in hosts[k] for k in rivals)),
+            *hosts[key][:1],
+        )
+        noun = login.provider.replace("_", "-")
+        suggested = [n for w in words if NAME.fullmatch(w) for n in (w, f"{w}-{noun}")]
+        free = next((name for name in (*suggested, noun) if name not in names), noun)
         drafts.append(ClusterDraft(make_unique(free, names), login, tuple(users[key])))
     return tuple(drafts)
 
 
-def _suggest_names(
-    own: Sequence[str], rivals: Iterable[Sequence[str]], address: Value, provider: str
-) -> Iterator[str]:
-    """Names for a cluster, the best first: a part that the paths of its folders have and few others
-    do, such as `prod`; words of its address; its provider."""
-    noun = provider.replace("_", "-")
-    rival_parts = Counter(p for paths in rivals for path in paths for p in path.split("/"))
+def _list_telling_parts(own: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The parts that all paths of a cluster's folders have and few others do, such as `prod`."""
+    counts = Counter(part for path in others for part in set(path.split("/")))
     common = set(own[0].split("/")).intersection(*(path.split("/") for path in own))
-    telling = [part for part in common if rival_parts and rival_parts[part] < len(own)]
-    telling.sort(key=lambda part: (rival_parts[part], own[0].split("/").index(part)))
-    for word in (*telling, *_list_host_words(address)):
-        if NAME.fullmatch(word):
-            yield word
-            yield f"{word}-{noun}"
-    yield noun
+    # What all folders have says nothing, and what most of the others have even less.
+    telling = [part for part in common if counts[part] < min(len(own), len(others))]
+    return sorted(telling, key=lambda part: (counts[part], own[0].split("/").index(part)))
 
 
-def _list_host_words(address: Value) -> Iterator[str]:
+def _list_host_words(address: Value) -> list[str]:
     """The words of the first address that can name a cluster: of `kafka-1.prod.example:9092`, these
-    are `kafka` and `kafka-prod`."""
+    are `kafka`, `prod` and `example`."""
     first = address[0] if isinstance(address, tuple) and address else address
     match = _HOST.match(first) if isinstance(first, str) else None
     host = match["host"] if match is not None else ""
@@ -82,6 +83,5 @@ def _list_host_words(address: Value) -> Iterator[str]:
         ipaddress.ip_address(host)
     except ValueError:
         words = [_NUMBER.sub("", word) for word in host.split(".")]
-        if words[0] and words[0] != "localhost":
-            yield words[0]
-            yield "-".join(words[:2])
+        return [] if words == ["localhost"] else [word for word in words if word]
+    return []

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...core.value import FrozenMap, Value
 from ...render.text import inline, render_count
 from ..configuration.repository_folders import compile_pattern
+from .patterns import choose_patterns
 from .repository_draft import RepositoryDraft
 from .roots import ForeignState, Root
 
@@ -52,6 +53,13 @@ def list_left_out(draft: RepositoryDraft) -> Iterator[str]:
             yield f"{inline(paths[0])} {inline(reason)}"
         else:
             yield f"{_name_few(sorted(paths))}: each {inline(reason)}"
+
+
+def list_avoidable(draft: RepositoryDraft) -> list[str]:
+    """The folders without which fewer patterns would do, because they must match none."""
+    others = draft.roots.others
+    fewer = [p for p in choose_patterns(draft.meanings, ()) if p not in draft.groups]
+    return [path for path in others if any(compile_pattern(p).fullmatch(path) for p in fewer)]
 
 
 def _list_exceptions(draft: RepositoryDraft) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 _MOST_PARTS = 6
 """Only the last so many parts of a path become wildcards: each doubles the patterns to look at."""
-_ENDS = re.compile(r"^[^-_.]+[-_.]|[-_.][^-_.]+$")
+_FIRST_WORD, _LAST_WORD = re.compile(r"[^-_.]+[-_.]"), re.compile(r"[-_.][^-_.]+$")
 """What folders in one place can have in common: `prod-` of prod-shop, `-prod` of shop-prod."""
 
 Meaning = TypeVar("Meaning", bound=Hashable)
@@ -66,9 +66,8 @@ def _generalise(path: str) -> Iterator[str]:
     *above, name = path.split("/")
     loose = above[-_MOST_PARTS:]
     fixed = above[: len(above) - len(loose)]
-    names = {name, "*"} | {
-        f"{m[0]}*" if m.start() == 0 else f"*{m[0]}" for m in _ENDS.finditer(name)
-    }
+    first, last = _FIRST_WORD.match(name), _LAST_WORD.search(name)
+    names = {name, "*", f"{first[0]}*" if first else "*", f"*{last[0]}" if last else "*"}
     for parts in product(*((part, "*") for part in loose), sorted(names)):
         pattern = "/".join((*fixed, *parts))
         if "*" in pattern:

@@ -24,7 +24,10 @@ def choose_states(roots: Sequence[Root]) -> Mapping[str, str]:
     places = {root.path: place for root in roots if (place := find_state(root)) is not None}
     templates = {path: [*_list_templates(path, place)] for path, place in places.items()}
     counts = Counter(template for listed in templates.values() for template in set(listed))
-    chosen = {path: max(listed, key=lambda t: counts[t]) for path, listed in templates.items()}
+    chosen = {
+        path: max(listed, key=lambda template: counts[template], default="")
+        for path, listed in templates.items()
+    }
     return {path: template for path, template in chosen.items() if counts[template] > 1}
 
 
