@@ -1,9 +1,10 @@
-"""`kafkaform init`: check that a folder has everything that plan and apply need. It connects to no
-cluster."""
+"""`kafkaform init`: check that a folder has everything that plan and apply need, or write the file
+of a repository for the folders that are there. It connects to no cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
@@ -17,13 +18,17 @@ from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError, StorageError, UsageError
 from ...core.storage import read_named_file
-from ...render.text import inline, render_count, render_table
+from ...render.text import inline, render_count, render_table, wrap_lines
 from ...state.model import State
 from ...syntax.limits import FILE_BYTES
+from ...workflow.adoption.differences import list_avoidable, list_differences, list_left_out
+from ...workflow.adoption.repository_draft import RepositoryDraft, draft_repository
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.configuration.files import find_root
+from ...workflow.configuration.repository import FILES as REPOSITORY_FILES
 from ...workflow.modules.cache import LOCK_FILE, read_own_locks
 from ...workflow.modules.installation import SOURCES, Installation, read_sources
+from ...workflow.new_files import write_new_files
 from ...workflow.plan_documents import save_file
 from ...workflow.stores import (
     AUDIT_FILE,
@@ -83,6 +88,13 @@ Gitignore = Annotated[
     bool,
     typer.Option("--gitignore", help="Add to .gitignore what must not be committed."),
 ]
+OfRepository = Annotated[
+    bool,
+    typer.Option(
+        "--repository",
+        help="Write kafkaform.hcl for the folders below, as they are: docs/repository.md.",
+    ),
+]
 
 
 def init(
@@ -94,6 +106,7 @@ def init(
     lockfile: Lockfile = "",
     modules_only: ModulesOnly = False,
     gitignore: Gitignore = False,
+    repository: OfRepository = False,
     untrusted: Untrusted = False,
     no_color: NoColor = False,
 ) -> None:
@@ -101,7 +114,23 @@ def init(
 
     Fetches modules from Git and writes their lock file, kafkaform.modules.json. Checks
     configuration, modules, providers, state, lock and log. You can run it again at any time.
+
+    --repository writes kafkaform.hcl for the folders below this one, and changes none of their
+    plans.
     """
+    if repository:
+        flags = {
+            "--var": var,
+            "--var-file": var_file,
+            "--state": state,
+            "--upgrade": upgrade,
+            "--lockfile": lockfile,
+            "--modules-only": modules_only,
+            "--gitignore": gitignore,
+            "--untrusted": untrusted,
+        }
+        _init_repository([flag for flag, value in flags.items() if value], no_color=no_color)
+        return
     readonly = _read_lockfile_mode(lockfile, untrusted, upgrade)
     if gitignore and (modules_only or untrusted):
         flag = "--untrusted" if untrusted else "--modules-only"
@@ -127,6 +156,72 @@ def init(
     console.write(
         "\nThis folder is ready. Next: `kafkaform plan` shows what an apply would change."
     )
+
+
+# ── the file of a repository ────────────────────────────────────────────────────────────
+
+
+def _init_repository(flags: Sequence[str], *, no_color: bool) -> None:
+    """Write the file of a repository, and say what is in it. Raises UsageError for other flags and
+    for a file that exists, ConfigurationError, StorageError."""
+    if flags:
+        raise UsageError(
+            f"--repository and {flags[0]} exclude each other", "Leave out one of them."
+        )
+    console = Console.make_standard(no_color=no_color)
+    draft = draft_repository(Path.cwd())
+    write_new_files({Path(REPOSITORY_FILES[0]): draft.text})
+    console.write_lines(_render_draft(draft, console.width))
+
+
+def _render_draft(draft: RepositoryDraft, width: int) -> Iterator[str]:
+    """What was written, what differs, what is left out, and what to do next."""
+    folders = render_count(len(draft.meanings), "folder")
+    yield f"Wrote {REPOSITORY_FILES[0]} for {folders}. It changes none of their plans."
+    yield ""
+    rows = [
+        [f"cluster {item.name}", render_count(len(item.folders), "folder"), item.login.provider]
+        for item in draft.clusters
+    ]
+    counts = Counter(draft.patterns.values())
+    for pattern, meaning in draft.groups.items():
+        uses = ", ".join(f"{instance} = {name}" for instance, name in meaning.uses)
+        state = f"state {meaning.state}" if meaning.state is not None else ""
+        about = "; ".join(text for text in (uses, state) if text) or "nothing in common"
+        rows.append([f"folders {pattern}", render_count(counts[pattern], "folder"), about])
+    yield from render_table(rows)
+    sections = {
+        "What differs:": list_differences(draft),
+        "Left out:": list_left_out(draft),
+        "Next:": _list_next_steps(draft),
+    }
+    for title, sentences in sections.items():
+        lines = [f"  · {sentence}" for sentence in sentences]
+        if lines:
+            yield from ("", title, *wrap_lines(lines, width))
+
+
+def _list_next_steps(draft: RepositoryDraft) -> Iterator[str]:
+    yield "`kafkaform validate --all` checks all folders."
+    if any(item.login.missing for item in draft.clusters):
+        yield 'Add what the clusters lack, such as sasl_password = secret_env("NAME").'
+    few = list_avoidable(draft)
+    if few:
+        yield (
+            f"For fewer folders blocks, move or remove {', '.join(map(inline, few))}, which a "
+            "pattern would match too; then delete the file, and run the command again."
+        )
+    if draft.clusters:
+        yield (
+            "Remove provider and backend blocks that say the same as the file, folder by folder: "
+            "`kafkaform plan` shows no change. A block that stays wins over the file."
+        )
+    if any(root.terraform for root in draft.roots.roots):
+        yield "Keep these blocks where Terraform still runs: it does not know the file."
+    yield "Add owners, labels and boundaries: docs/repository.md."
+
+
+# ── one folder ──────────────────────────────────────────────────────────────────────────
 
 
 def _read_lockfile_mode(mode: str, untrusted: bool, upgrade: bool) -> bool:

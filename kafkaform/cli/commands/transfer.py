@@ -11,12 +11,13 @@ from typing import Annotated
 
 import typer
 
-from ...core.errors import AppliedInPart, StorageError, UsageError
+from ...core.errors import AppliedInPart, UsageError
 from ...language.declare.folder import FAMILIES, is_read
 from ...render.text import inline, render_count
 from ...workflow.configuration.evaluation import Configuration, Inputs, read_configuration
 from ...workflow.generate.files import GeneratedConfiguration
 from ...workflow.import_all import import_all
+from ...workflow.new_files import refuse_existing, write_new_files
 from ...workflow.operations import check_address, import_object
 from ...workflow.stores import parse_duration
 from ...workflow.transfer.export import export
@@ -294,17 +295,6 @@ def show_generated(
         )
 
 
-def refuse_existing(path: Path) -> None:
-    try:
-        exists = path.exists()
-    except OSError as error:  # such as a name that is too long
-        raise StorageError(
-            f"{path} cannot be written: {error.strerror}", "Choose another place."
-        ) from None
-    if exists:
-        raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
-
-
 def _has_text(path: Path, text: str) -> bool:
     try:
         return path.is_file() and path.read_text(encoding="utf-8") == text
@@ -330,22 +320,7 @@ def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
         for path, text in texts.items()
         if path not in documents or not _has_text(path, text)
     }
-    for path in texts:
-        refuse_existing(path)
-    written: list[Path] = []
-    for path, text in texts.items():
-        try:
-            path.parent.mkdir(exist_ok=True)
-            # "x": a file that somebody has written since then is not overwritten.
-            with path.open("x", encoding="utf-8") as file:
-                written.append(path)
-                file.write(text)
-        except OSError as error:
-            for written_file in written:
-                written_file.unlink(missing_ok=True)
-            raise StorageError(
-                f"{path} cannot be written: {error.strerror}", "Choose another place."
-            ) from None
+    write_new_files(texts)
 
 
 def _advise_next(target: Path | None, count: int) -> str:

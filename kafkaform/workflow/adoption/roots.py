@@ -1,0 +1,244 @@
+"""Find the folders below a place that are configurations of their own, and read how each of them
+connects and where its state is. Modules, links and what cannot be read are told apart.
+
+A folder is read alone, without its modules, and without the environment: what is found has to be
+true for everybody who checks the repository out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from ...core.diagnostics import Severity
+from ...core.errors import UsageError
+from ...core.value import EMPTY, FrozenMap
+from ...language.declare.blocks import Declarations
+from ...language.declare.folder import FAMILIES, Tree, load_folder
+from ...language.declare.modules import SourceFault, is_git, resolve_source
+from ...language.declare.settings import Settings, read_settings, read_terraform_settings
+from ...language.declare.skipped_blocks import list_used_names
+from ...language.declare.top_level import declare_blocks
+from ...language.expressions.code import get_literal
+from ...provider.registry import Registry
+from ...syntax.nodes import Block
+from ..configuration.files import find_root, read_folder
+from ..configuration.repository import FILES
+from ..configuration.repository_schema import find_name_fault
+from ..stores import STATE_FILE
+from .logins import Login, read_logins
+
+MOST_FOLDERS = 100_000
+"""More are no repository; somebody has typed the command at the wrong place."""
+_MODULES = ("module", "modules")
+"""The usual names of the folder that contains modules."""
+_PASSED_OVER = frozenset({"node_modules", "__pycache__"})
+_STORES = ("backend", "cloud")
+
+
+class ForeignState(Struct, frozen=True):
+    """The backend block of Terraform's files. kafkaform never reads the state there."""
+
+    kind: str
+    options: FrozenMap
+    """The arguments that are plain texts."""
+
+
+class Root(Struct, frozen=True):
+    """A folder with a configuration and a state of its own."""
+
+    path: str
+    """Seen from the top, with slashes."""
+    logins: Mapping[str, Login] = EMPTY
+    """Provider instance -> how its block connects."""
+    settings: Settings = Settings()
+    """With its backend block, if it has one."""
+    foreign_state: ForeignState | None = None
+    terraform: bool = False
+    fault: str = ""
+    """Why nothing was read from its files."""
+
+
+class Roots(Struct, frozen=True):
+    """What was found below a place."""
+
+    roots: tuple[Root, ...]
+    """Sorted by their paths."""
+    others: Mapping[str, str]
+    """Path of a folder that no pattern may match -> what it is, as the end of a sentence."""
+    at_top: bool = False
+    """The place itself has a configuration."""
+
+
+class _Folder(Struct, frozen=True):
+    """A folder with configuration files."""
+
+    path: str
+    tree: Tree
+    declarations: Declarations
+    has_state: bool
+    """There is a state beside the files."""
+
+
+def find_roots(top: Path, registry: Registry) -> Roots:
+    """The configurations below a folder, itself left out. Folders whose names begin with a dot
+    belong to tools.
+
+    Raises UsageError for another kafkaform.hcl below, and for more folders than a repository has.
+    """
+    others: dict[str, str] = {}
+    folders: dict[str, _Folder | Root] = {}
+    at_top = False
+    for path in _list_folders(top, others):
+        folder = _read_folder(top, path)
+        if path == "" and folder is not None:
+            at_top = True
+        elif folder is not None and (reason := _find_path_fault(path)):
+            others[path] = reason
+        elif folder is not None:
+            folders[path] = folder
+    callers = _find_callers(folders)
+    words = _list_words(registry)
+    roots = []
+    for path, folder in sorted(folders.items()):
+        reason = "" if isinstance(folder, Root) else _find_reason(folder, callers, words)
+        if reason:
+            others[path] = reason
+        else:
+            roots.append(folder if isinstance(folder, Root) else _make_root(top, folder, registry))
+    return Roots(tuple(roots), others, at_top)
+
+
+def _list_folders(top: Path, others: dict[str, str]) -> Iterator[str]:
+    """The paths of the place and of all folders below, seen from it. Adds what cannot be entered to
+    `others`."""
+    pending, count = [""], 0
+    while pending:
+        path = pending.pop()
+        count += 1
+        if count > MOST_FOLDERS:
+            raise UsageError(
+                f"there are more than {MOST_FOLDERS:,} folders here",
+                "Change to the top of the repository, and run the command there.",
+            )
+        try:
+            with os.scandir(top / path) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            others[path] = f"cannot be read: {(error.strerror or 'it failed').lower()}"
+            continue
+        names = [entry.name for entry in found]
+        nested = next((name for name in FILES if name in names), None)
+        if nested is not None:
+            place = f"{path}/{nested}" if path else nested
+            raise UsageError(
+                f"{place} exists, and is not overwritten",
+                "A repository has one such file, at its top. Remove it, or edit it by hand: "
+                "docs/repository.md explains it.",
+            )
+        yield path
+        prefix = f"{path}/" if path else ""
+        for entry in found:
+            if entry.name.startswith(".") or entry.name in _PASSED_OVER or not entry.is_dir():
+                continue
+            if entry.is_symlink():
+                if _has_configuration(Path(entry.path)):
+                    others[f"{prefix}{entry.name}"] = "is a link, and boundaries follow none"
+            else:
+                pending.append(f"{prefix}{entry.name}")
+
+
+def _has_configuration(folder: Path) -> bool:
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except OSError:
+        return False
+    return any(family.select_configuration(names) for family in FAMILIES)
+
+
+def _read_folder(top: Path, path: str) -> _Folder | Root | None:
+    """The files of a folder; None if it has no configuration, a root with a fault if they cannot be
+    read or parsed."""
+    folder = top / path
+    if not _has_configuration(folder):
+        return None
+    try:
+        files = read_folder(find_root(folder), folder)
+    except OSError as error:
+        return Root(path, fault=f"{error.strerror or error}")
+    tree = load_folder(files)
+    broken = next((d for d in tree.diagnostics if d.severity is Severity.ERROR), None)
+    if broken is not None:
+        place = f"{path}/{broken.range}: " if broken.range else ""
+        return Root(path, fault=f"{place}{broken.summary}", terraform=tree.terraform)
+    return _Folder(path, tree, declare_blocks(tree)[0], (folder / STATE_FILE).exists())
+
+
+def _find_path_fault(path: str) -> str:
+    for name in path.split("/"):
+        if reason := find_name_fault(name):
+            return f"has a name that is refused: {reason}"
+    return ""
+
+
+# ── which folders are roots ─────────────────────────────────────────────────────────────
+
+
+def _find_callers(folders: Mapping[str, _Folder | Root]) -> Mapping[str, str]:
+    """Path of a folder that another one calls as a module -> the first folder that does."""
+    callers: dict[str, str] = {}
+    for path, folder in sorted(folders.items()):
+        calls = () if isinstance(folder, Root) else folder.declarations.modules.values()
+        for call in calls:
+            try:
+                source = resolve_source(call.source or "", path)
+            except SourceFault:  # whoever plans the folder says what is wrong with it
+                continue
+            if not is_git(source):
+                callers.setdefault(source, path)
+    return callers
+
+
+def _list_words(registry: Registry) -> frozenset[str]:
+    """What files name that have something for kafkaform: providers, types and data sources."""
+    providers = {name: registry.load(name) for name in registry.names}
+    words = {word for p in providers.values() for word in (*p.types, *p.data)}
+    return frozenset({*providers, *words})
+
+
+def _find_reason(folder: _Folder, callers: Mapping[str, str], words: frozenset[str]) -> str:
+    """Why a folder is no root, as the end of a sentence; empty if it is one."""
+    has_place = folder.has_state or _find_backend(folder) is not None
+    if folder.path in callers and not has_place:
+        return f"is a module, which {callers[folder.path]} calls"
+    in_modules = any(part in _MODULES for part in folder.path.split("/"))
+    if in_modules and not has_place and not folder.declarations.providers:
+        return "is a module that no folder calls"
+    if folder.tree.terraform and not folder.declarations.modules:
+        settings = read_terraform_settings(folder.tree)
+        names = map(settings.resolve_provider, list_used_names(folder.tree))
+        if words.isdisjoint(names):
+            return "declares nothing for kafkaform"
+    return ""
+
+
+def _find_backend(folder: _Folder) -> Block | None:
+    """The block that says where the state is, also that of Terraform's files."""
+    blocks = (block for file in folder.tree.configuration for block in file.body.blocks)
+    inside = (i for b in blocks if b.type in ("kafkaform", "terraform") for i in b.body.blocks)
+    return next((inner for inner in inside if inner.type in _STORES), None)
+
+
+def _make_root(top: Path, folder: _Folder, registry: Registry) -> Root:
+    settings, _ = read_settings(folder.tree)
+    logins = read_logins(top / folder.path, folder.path, folder.tree, registry)
+    backend = _find_backend(folder)
+    foreign = None
+    if backend is not None and settings.backend is None:
+        kind = backend.labels[0].text if backend.labels else backend.type
+        texts = {n: get_literal(item.value) for n, item in backend.body.attributes.items()}
+        foreign = ForeignState(kind, FrozenMap({n: t for n, t in texts.items() if t is not None}))
+    return Root(folder.path, logins, settings, foreign, folder.tree.terraform)
