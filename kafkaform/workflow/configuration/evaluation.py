@@ -479,7 +479,7 @@ def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
     types, data = {}, {}
     for name, provider in providers.items():
         for kind in provider.types.values():
-            types[kind.name] = TypeInfo(kind.schema, kind.key, name, kind.expand)
+            types[kind.name] = TypeInfo(kind.schema, kind.key, name, kind.expand, kind.shareable)
         for source, schema in provider.data.items():
             data[source] = DataInfo(schema, name)
     infos = {name: ProviderInfo(info.config, info.check) for name, info in providers.items()}

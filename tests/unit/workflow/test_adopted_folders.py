@@ -24,9 +24,9 @@ from kafkaform.workflow.adoption.differences import (
 from kafkaform.workflow.adoption.patterns import choose_patterns
 from kafkaform.workflow.adoption.repository_draft import RepositoryDraft, draft_repository
 from kafkaform.workflow.configuration.evaluation import Inputs
-from kafkaform.workflow.configuration.repository_check import check_folders
 from kafkaform.workflow.configuration.repository_file import read_repository
 from kafkaform.workflow.configuration.repository_folders import compile_pattern, list_folders
+from kafkaform.workflow.repository.checking import check_folders
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ...kit.commands.rights import nobody

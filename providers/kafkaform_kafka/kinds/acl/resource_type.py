@@ -156,6 +156,7 @@ TYPE = ResourceType(
     import_key=lambda text: parse_acl_key(text).key,
     belongs_to=lambda attributes, principal: attributes["acl_principal"] == principal,
     named_by=("acl_principal", "acl_operation", "resource_type", "resource_name"),
+    shareable=True,
     # Error 54: without an authorizer, brokers refuse to list ACLs instead of listing none.
     switched_off=frozenset({"SECURITY_DISABLED"}),
 )

@@ -1,0 +1,224 @@
+"""Find objects that two folders of a repository have: both declare it, or one declares it and the
+state of the other one would make its next plan delete it.
+
+Pure. It needs no system: provider blocks with the same address, or from the same block of the
+repository file, lead to the same one. Where the systems were asked, their ids count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os.path import normpath
+
+from msgspec import Struct, field
+
+from ...core.canonical import digest
+from ...core.change import Path
+from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
+from ...core.finding import Finding
+from ...core.resource import Desired, Identity
+from ...core.value import EMPTY, Value
+from ...core.words import NEUTRAL
+from ...language.declare.modules import is_git
+from ...plan.block_judge import NO_FACTS
+from ...plan.claims import Claim, make_claims
+from ...plan.diff import flatten, render_path
+from ...plan.model import Options
+from ...plan.rules import SHARED_BY_TWO, SHARED_UNEQUALLY
+from ...provider.contract import Provider
+from ...state.model import State
+from ..configuration.repository import RepositoryFolder
+
+NAMED = 3
+"""How many other folders a message names."""
+
+
+class FolderClaim(Struct, frozen=True):
+    """One object that a folder declares, or that its state records and its next plan would
+    delete."""
+
+    folder: str
+    """The path of the folder in its repository."""
+    connection: str
+    """Equal for provider blocks that lead to the same system, as far as the text says it."""
+    scope_id: str
+    """The id of the system; empty if nobody knows it."""
+    identity: Identity
+    container: str
+    """The resource type of the whole object (`ResourceType.part_of`)."""
+    name: str
+    """What people call the object, with its type."""
+    address: str
+    place: str
+    """The file and line of the block, seen from the top of the repository; for a recorded object
+    the place of the state."""
+    range: Range | None = None
+    """The block, as the folder sees it; None for an object that is only recorded."""
+    shared: bool = False
+    """The block says that other folders declare the object, too."""
+    shareable: bool = False
+    """Objects of its type can be shared."""
+    values: Mapping[Path, Value] = field(default_factory=dict)
+    """What the block wants, of a shared object."""
+
+
+def list_claims(
+    folder: RepositoryFolder,
+    desired: Desired,
+    providers: Mapping[str, Provider],
+    state: State | None = None,
+    location: str = "",
+    scopes: Mapping[str, str] = EMPTY,
+) -> Iterator[FolderClaim]:
+    """The objects of one folder.
+
+    providers, scopes: provider instance -> its provider, and the id of its system if that was
+    asked; state: None if it was not read; location: the place of the state, for messages.
+    """
+    state = state or State("")
+    bound = {**state.providers, **scopes}
+    types = {n: kind for provider in providers.values() for n, kind in provider.types.items()}
+    for claim in make_claims(desired, state, types, Options())[0]:
+        identity = claim.identity
+        if identity.kind not in types or _is_let_go(claim):
+            continue
+        kind, provider = types[identity.kind], providers.get(identity.instance)
+        words = NEUTRAL if provider is None else provider.words
+        blocks = claim.declared
+        shared = any(block.lifecycle.shared for block in blocks)
+        place = blocks[0].range if blocks else None
+        yield FolderClaim(
+            folder.path,
+            _find_connection(folder, desired, identity.instance, words.address),
+            str(bound.get(identity.instance, "")),
+            identity,
+            kind.part_of or identity.kind,
+            f"{identity.kind} {words.name_object(identity.kind, identity.key)}",
+            claim.address,
+            location if place is None else _render_place(folder, place),
+            place,
+            shared,
+            kind.shareable,
+            flatten(kind.target(blocks[0].attributes, None, NO_FACTS, False)) if shared else {},
+        )
+
+
+def _is_let_go(claim: Claim) -> bool:
+    """True if the next plan only forgets the object."""
+    if claim.declared or claim.row is None:
+        return False
+    is_removed = claim.removed is not None and not claim.removed.destroy
+    return is_removed or claim.row.protected == "shared"
+
+
+def _find_connection(
+    folder: RepositoryFolder, desired: Desired, instance: str, argument: str
+) -> str:
+    """A text that is equal for provider blocks that lead to the same system. argument: the one that
+    says where the system is."""
+    config = desired.providers.get(instance)
+    if config is None:  # nothing is declared there: the state knows which system it is
+        return ""
+    if config.config.get(argument) is not None:
+        return digest((config.name, config.config[argument]))
+    used = folder.uses.get(instance)
+    if used is not None and used.location == config.range:
+        return used.name
+    return digest((config.name, config.config))
+
+
+def _render_place(folder: RepositoryFolder, place: Range) -> str:
+    file = place.file if is_git(place.file) else normpath(f"{folder.path}/{place.file}")
+    return f"{file}:{place.line}"
+
+
+# ── conflicts ───────────────────────────────────────────────────────────────────────────
+
+
+def find_conflicts(claims: Iterable[FolderClaim]) -> Mapping[str, Diagnostics]:
+    """Path of a folder -> its objects that another folder has, too. Each conflict is an error of
+    all its folders, with the places of the others."""
+    faults: dict[str, list[Diagnostic]] = {}
+    for group in _group_claims(claims):
+        if len({claim.folder for claim in group}) < 2 or not any(claim.range for claim in group):
+            continue
+        for claim in group:
+            rivals = [rival for rival in group if rival.folder != claim.folder]
+            finding = _compare_claims(claim, rivals)
+            if finding is not None:
+                faults.setdefault(claim.folder, []).append(_make_fault(claim, finding))
+    return {folder: tuple(items) for folder, items in sorted(faults.items())}
+
+
+def _group_claims(claims: Iterable[FolderClaim]) -> Iterable[Sequence[FolderClaim]]:
+    """The claims of each object. What is part of another object belongs to it."""
+    listed = [*claims]
+    # A folder whose system did not answer uses the same connection as one whose system did.
+    scopes = {claim.connection: claim.scope_id for claim in listed if claim.scope_id}
+    groups: dict[tuple[str, str, str], list[FolderClaim]] = {}
+    for claim in listed:
+        system = claim.scope_id or scopes.get(claim.connection, claim.connection)
+        key = (system, claim.container, claim.identity.key)
+        groups.setdefault(key, []).append(claim)
+    return groups.values()
+
+
+def _compare_claims(claim: FolderClaim, rivals: Sequence[FolderClaim]) -> Finding | None:
+    """What is wrong with a claim beside those of other folders; None if all share the object."""
+    # Two folders that only record an object do not fight over it: both want it to go.
+    rivals = rivals if claim.range is not None else [r for r in rivals if r.range is not None]
+    if not rivals:
+        return None
+    if all(item.shared for item in (claim, *rivals)):
+        return _compare_values(claim, rivals)
+    verb = "is recorded in the state" if claim.range is None else "is declared here"
+    several = len(rivals) > 1
+    have = f"{'other folders have' if several else 'another folder has'} it, too"
+    return SHARED_BY_TWO.find(
+        f"{claim.name} {verb}, and {have}: {_name_rivals(rivals)}", fix=_advise(claim, rivals)
+    )
+
+
+def _compare_values(claim: FolderClaim, rivals: Sequence[FolderClaim]) -> Finding | None:
+    differing = [rival for rival in rivals if rival.values != claim.values]
+    if not differing:
+        return None
+    values = differing[0].values
+    paths = sorted(claim.values.keys() | values.keys())
+    names = ", ".join(
+        render_path(path) for path in paths if claim.values.get(path) != values.get(path)
+    )
+    return SHARED_UNEQUALLY.find(
+        f"{claim.name} is shared, but with other values of {names} in: {_name_rivals(differing)}"
+    )
+
+
+def _name_rivals(rivals: Sequence[FolderClaim]) -> str:
+    texts = [
+        f"{rival.folder} ({'' if rival.range else 'recorded in '}{rival.place})"
+        for rival in rivals[:NAMED]
+    ]
+    hidden = len(rivals) - NAMED
+    return ", ".join(texts) + (f" and {hidden:,} more" if hidden > 0 else "")
+
+
+def _advise(claim: FolderClaim, rivals: Sequence[FolderClaim]) -> str:
+    loser = next((item for item in (claim, *rivals) if item.range is None), None)
+    if loser is not None:
+        return (
+            f"Let {loser.folder} forget it: add a `removed` block with from = {loser.address} to "
+            f"it, or run `kafkaform state rm '{loser.address}'` there."
+        )
+    if all(item.shareable for item in (claim, *rivals)):
+        return "Keep one of the blocks, or write lifecycle { shared = true } in all of them."
+    return "Keep one of the blocks."
+
+
+def _make_fault(claim: FolderClaim, finding: Finding) -> Diagnostic:
+    return Diagnostic(
+        Severity.ERROR,
+        f"{finding.text} [{finding.rule}]",
+        range=claim.range,
+        advice=finding.fix,
+        address=claim.address,
+    )
