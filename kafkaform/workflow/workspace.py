@@ -52,7 +52,7 @@ from ..state.codec import ADVICE
 from ..state.model import Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
 from .configuration.policies import NO_POLICIES, Policies, choose_policies
-from .stores import STATE_VARIABLE, find_anchor, open_folder_store
+from .stores import STATE_VARIABLE, find_anchor, load_outputs, open_folder_store
 
 _ACTORS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR")
 _PULL_REQUESTS = ("KAFKAFORM_PULL_REQUEST", "CI_MERGE_REQUEST_IID")
@@ -142,7 +142,7 @@ def open_workspace(
         inputs = Inputs.read(
             variables, variable_files, untrusted=untrusted, environment=environment
         )
-        configuration = read_configuration(Path(folder), inputs)
+        configuration = read_configuration(Path(folder), inputs, load_outputs=load_outputs)
         store = open_folder_store(configuration.folder, typed_state, configuration.tree)
         try:
             built = configuration.evaluate(leaves_out=True)
