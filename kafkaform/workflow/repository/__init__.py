@@ -1,5 +1,5 @@
 """In: the folders of a repository, what somebody asks for. Out: plans and checks of all of them,
-each with its own state and log, after one look at each system. Must not know: how anything is drawn.
+each with its own state and log, after one look at each system. Must not know how it is drawn.
 """
 
 from typing import TYPE_CHECKING
