@@ -40,7 +40,7 @@ def test_a_cancelled_check_is_no_damage(
     the log is damaged. What the apply ended with comes first."""
     codes = {"apply": applied, "verify": verified}
 
-    def end(job: object, *words: str, keep: bool = False, pull_request: object = None) -> Ended:
+    def end(job: object, *words: str, **_: object) -> Ended:
         return Ended(next((codes[word] for word in words if word in codes), 0))
 
     monkeypatch.setattr(apply, "run_kafkaform", end)
