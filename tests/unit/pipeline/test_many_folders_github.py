@@ -156,6 +156,22 @@ def test_drift_of_folders_is_one_issue(teams_hub: Runner, texts: Texts) -> None:
     assert issue["state"] == "closed" and len(teams_hub.api.issues) == 1
 
 
+def test_what_depends_on_a_folder_is_planned_too(teams_hub: Runner, texts: Texts) -> None:
+    """A pull request of one team changes a file that another team reads: both are planned, and the
+    third one is not."""
+    begin(teams_hub, texts, *TEAMS)
+    (path, text), *_ = write_team("search").items()
+    reads = text.replace('"hello"', 'file("${path.module}/../shop/words.txt")')
+    files = {path: reads, "teams/shop/words.txt": "hello"} | write_team("shop")
+    head, planned = plan(teams_hub, "one", files, 1)
+    assert planned.code == 0, planned.log
+    assert apply(teams_hub, merge(teams_hub, "one", head, 1)).code == 0
+    head, planned = plan(teams_hub, "two", {"teams/shop/words.txt": "bye"}, 2)
+    assert "teams/search: textstore_file.motd" in planned.log and "billing" not in planned.log
+    assert apply(teams_hub, merge(teams_hub, "two", head, 2)).code == 0
+    assert texts.read() == {"motd-search": "bye", "motd-shop": "hello"}
+
+
 def test_what_changes_no_folder_needs_no_comment(teams_hub: Runner, texts: Texts) -> None:
     """A pull request of other files is green and silent, as is its apply. If it had a plan before,
     the comment says that nothing is left of it."""
