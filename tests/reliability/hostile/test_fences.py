@@ -151,7 +151,8 @@ def test_a_tag_is_not_the_base_branch(origin: Origin) -> None:
 
 def test_without_the_base_branch_nothing_is_planned(origin: Origin) -> None:
     """A shallow checkout may lack it: nobody knows which boundary counts."""
-    with pytest.raises(UsageError, match="git does not know refs/remotes/origin/main here") as error:
+    unknown = "git does not know refs/remotes/origin/main here"
+    with pytest.raises(UsageError, match=unknown) as error:
         read(origin.path / "teams/shop", {"GITHUB_BASE_REF": "main"})
     assert "KAFKAFORM_BASE_REF" in error.value.advice
 
