@@ -4,6 +4,7 @@ state; one that cannot be opened has the reason, and the others go on."""
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,13 +12,17 @@ from msgspec import Struct
 
 from ...core.errors import ConfigurationError, Interrupted, KafkaformError, UsageError
 from ...core.progress import Progress, Reporter, ignore_event
+from ...core.resource import Identity
+from ...core.secret import keep_secrets, watched
 from ...state.model import State
 from ..configuration.evaluation import Inputs
 from ..configuration.files import find_root
+from ..configuration.instances import Opener
 from ..configuration.repository import FILES, Repository, RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders
 from ..stores import STATE_VARIABLE
 from ..workspace import Workspace, open_read_workspace
+from .sharing import SharedSystems
 
 
 class OpenFolder(Struct, frozen=True):
@@ -37,11 +42,17 @@ class OpenRepository(Struct, frozen=True):
 
     choice: FolderChoice
     folders: tuple[OpenFolder, ...]
+    systems: SharedSystems
+    """What the folders connect through."""
 
     @property
     def repository(self) -> Repository:
         """What the repository file says."""
         return self.choice.repository
+
+    def close(self) -> None:
+        """End the shared connections; a plan connects again."""
+        self.systems.close()
 
 
 def open_repository(
@@ -73,14 +84,23 @@ def open_repository(
             f"{STATE_VARIABLE} names one state, and each folder of a repository has its own",
             f"Unset it. The folders blocks of {FILES[0]} say where the states are.",
         )
-    inputs = Inputs.read(variables, variable_files, untrusted=untrusted, environment=environment)
-    outside = environment if untrusted else None
-    choice = choose_folders(Path(path), all and not folders, folders, changed_since, outside)
+    # One set of secrets for all: what one folder reads must not be shown by another one either.
+    with keep_secrets(watched()):
+        inputs = Inputs.read(
+            variables, variable_files, untrusted=untrusted, environment=environment
+        )
+        outside = environment if untrusted else None
+        choice = choose_folders(Path(path), all and not folders, folders, changed_since, outside)
+        top, systems = choice.repository.path, SharedSystems()
 
-    def open_one(folder: RepositoryFolder) -> OpenFolder:
-        return _open_folder(choice.repository, folder, inputs, policies)
+        def open_one(folder: RepositoryFolder) -> OpenFolder:
+            opener = systems.make_opener(top / folder.path)
+            return _open_folder(top / folder.path, folder, inputs, policies, opener)
 
-    return OpenRepository(choice, _open_each(choice.folders, open_one, progress))
+        opened = _open_each(choice.folders, open_one, progress)
+        for item in opened:
+            _note_wanted(item, systems)
+        return OpenRepository(choice, opened, systems)
 
 
 def _open_each(
@@ -98,18 +118,32 @@ def _open_each(
     return tuple(opened)
 
 
+def _note_wanted(opened: OpenFolder, systems: SharedSystems) -> None:
+    """Tell the shared logins which objects the folder declares or records."""
+    space, wanted = opened.workspace, defaultdict[str, set[Identity]](set)
+    if space is None:
+        return
+    recorded = opened.state.objects if opened.state is not None else ()
+    for identity in (*(item.identity for item in space.desired.declared), *recorded):
+        wanted[identity.instance].add(identity)
+    for instance, ids in wanted.items():
+        block = space.desired.providers.get(instance)
+        if block is not None:
+            systems.want(space.configuration.folder, block, ids)
+
+
 def _open_folder(
-    repository: Repository,
+    path: Path,
     folder: RepositoryFolder,
     inputs: Inputs,
     policies: Sequence[Path | str],
+    opener: Opener,
 ) -> OpenFolder:
     try:
         if folder.faults:
             raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
-        path = repository.path / folder.path
         state = _find_trusted_state(path, folder) if inputs.untrusted else None
-        workspace = open_read_workspace(path, inputs, state, policies, place=folder)
+        workspace = open_read_workspace(path, inputs, state, policies, place=folder, opener=opener)
         return OpenFolder(folder, workspace, workspace.backend.load().state)
     except Interrupted:
         raise

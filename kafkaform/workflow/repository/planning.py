@@ -87,21 +87,42 @@ def plan_repository(
 
     A folder without a plan has its error. Raises UsageError for what no folder can be planned with.
     """
+    try:
+        return _plan_folders(
+            repository, options, PlanWishes(validate, verify_log, tuple(fail_on)), progress
+        )
+    finally:
+        repository.close()
+
+
+class PlanWishes(Struct, frozen=True):
+    """What each plan is checked for."""
+
+    validate: bool = False
+    verify_log: bool = False
+    fail_on: tuple[str, ...] = ()
+    """Conditions that block a folder."""
+
+
+def _plan_folders(
+    repository: OpenRepository, options: Options, wishes: PlanWishes, progress: FolderListener
+) -> RepositoryPlan:
     check_options(options)
     spaces = [item.workspace for item in repository.folders if item.workspace is not None]
     registry = spaces[0].configuration.registry if spaces else Registry()
     options = replace(options, accept=check_accepted(options.accept, registry))
     conditions = check_fail_on(
-        fail_on,
+        wishes.fail_on,
         registry,
         list_policies=lambda: {id for space in spaces for id in space.policies.ids},
     )
+    wishes = replace(wishes, fail_on=conditions)
     _refuse_idle_globs(repository, options)
     outcomes: list[FolderOutcome] = []
     task, label, total = "plan folders", "Planning folders", len(repository.folders)
     for item in repository.folders:
         progress("", Progress(task, label, len(outcomes), total, "folders"))
-        outcome = _plan_folder(item, options, conditions, validate, verify_log, progress)
+        outcome = _plan_folder(item, options, wishes, progress)
         progress(item.folder.path, outcome)
         outcomes.append(outcome)
     progress("", Progress(task, label, total, total, "folders", finished=True))
@@ -119,12 +140,7 @@ def check_options(options: Options) -> None:
 
 
 def _plan_folder(
-    opened: OpenFolder,
-    options: Options,
-    conditions: Sequence[str],
-    validate: bool,
-    verify_log: bool,
-    progress: FolderListener,
+    opened: OpenFolder, options: Options, wishes: PlanWishes, progress: FolderListener
 ) -> FolderOutcome:
     if opened.workspace is None:
         return FolderOutcome(opened.folder, error=opened.error)
@@ -142,11 +158,11 @@ def _plan_folder(
         plan = plan_changes(
             opened.workspace,
             own_options,
-            validate=validate,
-            verify_log=verify_log,
+            validate=wishes.validate,
+            verify_log=wishes.verify_log,
             progress=listen,
         )
-        refuse_if_blocked(plan, conditions)
+        refuse_if_blocked(plan, wishes.fail_on)
         changed = bool(plan.outputs) or not plan.idle
         applicable = changed and not has_errors(plan.diagnostics)
         error = find_unmet(plan)
