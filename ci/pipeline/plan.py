@@ -45,6 +45,11 @@ class Planned:
     is_empty: bool = False
     """Whether it is about no folder: none of a repository has changed."""
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is something that the apply or a reviewer needs."""
+        return self.has_page or bool(self.approval)
+
 
 def plan_job(job: Job, forge: Forge) -> int:
     """Plan, comment, keep the approval."""
@@ -56,7 +61,7 @@ def plan_job(job: Job, forge: Forge) -> int:
         f"{_render_next(job, planned)} {forge.describe_run()}{page}",
     )
     forge.set_outputs(
-        {**list_outputs(planned), "artifact": job.artifact if planned.has_page else ""}
+        {**list_outputs(planned), "artifact": job.artifact if planned.is_kept else ""}
     )
     forge.summarize(body)
     # Of a change of other files, nobody needs a comment, unless an earlier plan has one.
