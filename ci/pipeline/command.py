@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from kafkaform.workflow.configuration.checkout import BASE_VARIABLE
 
 from .job import Job
 
@@ -39,17 +42,23 @@ class Ended:
 
 
 def run_kafkaform(
-    job: Job, *words: str, keep: bool = False, pull_request: int | None = None
+    job: Job,
+    *words: str,
+    folder: str = ".",
+    keep: bool = False,
+    pull_request: int | None = None,
 ) -> Ended:
     """Run a command in the folder of the configuration.
 
-    keep: keep its standard output instead of printing it. A signal to this process goes to the
-    command: the first one lets it finish what it has started and save, the second one only save.
-    pull_request: the one that is applied, for the audit log.
+    folder: of a repository, seen from its top; keep: keep its standard output instead of printing
+    it; pull_request: the one that is applied, for the audit log. A signal to this process goes to
+    the command: the first one lets it finish what it has started and save, the second one only
+    save.
     """
     environ = {name: text for name, text in os.environ.items() if not name.startswith("PIPELINE_")}
     if job.state:
         environ["KAFKAFORM_STATE"] = job.state
+    environ.setdefault(BASE_VARIABLE, job.references.trusted)
     if pull_request is not None:
         environ["KAFKAFORM_PULL_REQUEST"] = str(pull_request)
     sys.stdout.flush()
@@ -65,7 +74,7 @@ def run_kafkaform(
     before = {number: signal.signal(number, forward) for number in SIGNALS}
     try:
         process = subprocess.Popen(
-            [*KAFKAFORM, "--chdir", job.folder, *words],
+            [*KAFKAFORM, "--chdir", str(Path(job.folder, folder)), *words],
             env=environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if keep else None,

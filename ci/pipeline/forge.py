@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from .diagnostics import Diagnostic
-from .job import APPROVAL, JobError, Mode
+from .job import Mode, References
 
 
 @dataclass(frozen=True)
-class ReviewedPlan:
+class ReviewedFiles:
     """What the plan's job of a merged pull request has left."""
 
-    approval: str
-    plan: bytes
-    """The saved plan, with which a refusal says what differs."""
+    contents: Mapping[str, bytes]
+    """By name."""
     pull_request: int | None = None
     """The number of the pull request, for the audit log; None if a group of several was planned."""
 
@@ -36,12 +36,16 @@ class Forge(Protocol):
     def choose_mode(self) -> Mode:
         """The mode for the event that started the job. Raises JobError."""
 
-    def find_reviewed_plan(self) -> ReviewedPlan:
-        """The plan of the pull request that became the commit of this job. Raises JobError."""
+    def find_references(self) -> References:
+        """What this job compares the files of its commit with."""
 
-    def comment(self, mark: str, body: str) -> None:
+    def find_reviewed_files(self, names: Sequence[str]) -> ReviewedFiles:
+        """The files with these names that the plan's job of the pull request left which became the
+        commit of this job. Raises JobError, also if one is missing."""
+
+    def comment(self, mark: str, body: str, *, is_new: bool = True) -> None:
         """Write the comment that begins with this mark, or replace it. Only a comment of the
-        pipeline itself counts. Raises JobError."""
+        pipeline itself counts. is_new: write one if there is none. Raises JobError."""
 
     def open_issue(self, mark: str, title: str, body: str) -> None:
         """Open the issue that begins with this mark, or update it. Raises JobError."""
@@ -65,17 +69,19 @@ class Forge(Protocol):
         """The commit and the run, as a line of Markdown."""
 
 
-def check_approval(text: str) -> str:
-    """The approval in a file of the plan's job. Raises JobError."""
-    approval = text.strip()
-    if not APPROVAL.fullmatch(approval):
-        raise JobError("What the plan's job left is not an approval.", 4)
-    return approval
-
-
 def find_note(notes: Sequence[Note], mark: str) -> Note | None:
     """The one that begins with this mark."""
     return next((one for one in notes if one.body.startswith(mark)), None)
+
+
+def make_branch_reference(branch: str) -> str:
+    """The full name of a branch in the checkout: a tag can be called `origin/main`, too."""
+    return f"refs/remotes/origin/{branch.removeprefix('refs/heads/')}"
+
+
+def check_before(commit: str) -> str:
+    """The commit before a push; empty for a push that created the branch."""
+    return commit if re.fullmatch(r"[0-9a-f]{40,64}", commit) and commit.strip("0") else ""
 
 
 UNPLANNED = (

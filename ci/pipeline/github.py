@@ -8,13 +8,20 @@ import secrets
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .diagnostics import Diagnostic, render_command
-from .forge import UNPLANNED, Note, ReviewedPlan, check_approval, find_note
-from .job import JobError, Mode
+from .forge import (
+    UNPLANNED,
+    Note,
+    ReviewedFiles,
+    check_before,
+    find_note,
+    make_branch_reference,
+)
+from .job import JobError, Mode, References
 from .rest import LARGEST_DOWNLOAD, Api, repeat_if_unavailable
 
 BOT = "github-actions[bot]"
@@ -52,10 +59,18 @@ class GitHub:
             raise JobError(f"The event {event} does not say what to do: give `mode`.")
         return MODES[event]
 
+    def find_references(self) -> References:
+        event, default = self.environ["GITHUB_EVENT_NAME"], self.environ.get("PIPELINE_DEFAULT", "")
+        base = self.environ.get("PIPELINE_BASE", "")
+        return References(
+            check_before(base) if event == "push" else make_branch_reference(base) if base else "",
+            make_branch_reference(default) if default else "HEAD",
+        )
+
     # ── the reviewed plan ───────────────────────────────────────────────────────────────
 
     @repeat_if_unavailable
-    def find_reviewed_plan(self) -> ReviewedPlan:
+    def find_reviewed_files(self, names: Sequence[str]) -> ReviewedFiles:
         # A merge queue plans the commit that becomes the branch's; its group can contain several
         # pull requests, and their plans do not count.
         sha = self.environ["GITHUB_SHA"]
@@ -65,7 +80,7 @@ class GitHub:
             artifact = self._find_artifact("pull_request", head)
         if artifact is None:
             raise JobError(UNPLANNED, 4)
-        return replace(self._download(artifact), pull_request=number)
+        return ReviewedFiles(self._download(artifact, names), number)
 
     def _find_artifact(self, event: str, head: str) -> int | None:
         """The artifact of the newest run that planned this commit for this event."""
@@ -106,29 +121,27 @@ class GitHub:
             and f"{repository}/{run['path'].partition('@')[0]}" == ours
         )
 
-    def _download(self, artifact: int) -> ReviewedPlan:
+    def _download(self, artifact: int, names: Sequence[str]) -> dict[str, bytes]:
         path = f"{self.repository}/actions/artifacts/{artifact}/zip"
         data = self.api.download_elsewhere(path)
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                approval = _read_member(archive, "approval").decode("ascii")
-                plan = _read_member(archive, "plan.kfplan")
-        except (zipfile.BadZipFile, KeyError, UnicodeDecodeError) as error:
+                return {name: _read_member(archive, name) for name in names}
+        except (zipfile.BadZipFile, KeyError) as error:
             raise JobError(f"The artifact of the plan is damaged: {error}.", 4) from None
-        return ReviewedPlan(check_approval(approval), plan)
 
     # ── comments and issues ─────────────────────────────────────────────────────────────
 
     @repeat_if_unavailable
-    def comment(self, mark: str, body: str) -> None:
+    def comment(self, mark: str, body: str, *, is_new: bool = True) -> None:
         pull = _PULL_REFS.fullmatch(self.environ.get("GITHUB_REF", ""))
         if pull is None:  # a run by hand
             return
         comments = f"{self.repository}/issues/{pull[1] or pull[2]}/comments"
         note = find_note([*self._list_own(comments)], mark)
-        if note is None:
+        if note is None and is_new:
             self.api.send("POST", comments, {"body": body})
-        else:
+        elif note is not None:
             path = f"{self.repository}/issues/comments/{note.id}"
             self.api.send("PATCH", path, {"body": body})
 

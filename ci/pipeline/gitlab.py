@@ -9,8 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from .diagnostics import Diagnostic, render_code_quality, render_text
-from .forge import UNPLANNED, Note, ReviewedPlan, check_approval, find_note
-from .job import JobError, Mode
+from .forge import (
+    UNPLANNED,
+    Note,
+    ReviewedFiles,
+    check_before,
+    find_note,
+    make_branch_reference,
+)
+from .job import JobError, Mode, References
 from .rest import Api, Missing, repeat_if_unavailable
 
 MODES = {"merge_request_event": Mode.PLAN, "push": Mode.APPLY, "schedule": Mode.DRIFT}
@@ -38,19 +45,26 @@ class GitLab:
             raise JobError(f"The pipeline source {source} does not say what to do.")
         return MODES[source]
 
+    def find_references(self) -> References:
+        target = self.environ.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "")
+        before = check_before(self.environ.get("CI_COMMIT_BEFORE_SHA", ""))
+        return References(
+            make_branch_reference(target) if target else before,
+            make_branch_reference(self.environ["CI_DEFAULT_BRANCH"]),
+        )
+
     # ── the reviewed plan ───────────────────────────────────────────────────────────────
 
     @repeat_if_unavailable
-    def find_reviewed_plan(self) -> ReviewedPlan:
+    def find_reviewed_files(self, names: Sequence[str]) -> ReviewedFiles:
         number = self._find_merged()
         job = self._find_plan_job(number)
         files = f"{self.project}/jobs/{job}/artifacts/{self.out}"
         try:
-            approval = self.api.download(f"{files}/approval").decode("ascii", "replace")
-            plan = self.api.download(f"{files}/plan.kfplan")
+            contents = {name: self.api.download(f"{files}/{name}") for name in names}
         except Missing:
             raise JobError(UNPLANNED, 4) from None
-        return ReviewedPlan(check_approval(approval), plan, number)
+        return ReviewedFiles(contents, number)
 
     def _find_merged(self) -> int:
         """The number of the merge request that became this commit: by a merge, a squash or a
@@ -79,14 +93,14 @@ class GitLab:
     # ── notes and issues ────────────────────────────────────────────────────────────────
 
     @repeat_if_unavailable
-    def comment(self, mark: str, body: str) -> None:
+    def comment(self, mark: str, body: str, *, is_new: bool = True) -> None:
         if "CI_MERGE_REQUEST_IID" not in self.environ:  # a run by hand
             return
         notes = f"{self.project}/merge_requests/{int(self.environ['CI_MERGE_REQUEST_IID'])}/notes"
         note = find_note([*self._list_own(notes, "id", "body")], mark)
-        if note is None:
+        if note is None and is_new:
             self.api.send("POST", notes, {"body": body})
-        else:
+        elif note is not None:
             self.api.send("PUT", f"{notes}/{note.id}", {"body": body})
 
     @repeat_if_unavailable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -10,8 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from kafkaform.workflow.configuration.repository import FILES
+
 APPROVAL = re.compile(r"[0-9a-z]+\.[0-9a-z]+")
-"""An approval token."""
+"""An approval token: of the plan of one folder."""
+DIGEST = re.compile(r"[0-9a-f]{64}")
+"""The approval of the plans of a repository's folders."""
 
 
 class JobError(Exception):
@@ -26,6 +31,20 @@ class Mode(StrEnum):
     PLAN = "plan"
     APPLY = "apply"
     DRIFT = "drift"
+
+
+@dataclass(frozen=True)
+class References:
+    """Commits of the checkout, by names that no branch and no tag can take."""
+
+    base: str = ""
+    """What the files of the job are compared with: the branch that a pull request is for, or the
+    commit before a push. Empty for other jobs."""
+    trusted: str = "HEAD"
+    """Where the repository file is read for files that nobody has reviewed."""
+
+
+NO_REFERENCES = References()
 
 
 @dataclass(frozen=True)
@@ -49,6 +68,11 @@ class Job:
     """The approval that somebody typed in; empty for that of the merged pull request."""
     out: Path
     """Where the job leaves its files: a folder that no branch can prepare."""
+    globs: tuple[str, ...] = ()
+    """Of a repository: patterns of folders that somebody typed in; none for all folders."""
+    references: References = NO_REFERENCES
+    is_repository: bool = False
+    """Whether the folder is the top of a repository with many folders."""
 
     @property
     def branch_flags(self) -> tuple[str, ...]:
@@ -83,7 +107,7 @@ class Job:
         return f"<!-- kafkaform:{what}:{self.key} -->"
 
 
-def read_job(environ: Mapping[str, str], mode: str) -> Job:
+def read_job(environ: Mapping[str, str], mode: str, references: References = NO_REFERENCES) -> Job:
     """The job that `PIPELINE_…` describe. mode: if PIPELINE_MODE is empty. Raises JobError."""
     chosen = environ.get("PIPELINE_MODE") or mode
     if chosen not in list(Mode):
@@ -95,7 +119,8 @@ def read_job(environ: Mapping[str, str], mode: str) -> Job:
         if switches[name] not in ("true", "false"):
             raise JobError(f"{name} is true or false, not {switches[name]!r}.")
     approval = environ.get("PIPELINE_APPROVAL", "").strip()
-    if approval and not APPROVAL.fullmatch(approval):
+    is_repository = any(os.path.lexists(Path(folder, name)) for name in FILES)
+    if approval and not (DIGEST if is_repository else APPROVAL).fullmatch(approval):
         raise JobError("That is not an approval: it is the last but one line of a plan.", 4)
     try:
         args = tuple(shlex.split(environ.get("PIPELINE_ARGS", "")))
@@ -111,4 +136,7 @@ def read_job(environ: Mapping[str, str], mode: str) -> Job:
         state=environ.get("PIPELINE_STATE", ""),
         approval=approval,
         out=Path(environ["PIPELINE_OUT"]).absolute(),
+        globs=tuple(environ.get("PIPELINE_FOLDERS", "").split()),
+        references=references,
+        is_repository=is_repository,
     )

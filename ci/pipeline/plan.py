@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from kafkaform.workflow.repository.approval import FoldersApproval, save_folders_approval
+
+from .approval import NO_APPROVAL, Approval, read_approval
 from .command import Ended, run_kafkaform
 from .diagnostics import read_diagnostics, render_failure
-from .forge import Forge, check_approval
+from .forge import Forge
 from .job import Job
+from .repository import (
+    choose_folders,
+    list_folder_rows,
+    list_locked_folders,
+    list_log_lines,
+    render_notice,
+)
 
 PAGE = "plan.html"
 LOCK_FILE = "kafkaform.modules.json"
@@ -30,61 +39,105 @@ class Planned:
     drifted: bool
     has_page: bool
     """Whether the folder of the job has the plan as a page."""
+    result: int
+    """What the job of a pull request ends with: 0 if the plan can be applied, also if some of its
+    changes are blocked and the others are not."""
+    is_empty: bool = False
+    """Whether it is about no folder: none of a repository has changed."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is something that the apply or a reviewer needs."""
+        return self.has_page or bool(self.approval)
 
 
 def plan_job(job: Job, forge: Forge) -> int:
-    """Plan, comment, keep the approval. The exit code is 0 if the plan can be applied, also if some
-    of its changes are blocked and the others are not."""
+    """Plan, comment, keep the approval."""
     planned = make_plan(job, forge, *job.branch_flags)
-    after = (
-        "The merge applies exactly this plan, or nothing."
-        if planned.approval
-        else "Nothing of this can be applied."
-    )
     page = f"; its artifact `{job.artifact}` has `{PAGE}`" if planned.has_page else ""
-    body = render_body(job.mark("plan"), planned.comment, f"{after} {forge.describe_run()}{page}")
+    body = render_body(
+        job.mark("plan"),
+        render_notice(job) + planned.comment,
+        f"{_render_next(job, planned)} {forge.describe_run()}{page}",
+    )
     forge.set_outputs(
-        {**list_outputs(planned), "artifact": job.artifact if planned.has_page else ""}
+        {**list_outputs(planned), "artifact": job.artifact if planned.is_kept else ""}
     )
     forge.summarize(body)
-    forge.comment(job.mark("plan"), body)
-    return 0 if planned.approval else planned.code
+    # Of a change of other files, nobody needs a comment, unless an earlier plan has one.
+    forge.comment(job.mark("plan"), body, is_new=not planned.is_empty)
+    return planned.result
+
+
+def _render_next(job: Job, planned: Planned) -> str:
+    """What happens next, as a sentence."""
+    if not planned.approval:
+        return "Nothing of this can be applied."
+    if not job.is_repository:
+        return "The merge applies exactly this plan, or nothing."
+    if not planned.has_changes:
+        return "There is nothing to apply."
+    return "The merge applies exactly these plans; of a folder with another plan by then, nothing."
 
 
 def fetch_modules(job: Job, *flags: str) -> None:
     """Fetch the modules from Git that are locked. One that cannot be fetched is a fault of the plan
     or of the apply, which names it."""
-    if Path(job.folder, LOCK_FILE).exists():
-        run_kafkaform(job, "init", "--no-color", "--modules-only", "--lockfile=readonly", *flags)
+    words = ("init", "--no-color", "--modules-only", "--lockfile=readonly", *flags)
+    for folder in list_locked_folders(job, LOCK_FILE):
+        run_kafkaform(job, *words, folder=folder)
 
 
 def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
     """Plan once, show the plan in the log and its faults at their lines."""
     saved, comment, approval = (job.out / name for name in ("plan.kfplan", "plan.md", "approval"))
+    chosen, out = choose_folders(job), () if job.is_repository else ("--out", str(saved))
     with forge.mute_commands():
         fetch_modules(job, *(flag for flag in flags if flag == "--untrusted"))
         ended = run_kafkaform(
             job,
-            *("plan", "--json", "--detailed-exitcode"),
-            *("--out", str(saved), "--html", str(job.out / PAGE)),
+            *("plan", "--json", "--detailed-exitcode", *chosen),
+            *(*out, "--html", str(job.out / PAGE)),
             *("--comment", str(comment), "--comment-name", job.label),
             *("--approval-out", str(approval)),
             *flags,
             *job.args,
             keep=True,
         )
-        if saved.exists():
+        events = ended.list_events()
+        if job.is_repository:
+            print(*list_log_lines(events), sep="\n", flush=True)
+        elif saved.exists():
             run_kafkaform(job, "show", "--no-color", str(saved))
-    events = ended.list_events()
     diagnostics = read_diagnostics(events, job.folder)
     forge.annotate(diagnostics, job.title)
+    rows = list_folder_rows(events)
+    if rows is not None and not approval.exists() and not any(row["exit_code"] for row in rows):
+        # Also that there is nothing to apply is approved: the apply checks it.
+        save_folders_approval(FoldersApproval({}), approval)
+    approved = (
+        read_approval(approval.read_bytes(), is_repository=job.is_repository)
+        if approval.exists()
+        else NO_APPROVAL
+    )
     return Planned(
         ended.code,
         comment.read_text("utf-8") if comment.exists() else render_failure(diagnostics, job.label),
-        check_approval(approval.read_text("ascii")) if approval.exists() else "",
+        approved.text,
         has_changes=_has_changes(ended),
         drifted=any(event.get("type") == "resource_drift" for event in events),
         has_page=(job.out / PAGE).exists(),
+        result=_choose_result(ended.code, approved, rows),
+        is_empty=rows == [],
+    )
+
+
+def _choose_result(code: int, approval: Approval, rows: list[Mapping[str, Any]] | None) -> int:
+    """rows: of the folders of a repository, each of which can be applied, or has nothing to do."""
+    if rows is None:
+        return 0 if approval.text else code
+    return max(
+        (row["exit_code"] for row in rows if row["folder"] not in approval.folders), default=0
     )
 
 

@@ -39,7 +39,7 @@ def run_job() -> int:
         if not token:
             raise JobError("There is no token for the forge.")
         forge = _open_forge(os.environ, token)
-        job = read_job(os.environ, forge.choose_mode())
+        job = read_job(os.environ, forge.choose_mode(), forge.find_references())
         title = job.title
         return DO[job.mode](job, forge)
     except JobError as error:

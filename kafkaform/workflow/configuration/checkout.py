@@ -15,12 +15,14 @@ from ...core.errors import UsageError
 _SECONDS = 60
 BASE_VARIABLE = "KAFKAFORM_BASE_REF"
 """Names the ref that a pull request is to be merged to."""
+_REMOTE = "refs/remotes/origin/"
+"""In full: `origin/main` could also be a tag, which anybody can push who can push a branch."""
 _PIPELINES = (
-    ("GITHUB_BASE_REF", "origin/{}"),
-    ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "origin/{}"),
+    ("GITHUB_BASE_REF", f"{_REMOTE}{{}}"),
+    ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", f"{_REMOTE}{{}}"),
 )
 """Variables of pipelines with the name of that branch, and what git calls it in their checkouts."""
-_DEFAULT = "origin/HEAD"
+_DEFAULT = f"{_REMOTE}HEAD"
 
 
 def ask_git(folder: Path, *words: str) -> bytes:
@@ -90,7 +92,7 @@ def _find_commit(top: Path, ref: str) -> str:
 
 
 def _name_branch(ref: str) -> str:
-    return ref.removeprefix("origin/")
+    return ref.removeprefix(_REMOTE).removeprefix("origin/")
 
 
 def list_changed_files(top: Path, commit: str) -> frozenset[Path]:

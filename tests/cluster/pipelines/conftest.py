@@ -66,12 +66,16 @@ class World:
     def runner(self, made: Forge, **more: Any) -> Runner:
         return Runner(made, self.folder, **more)
 
+    def name_state(self, path: str) -> str:
+        """The address of a state in the store."""
+        query = f"endpoint={self.address}&region=us-east-1&use_path_style=true&lease={LEASE}"
+        return f"s3://{s3.BUCKET}/{path}?{query}"
+
     def settings(self, who: str) -> dict[str, str]:
         """The variables that a job gets: `reader` or `writer`."""
         user = f"pipeline-{who}"
-        query = f"endpoint={self.address}&region=us-east-1&use_path_style=true&lease={LEASE}"
         return {
-            "KAFKAFORM_STATE": f"s3://{s3.BUCKET}/prod?{query}",
+            "KAFKAFORM_STATE": self.name_state("prod"),
             "AWS_ACCESS_KEY_ID": who,
             "AWS_SECRET_ACCESS_KEY": KEYS[who],
             "KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS": self.broker.bootstrap,
@@ -125,13 +129,13 @@ class World:
         eventually(lambda: (self.topics(), self.acls()), lambda left: left == ({}, 0))
         self.bucket.objects.clear()
 
-    def records(self) -> list[Record]:
+    def records(self, path: str = "prod") -> list[Record]:
         """The audit log, which verifies, reaches the state's anchor, and has one end for each
-        intent."""
+        intent. path: of the state."""
         with pytest.MonkeyPatch.context() as patch:
             for name, value in s3.ENVIRONMENT.items():
                 patch.setenv(name, value)
-            objects = open_objects(f"s3://{s3.BUCKET}/prod", s3.options(self.address))
+            objects = open_objects(f"s3://{s3.BUCKET}/{path}", s3.options(self.address))
             state = ObjectBackend(objects).load().state
             assert state is not None and ObjectBackend(objects).holder() is None
             sink = ObjectSink(objects)

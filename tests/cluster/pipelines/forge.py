@@ -43,7 +43,7 @@ if "GH_TOKEN" not in os.environ:
 if said[:2] == ["pr", "comment"]:
     shutil.copy(after("--body-file"), forge / "comment.md")
 elif said[0] == "api" and "select(.merge_commit_sha == env.GITHUB_SHA)" in after("--jq"):
-    merged = {pull["merged"]: pull["head"] for pull in known("pulls")}
+    merged = {pull["merged"]: f"{pull['number']} {pull['head']}" for pull in known("pulls")}
     sha = said[1].split("/")[-2]
     ended(0, merged.get(sha, "") if sha == os.environ["GITHUB_SHA"] else "")
 elif said[:2] == ["run", "list"]:

@@ -65,6 +65,7 @@ def test_from_a_pull_request_to_drift(world: World) -> None:
     assert "Apply complete: 3 added, 0 changed, 0 destroyed." in done.said
     assert f"Audit head: {_head(world)}" in done.said and "audit log is sound" in done.said
     assert world.topics() == {"checkout.orders": 3, "checkout.refunds": 2}
+    assert list_pull_requests(world) == ["1"]
 
     second = forge.change('retention("7d")', 'retention("9d")')
     assert planned(world, runner, second, 2).code == 0
@@ -87,6 +88,7 @@ def test_from_a_pull_request_to_drift(world: World) -> None:
     assert by_hand is not None and by_hand.code == 0, by_hand
     done = applied(world, runner, merged, by_hand.approval)
     assert done.code == 0 and "1 changed" in done.said, done.said
+    assert list_pull_requests(world) == ["1", None], "what is approved by hand has none"
 
     forge.change("partitions = 2", "partitions = 1")
     blocked = planned(world, runner, _forged(forge), 3)
@@ -106,6 +108,11 @@ def test_from_a_pull_request_to_drift(world: World) -> None:
     }
     said = "".join(each.said + each.summary for each in (plan, done, drift, stale, by_hand))
     assert "pw-of" not in said
+
+
+def list_pull_requests(world: World) -> list[Any]:
+    """The pull request of each run, as the log names it."""
+    return [r.body.get("pull_request") for r in world.records() if r.kind == "run_begin"]
 
 
 def test_what_nobody_planned_is_not_applied(world: World) -> None:

@@ -51,6 +51,8 @@ def test_from_a_merge_request_to_drift(world: World) -> None:
     assert done is not None and done.code == 0, done
     assert "Apply complete: 3 added, 0 changed, 0 destroyed." in done.said
     assert world.topics() == {"checkout.orders": 3, "checkout.refunds": 2}
+    (begin,) = (record for record in world.records() if record.kind == "run_begin")
+    assert begin.body["pull_request"] == "4"
 
     by_hand = {**WEB, **writer, "KAFKAFORM_EXPECT": plan.approval}
     assert gitlab(runner, "kafka-plan", by_hand, merged) is None

@@ -169,7 +169,8 @@ class Runner:
         """The only job of the workflow, for an event; None if its condition does not hold.
 
         given: `pull` is the number of a pull request, `source` its repository, `head` its last
-        commit, `approval` the input of a run by hand, `ref` the branch.
+        commit, `approval` and `folders` the inputs of a run by hand, `ref` the branch, `before` the
+        commit before a push.
         """
         file = yaml.safe_load(self.workflow.read_text())
         assert event in file[True], f"the workflow does not react to {event}"  # `on` is YAML's true
@@ -180,6 +181,10 @@ class Runner:
             "github.repository": NAME,
             "github.event.pull_request.head.repo.full_name": given.get("source", NAME),
             "github.event.pull_request.head.sha": given.get("head", ""),
+            "github.event.pull_request.base.ref": "main" if "pull" in given else "",
+            "github.event.before": given.get("before", ""),
+            "github.event.repository.default_branch": "main",
+            "inputs.folders": given.get("folders", ""),
             "github.token": TOKEN,
             "inputs.approval": given.get("approval", ""),
         }
@@ -290,11 +295,12 @@ def _run_action(
 
 
 def _checkout(runner: Runner, using: Mapping[str, str], where: tuple[Path, str, int]) -> None:
-    assert using == {"persist-credentials": "false"}
+    depth = int(using["fetch-depth"])
+    assert using == {"persist-credentials": "false", "fetch-depth": str(depth)}
     workspace = where[0] / "workspace"
     shutil.rmtree(workspace)
     workspace.mkdir()
-    clone(runner.repository.folder, where[1], workspace)
+    clone(runner.repository.folder, where[1], workspace, depth)
 
 
 def _upload(runner: Runner, using: Mapping[str, str], where: tuple[Path, str, int]) -> None:

@@ -175,7 +175,8 @@ class Runner:
         disk = self.folder / f"job-{number}"
         for name in ("home", "tmp", "project"):
             (disk / name).mkdir(parents=True)
-        clone(self.repository.folder, commit, disk / "project")
+        depth = yaml.safe_load(self.file.read_text()).get("variables", {}).get("GIT_DEPTH", "20")
+        clone(self.repository.folder, commit, disk / "project", int(depth))
         script = disk / "script.sh"
         commands = [*said["before_script"], *said["script"]]
         self.ran += commands

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TOOL = ("action.yml", "ci", "templates", "kafkaform", "providers", "examples/pipelines/ci")
 """What pipelines need of this repository."""
 
+BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
 PYTHON = """\
 #!{real} -IS
 import os, shutil, sys
@@ -66,14 +68,27 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
     def branch(self, name: str, file: str, text: str) -> str:
-        """A branch on which a file has this text; its commit."""
-        self.git("switch", "--quiet", "--create", name)
-        place = self.folder / file
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+        """A branch of the current one on which a file has this text; its commit."""
+        return self.write(name, {file: text}, "HEAD")
+
+    def write(self, name: str, files: Mapping[str, str], start: str = "main") -> str:
+        """A new branch on which these files have these texts; its commit."""
+        self.git("switch", "--quiet", "--create", name, start)
+        for path, text in files.items():
+            place = self.folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
         self.git("add", "--all", "--force")
         self.git("commit", "--quiet", "--message", "Change")
         return self.head
+
+    def preview(self, name: str) -> str:
+        """The commit that a merge of the branch would make now, which is on no branch."""
+        self.git("switch", "--quiet", "--detach", "main")
+        self.git("merge", "--quiet", "--no-ff", "--message", "Preview", name)
+        commit = self.head
+        self.git("switch", "--quiet", "main")
+        return commit
 
     def merge(self, name: str, *, squash: bool) -> str:
         """The branch becomes part of the default branch; the commit there."""
@@ -95,12 +110,17 @@ def make_repository(folder: Path) -> Repository:
     return made
 
 
-def clone(source: Path, commit: str, folder: Path) -> None:
-    """What `actions/checkout` and GitLab's runner do."""
+def clone(source: Path, commit: str, folder: Path, depth: int = 1) -> None:
+    """What `actions/checkout` and GitLab's runner do. depth: how many commits; 0 for all of them,
+    and all branches and tags."""
     made = Repository(folder)
     made.git("init", "--quiet")
-    made.git("fetch", "--quiet", str(source), commit)
-    made.git("checkout", "--quiet", "--detach", "FETCH_HEAD")
+    made.git("remote", "add", "origin", source.as_uri())
+    if depth:
+        made.git("fetch", "--quiet", "--no-tags", f"--depth={depth}", "origin", commit)
+    else:
+        made.git("fetch", "--quiet", "--tags", "origin", commit, BRANCHES)
+    made.git("checkout", "--quiet", "--detach", commit)
 
 
 def copy_tool(folder: Path) -> Repository:

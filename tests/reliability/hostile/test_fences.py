@@ -141,9 +141,18 @@ def test_the_pipelines_say_which_branch_that_is(origin: Origin) -> None:
     assert not judge(folder, {"GITHUB_BASE_REF": "main", "KAFKAFORM_BASE_REF": "attack"})
 
 
+def test_a_tag_is_not_the_base_branch(origin: Origin) -> None:
+    """Whoever can push a branch can push a tag with the name that git gives the other branch."""
+    origin.git("update-ref", "refs/remotes/origin/main", "main")
+    change_file(origin)
+    origin.git("tag", "origin/main")
+    assert judge(origin.path / "teams/shop", {"GITHUB_BASE_REF": "main"})
+
+
 def test_without_the_base_branch_nothing_is_planned(origin: Origin) -> None:
     """A shallow checkout may lack it: nobody knows which boundary counts."""
-    with pytest.raises(UsageError, match="git does not know origin/main here") as error:
+    unknown = "git does not know refs/remotes/origin/main here"
+    with pytest.raises(UsageError, match=unknown) as error:
         read(origin.path / "teams/shop", {"GITHUB_BASE_REF": "main"})
     assert "KAFKAFORM_BASE_REF" in error.value.advice
 

@@ -13,10 +13,10 @@ import yaml
 
 from ...kit.pipelines.github import find_commands
 from ...kit.pipelines.repository import ROOT
-from .conftest import ONE_FILE
+from .conftest import MANY_FOLDERS, ONE_FILE
 
-WORKFLOW = ONE_FILE / "github/.github/workflows/kafka.yml"
-GITLAB = ONE_FILE / "gitlab/.gitlab-ci.yml"
+WORKFLOWS = [folder / "github/.github/workflows/kafka.yml" for folder in (ONE_FILE, MANY_FOLDERS)]
+GITLAB = [folder / "gitlab/.gitlab-ci.yml" for folder in (ONE_FILE, MANY_FOLDERS)]
 ACTION, COMPONENT = ROOT / "action.yml", ROOT / "templates/kafkaform.yml"
 OTHERS = ROOT / "examples/pipelines/github/.github/workflows"
 DOCUMENT = ROOT / "docs/pipelines.md"
@@ -28,7 +28,12 @@ def component() -> tuple[Any, Any]:
     return spec["spec"], jobs
 
 
-@pytest.mark.parametrize("path", [WORKFLOW, GITLAB], ids=["github", "gitlab"])
+each_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=["one folder", "many folders"])
+
+
+@pytest.mark.parametrize(
+    "path", [*WORKFLOWS, *GITLAB], ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_a_team_needs_one_short_file(path: Path) -> None:
     """The file for each forge has 26 lines at most, and the document shows it whole."""
     text = path.read_text()
@@ -36,10 +41,11 @@ def test_a_team_needs_one_short_file(path: Path) -> None:
     assert f"```yaml\n{text}```\n" in DOCUMENT.read_text()
 
 
-def test_the_workflow_has_no_more_rights_than_it_uses() -> None:
+@each_workflow
+def test_the_workflow_has_no_more_rights_than_it_uses(path: Path) -> None:
     """It can read the code and the artifacts, and write comments and issues; it never runs with
     the rights of the target branch on the code of a stranger."""
-    file = yaml.safe_load(WORKFLOW.read_text())
+    file = yaml.safe_load(path.read_text())
     write = {"pull-requests": "write", "issues": "write"}
     assert file["permissions"] == {"contents": "read", "actions": "read", **write}
     (job,) = file["jobs"].values()
@@ -48,10 +54,11 @@ def test_the_workflow_has_no_more_rights_than_it_uses() -> None:
     assert file[True].keys() == {*pulls, "push", "schedule", "workflow_dispatch"}
 
 
-def test_runs_wait_for_their_turn() -> None:
+@each_workflow
+def test_runs_wait_for_their_turn(path: Path) -> None:
     """The group has the path of the file, so that the pipelines of two folders never meet in one;
     of three quick merges none is cancelled, because all of them wait in a queue."""
-    concurrency = yaml.safe_load(WORKFLOW.read_text())["concurrency"]
+    concurrency = yaml.safe_load(path.read_text())["concurrency"]
     assert concurrency == {
         "group": "kafka-${{ github.event_name }}-${{ github.workflow_ref }}",
         "queue": "max",
@@ -80,6 +87,17 @@ def test_actions_are_pinned_by_commit() -> None:
     for pin, release in pins:
         assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", pin)
         assert f"{pin} # {release}" in others
+
+
+def test_a_job_of_a_repository_has_the_whole_history() -> None:
+    """It finds out what changed, and reads the repository file of the default branch; a pull
+    request for another branch, whose repository file anybody can have written, is not planned."""
+    (github, gitlab) = (yaml.safe_load(files[1].read_text()) for files in (WORKFLOWS, GITLAB))
+    (job,) = github["jobs"].values()
+    assert job["steps"][0]["with"]["fetch-depth"] == 0
+    assert gitlab["variables"] == {"GIT_DEPTH": "0"}
+    assert github[True]["pull_request"] == github[True]["push"] == {"branches": ["main"]}
+    assert not any("KAFKAFORM_STATE" in files[1].read_text() for files in (WORKFLOWS, GITLAB))
 
 
 def test_applies_are_not_cancelled_by_others() -> None:

@@ -69,11 +69,12 @@ def test_a_killed_command_has_a_code_too(tmp_path: Path, monkeypatch: pytest.Mon
 def test_commands_do_not_get_what_is_for_the_pipeline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither variables of the pipeline nor, with them, the token; the state's address is there."""
+    """Neither variables of the pipeline nor, with them, the token; the
+    address of the state and the branch whose repository file counts are there."""
     monkeypatch.chdir(tmp_path)
     child = "import os; print(sorted(n for n in os.environ if n[:4] in ('PIPE', 'KAFK')))"
     monkeypatch.setattr(command, "KAFKAFORM", (sys.executable, "-I", "-c", child))
     monkeypatch.setenv("PIPELINE_TOKEN", "pw")
     given = {"PIPELINE_OUT": "out", "PIPELINE_STATE": "s3://b/k"}
     ended = command.run_kafkaform(read_job(given, Mode.PLAN), keep=True)
-    assert ended.out.strip() == "['KAFKAFORM_STATE']"
+    assert ended.out.strip() == "['KAFKAFORM_BASE_REF', 'KAFKAFORM_STATE']"
