@@ -103,7 +103,7 @@ def read_entry(sources: Sources, repository: Repository, folder: RepositoryFolde
     try:
         own = _make_sources(sources, repository, folder, "")
         state = own.store.backend.load().state
-        last = next(iter(list_recent_runs(own.store, 1)), None)
+        last = next(iter(list_recent_runs(own.store, 1)[0]), None)
     except KafkaformError as error:
         return FolderEntry(folder, fault=f"{error.message}. {error.advice}")
     newest = find_newest(own)
