@@ -220,6 +220,9 @@ class Desired(Struct, frozen=True):
     which of them differ between two plans."""
     fence: Fence | None = None
     """The boundary of the folder; None if it has none."""
+    elsewhere: frozenset[Identity] = frozenset()
+    """What other folders of the repository declare or record in the same systems, as far as the
+    command knows them."""
 
 
 # ── observed ────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ instance together. A provider offers a `RuleBook` of both, and nothing else judg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -129,6 +129,8 @@ class Scene(Struct, frozen=True):
     """Resource type -> the listing that `Provider.review_needs` asked for."""
     facts: Facts
     """What the system is like."""
+    elsewhere: Collection[Identity] = ()
+    """Its objects that other folders declare or record."""
 
 
 class Survey(Struct, frozen=True):

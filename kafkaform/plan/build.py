@@ -11,7 +11,7 @@ in the state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -263,7 +263,7 @@ def describe_instances(
         instance: PlanInstance(
             observation.facts.recorded,
             header.display.get(instance, FrozenMap()),
-            count_unmanaged(observation),
+            count_unmanaged(observation, look.elsewhere),
             (*remarks.get(instance, ()), *settings.get(instance, ())),
             mask_secrets(look.unread[instance].message) if instance in look.unread else "",
         )
@@ -272,14 +272,19 @@ def describe_instances(
     }
 
 
-def count_unmanaged(world: InstanceWorld) -> tuple[Unmanaged, ...]:
-    """The live objects of each kind that nothing declares or records, without the system's own."""
+def count_unmanaged(
+    world: InstanceWorld, elsewhere: Collection[Identity] = ()
+) -> tuple[Unmanaged, ...]:
+    """The live objects of each kind that nothing declares or records, without the system's own.
+    elsewhere: what other folders declare or record."""
     unmanaged = []
     for kind, sweep in sorted(world.sweeps.items()):
         keys = sorted(
             item.identity.key
             for item in sweep.items
-            if item.identity not in world.readings and not item.details.get("internal", False)
+            if item.identity not in world.readings
+            and item.identity not in elsewhere
+            and not item.details.get("internal", False)
         )
         if keys:
             unmanaged.append(Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN])))

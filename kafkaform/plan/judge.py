@@ -194,9 +194,9 @@ def survey_changes(
     of_systems: dict[str, tuple[Finding, ...]] = {}
     for instance, provider in providers.items():
         own = [change for change in changes if change.identity.instance == instance]
-        scene = Scene(
-            own, look.collect_sweeps(instance, provider.review_needs(own)), facts[instance]
-        )
+        sweeps = look.collect_sweeps(instance, provider.review_needs(own))
+        elsewhere = {item for item in look.elsewhere if item.instance == instance}
+        scene = Scene(own, sweeps, facts[instance], elsewhere)
         of_system: list[Finding] = []
         for survey in books[instance].surveys:
             for identity, finding in run_survey(survey, scene):

@@ -416,6 +416,8 @@ class Look(Struct, frozen=True):
     """Provider instances that should have been asked and could not be -> why."""
     unasked: frozenset[str] = frozenset()
     """Provider instances that nothing selected needs: they were not asked."""
+    elsewhere: frozenset[Identity] = frozenset()
+    """Objects of other folders (`Desired.elsewhere`)."""
 
     def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
         """The listings of the world, and those that a review needs beyond them."""

@@ -327,7 +327,7 @@ def tell_missing_uses(
     """The changes; each that begins to use an object of another provider that no change makes and
     that does not exist has a caution."""
     partners = list_partners(facts)
-    declared = {change.identity for change in changes}
+    declared = {*(change.identity for change in changes), *look.elsewhere}
     questions: dict[int, dict[Use, list[Identity]]] = {}
     for n, change in enumerate(changes):
         find = types[change.identity.kind].uses

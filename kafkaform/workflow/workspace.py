@@ -209,7 +209,8 @@ class Reached(Struct, frozen=True):
     def look_further(self, space: Workspace, world: World) -> Look:
         """What a plan asks while it is made, after it has read this world."""
         configured = Configured(space.providers, partial(open_instance, space))
-        return Look(self.sessions, world, configured, self.unread, self.unasked)
+        elsewhere = space.desired.elsewhere
+        return Look(self.sessions, world, configured, self.unread, self.unasked, elsewhere)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import ConfigurationError, Interrupted, KafkaformError, UsageError
 from ...core.progress import Progress, Reporter, ignore_event
@@ -100,7 +101,7 @@ def open_repository(
         opened = _open_each(choice.folders, open_one, progress)
         for item in opened:
             _note_wanted(item, systems)
-        return OpenRepository(choice, opened, systems)
+        return OpenRepository(choice, tuple(_add_elsewhere(o, systems) for o in opened), systems)
 
 
 def _open_each(
@@ -130,6 +131,19 @@ def _note_wanted(opened: OpenFolder, systems: SharedSystems) -> None:
         block = space.desired.providers.get(instance)
         if block is not None:
             systems.want(space.configuration.folder, block, ids)
+
+
+def _add_elsewhere(opened: OpenFolder, systems: SharedSystems) -> OpenFolder:
+    """The folder, which knows what the others declare or record in its systems."""
+    space = opened.workspace
+    if space is None:
+        return opened
+    blocks, folder = space.desired.providers.values(), space.configuration.folder
+    own = {item.identity for item in space.desired.declared}
+    own |= opened.state.objects.keys() if opened.state is not None else set()
+    wanted = frozenset[Identity]().union(*(systems.list_wanted(folder, b) for b in blocks))
+    desired = replace(space.desired, elsewhere=wanted - own)
+    return replace(opened, workspace=replace(space, desired=desired))
 
 
 def _open_folder(

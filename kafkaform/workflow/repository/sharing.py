@@ -203,6 +203,10 @@ class SharedSystems:
         """Note objects that a folder reads through this provider block, before it does."""
         self._wanted[_make_key(folder, block)].update(ids)
 
+    def list_wanted(self, folder: Path, block: ProviderConfig) -> Collection[Identity]:
+        """What all folders read through the same provider block."""
+        return self._wanted[_make_key(folder, block)]
+
     def make_opener(self, folder: Path) -> Opener:
         """What opens the sessions of a folder. A login that failed fails for each folder in the
         same way, and is not tried again."""

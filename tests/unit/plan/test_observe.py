@@ -273,6 +273,8 @@ def test_unmanaged_objects_are_those_that_nobody_names() -> None:
     said = desired(topic("a"))
     world = read_world({KAFKA: session(where, said)}, said, state(row("b")), where.clock)
     assert count_unmanaged(world[KAFKA]) == (Unmanaged("kafka_topic", 2, ("x", "y")),)
+    elsewhere = {Identity(KAFKA, "kafka_topic", "x")}
+    assert count_unmanaged(world[KAFKA], elsewhere) == (Unmanaged("kafka_topic", 1, ("y",)),)
 
 
 def test_another_cluster_under_the_same_address_is_refused() -> None:

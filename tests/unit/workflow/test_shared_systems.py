@@ -171,3 +171,39 @@ def test_a_second_reading_is_a_new_one(kafka: CountingProvider, tmp_path: Path) 
     assert isinstance(fresh.read(ids[:1])[ids[0]], Absent), "a second plan looks again"
     with pytest.raises(AssertionError, match="sends nothing"):
         session.apply(None, {})  # type: ignore[arg-type]
+
+
+def test_objects_of_other_folders_are_neither_missing_nor_unmanaged(
+    kafka: CountingProvider, tmp_path: Path
+) -> None:
+    """An ACL may name the topic that another folder declares; a live topic that another folder
+    declares is not listed as unmanaged. Names that no folder declares are."""
+    write_repository(tmp_path, "billing")
+    folder = write_topics(tmp_path, "shop", "shop.a")
+    acl = (
+        'resource "kafka_acl" "{}" {{\n  acl_principal = "User:shop"\n  acl_host = "*"\n'
+        '  acl_operation = "Read"\n  acl_permission_type = "Allow"\n  resource_type = "Topic"\n'
+        '  resource_name = "{}"\n}}\n'
+    )
+    text = (folder / "main.kf.hcl").read_text() + acl.format("x", "billing.a")
+    (folder / "main.kf.hcl").write_text(text + acl.format("y", "billing.b"))
+    for name in ("billing.a", "foreign"):
+        kafka.cluster.outside.create(name)
+    _, shop = plan_repository(open_repository(tmp_path)).folders
+    assert shop.plan is not None
+    missing = [
+        finding.text
+        for change in shop.plan.changes
+        for finding in change.findings
+        if finding.rule == "acl-topic-missing"
+    ]
+    assert missing == [
+        "the topic 'billing.b' is neither declared nor live; there is a topic 'billing.a'"
+    ]
+    (unmanaged,) = shop.plan.instances["kafka"].unmanaged
+    assert unmanaged.names == ("foreign",)
+    kafka.cluster.outside.delete("billing.a")
+    _, shop = plan_repository(open_repository(tmp_path)).folders
+    assert shop.plan is not None
+    names = {f.rule: c.address for c in shop.plan.changes for f in c.findings}
+    assert names["acl-topic-missing"] == "kafka_acl.y"
