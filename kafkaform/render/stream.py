@@ -24,6 +24,7 @@ from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
 from .change_lines import render_headline
 from .diagnostics import make_diagnostic_data
+from .folders import FoldersSummary, make_folders_data, render_folder_counts
 from .plan_text import render_last_line, render_removal
 from .plan_view import PlanView, make_view
 from .report import ApplyReport, count_applied
@@ -38,7 +39,7 @@ from .terraform import (
     make_findings,
     mask_paths,
 )
-from .text import SENSITIVE, inline, render_json
+from .text import SENSITIVE, inline, render_count, render_json
 
 UI_VERSION = "1.2"
 """The version of Terraform's messages that these follow."""
@@ -65,6 +66,8 @@ class Stream(Struct, frozen=True):
     """Writes events as JSON lines without newline, with time and level."""
 
     clock: Clock
+    folder: str = ""
+    """The folder of a repository that the events are about; empty outside of a repository."""
 
     def render_line(self, event: Data) -> str:
         now = datetime.fromtimestamp(self.clock.now(), UTC)
@@ -73,6 +76,8 @@ class Stream(Struct, frozen=True):
             "@module": "kafkaform.ui",
             "@timestamp": now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
         }
+        if self.folder:
+            stamped["folder"] = self.folder
         return render_json(event | stamped)
 
     def render_lines(self, events: Iterable[Data]) -> Iterator[str]:
@@ -108,6 +113,13 @@ def make_progress(event: Event) -> Data:
     if isinstance(event, Message):
         return make_log(event.text)
     return _make_event("progress", event.label, progress=_make_progress(event))
+
+
+def make_repository_summary(summary: FoldersSummary) -> Data:
+    """The last event of a command about many folders."""
+    failed = f"{render_count(len(summary.failed), 'folder')} cannot be planned."
+    text = " ".join((*([failed] if summary.failed else []), *render_folder_counts(summary)))
+    return _make_event("repository_summary", text, repository=make_folders_data(summary))
 
 
 # ── a plan ──────────────────────────────────────────────────────────────────────────────

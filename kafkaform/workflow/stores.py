@@ -38,6 +38,7 @@ from .configuration.places import (
 
 if TYPE_CHECKING:
     from ..language.declare.folder import Tree
+    from .configuration.repository import RepositoryFolder
 
 STATE_FILE = "kafkaform.state.json"
 AUDIT_FILE = "kafkaform.audit.jsonl"
@@ -65,17 +66,20 @@ def open_store(named: str | None = None, tree: Tree | None = None) -> Store:
     return open_folder_store(Path.cwd(), named or os.environ.get(STATE_VARIABLE), tree)
 
 
-def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Store:
-    """Open the store of any folder, without regard to the environment."""
+def open_folder_store(
+    folder: Path, named: str | None, tree: Tree | None, place: RepositoryFolder | None = None
+) -> Store:
+    """Open the store of any folder, without regard to the environment. place: what the repository
+    says about the folder, if somebody knows it already."""
     # The options of the block belong to the place that the block names, and to no other one.
     if named:
         return _open_place(folder, named, {})
     tree = tree or _read_tree(folder)
     if tree is None:
-        return _open_default(folder)
+        return _open_default(folder, place)
     settings = declare.settings.read_settings(tree)[0]
     if settings.backend is None:
-        return _open_default(folder)
+        return _open_default(folder, place)
     faults = tuple(find_backend_faults(settings))
     if has_errors(faults):
         raise ConfigurationError("the backend block has faults", diagnostics=faults)
@@ -133,11 +137,11 @@ def _may_hold(path: Path) -> bool:
 # ── places ──────────────────────────────────────────────────────────────────────────────
 
 
-def _open_default(folder: Path) -> Store:
+def _open_default(folder: Path, place: RepositoryFolder | None) -> Store:
     """The place that the repository above says, or a file beside the configuration."""
     from .configuration.repository_place import find_place  # noqa: PLC0415  # a folder with a backend block needs no repository
 
-    place = find_place(folder)
+    place = place or find_place(folder)
     if place is None or place.state is None:
         return _open_place(folder, STATE_FILE, {})
     if "://" not in place.state:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -51,8 +52,12 @@ from ..state.backend import Backend, Lease, LockInfo
 from ..state.codec import ADVICE
 from ..state.model import Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
+from .configuration.instances import Opener, open_session
 from .configuration.policies import NO_POLICIES, Policies, choose_policies
 from .stores import STATE_VARIABLE, find_anchor, open_folder_store
+
+if TYPE_CHECKING:
+    from .configuration.repository import RepositoryFolder
 
 _ACTORS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR")
 _PULL_REQUESTS = ("KAFKAFORM_PULL_REQUEST", "CI_MERGE_REQUEST_IID")
@@ -85,6 +90,8 @@ class Workspace(PartialRepr, frozen=True):
     """What judges its plans."""
     pull_request: str | None = None
     """The pull request that the configuration came with, for the log, if the pipeline says so."""
+    opener: Opener = open_session
+    """Opens the sessions of its provider instances."""
 
     @property
     def types(self) -> dict[str, ResourceType]:
@@ -137,13 +144,32 @@ def open_workspace(
             "Name the state that the last apply wrote, outside of the checkout, with --state or "
             f"{STATE_VARIABLE}.",
         )
-    secrets = watched()
-    with keep_secrets(secrets):
+    with keep_secrets(watched()):
         inputs = Inputs.read(
             variables, variable_files, untrusted=untrusted, environment=environment
         )
-        configuration = read_configuration(Path(folder), inputs)
-        store = open_folder_store(configuration.folder, typed_state, configuration.tree)
+        return open_read_workspace(Path(folder), inputs, typed_state, policies)
+
+
+def open_read_workspace(
+    folder: Path,
+    inputs: Inputs,
+    state: str | None = None,
+    policies: Sequence[Path | str] = (),
+    *,
+    place: RepositoryFolder | None = None,
+    opener: Opener = open_session,
+) -> Workspace:
+    """Open a workspace as `open_workspace` does, with inputs that were read already.
+
+    place: what the repository says about the folder, if somebody knows it already; opener: opens
+    the sessions of its provider instances.
+    """
+    secrets = watched()
+    with keep_secrets(secrets):
+        configuration = read_configuration(folder, inputs, place=place, opener=opener)
+        place = configuration.place
+        store = open_folder_store(configuration.folder, state, configuration.tree, place)
         try:
             built = configuration.evaluate(leaves_out=True)
         finally:
@@ -157,11 +183,12 @@ def open_workspace(
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
     if not desired.settles:
         configuration = configuration.keep_variables()
-    clock, actor = SystemClock(), find_actor(environment)
+    clock, actor = SystemClock(), find_actor(inputs.environment)
     backend, sink = store.backend, store.sink
     return Workspace(
         *(configuration, desired, providers, backend, sink, clock, actor, secrets, judging),
-        find_pull_request(environment),
+        find_pull_request(inputs.environment),
+        opener,
     )
 
 
@@ -290,7 +317,7 @@ def open_instance(space: Workspace, instance: str) -> Session:
     instance of the configuration reaches the same system."""
     block = space.desired.providers[instance]
     secrets = resolve_instance_secrets(block, space.configuration.find_secrets)
-    session = space.providers[instance].open(instance, block.config, secrets)
+    session = space.opener(space.providers[instance], block, secrets)
     return space.configuration.asking.systems.enter(block, session)
 
 

@@ -23,58 +23,49 @@ from ...workflow.plan_documents import remove_file, render_plan, save_approval, 
 from ...workflow.planning import find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
 from ..options.flags import (
-    FailOn,
+    FolderFlags,
     Input,
     Json,
     NoColor,
-    Policy,
     Quiet,
     StateFile,
-    Untrusted,
-    Var,
-    VarFile,
-    VerifyLog,
+    chooses_folders,
 )
 from ..options.plan_flags import (
     NO_FILES,
+    PlanChecks,
     PlanFiles,
+    PlanInputs,
     TypedFlags,
+    checks_plans,
     chooses_detail,
     chooses_objects,
     render_next_command,
+    takes_inputs,
     writes_files,
 )
 from ..terminal.console import Console
 from ..terminal.screen import Screen, open_screen
 
 Destroy = Annotated[bool, typer.Option("--destroy", help="Plan to delete everything.")]
-DetailedExitcode = Annotated[
-    bool,
-    typer.Option("--detailed-exitcode", help="Exit with 0: no changes, 2: changes, 8: blocked."),
-]
-Validate = Annotated[
-    bool, typer.Option("--validate", help="Also do the dry run that apply does first.")
-]
 
 
+@chooses_folders
+@takes_inputs
+@checks_plans
 @chooses_objects
 @chooses_detail
 @writes_files
 def plan(
     context: typer.Context,
     files: PlanFiles,
+    chosen: FolderFlags,
+    inputs: PlanInputs,
+    checks: PlanChecks,
     options: Options,
     detail: Detail,
     destroy: Destroy = False,
-    detailed_exitcode: DetailedExitcode = False,
-    validate: Validate = False,
-    verify_log: VerifyLog = False,
-    fail_on: FailOn = [],
-    var: Var = [],
-    var_file: VarFile = [],
     state: StateFile = None,
-    policy: Policy = [],
-    untrusted: Untrusted = False,
     json: Json = False,
     no_color: NoColor = False,
     quiet: Quiet = False,
@@ -86,8 +77,13 @@ def plan(
     """
     console = Console.make_standard(no_color=no_color, interactive=input)
     options = _choose_destroy(options) if destroy else options
-    options, conditions = _check_conditions(options, fail_on, policy, untrusted)
-    if untrusted and validate:
+    if chosen.typed:
+        from ..folders.plan import PlanRequest, plan_folders  # noqa: PLC0415  # one folder needs nothing of it
+
+        request = PlanRequest(chosen, inputs, checks, options, files, detail, state)
+        raise typer.Exit(plan_folders(console, request, json=json, quiet=quiet))
+    options, conditions = _check_conditions(options, checks.fail_on, inputs)
+    if inputs.untrusted and checks.validate:
         raise dry_run_error()
     with open_screen(
         console, json=json, quiet=quiet, detail=detail, sends=False, pages=True
@@ -96,17 +92,17 @@ def plan(
             # If this plan fails, the approval of an earlier one must not stay in its place.
             remove_file(files.approval)
         workspace = open_workspace(
-            variables=var,
-            variable_files=var_file,
+            variables=inputs.variables,
+            variable_files=inputs.variable_files,
             state=state,
-            untrusted=untrusted,
-            policies=policy,
+            untrusted=inputs.untrusted,
+            policies=inputs.policies,
         )
         new_plan = plan_changes(
             workspace,
             options,
-            validate=validate,
-            verify_log=verify_log,
+            validate=checks.validate,
+            verify_log=checks.verify_log,
             progress=screen.progress,
         )
         # Errors come last: a blocked plan is shown, saved and commented on all the same.
@@ -114,11 +110,11 @@ def plan(
             _save_plan(screen, new_plan, files)
         changed = bool(new_plan.outputs) or not new_plan.idle
         if changed and not any(new_plan.list_blocked(stopping=True)):
-            hidden = workspace.configuration.list_sensitive_variables() if var else ()
-            typed = TypedFlags(context, state, (*var_file, *var), hidden)
+            hidden = workspace.configuration.list_sensitive_variables() if inputs.values else ()
+            typed = TypedFlags(context, state, inputs.values, hidden)
             screen.show_next(render_next_command(new_plan, files.out, typed))
         _require_applicable(new_plan, conditions, files.approval)
-    if detailed_exitcode and changed:
+    if checks.detailed_exitcode and changed:
         raise typer.Exit(2)  # Terraform's code for "there are changes", which is no error
 
 
@@ -133,12 +129,12 @@ def _require_applicable(new_plan: Plan, conditions: tuple[str, ...], approval: P
 
 
 def _check_conditions(
-    options: Options, fail_on: Sequence[str], policies: Sequence[Path], untrusted: bool
+    options: Options, fail_on: Sequence[str], inputs: PlanInputs
 ) -> tuple[Options, tuple[str, ...]]:
     """The options with the full names of `--accept`, and the conditions of `--fail-on`. Raises
     UsageError for a name that does not exist."""
-    registry = make_registry(os.environ) if untrusted else Registry()
-    list_policies = partial(list_policy_ids, policies, untrusted=untrusted)
+    registry = make_registry(os.environ) if inputs.untrusted else Registry()
+    list_policies = partial(list_policy_ids, inputs.policies, untrusted=inputs.untrusted)
     conditions = check_fail_on(fail_on, registry, list_policies=list_policies)
     return replace(options, accept=check_accepted(options.accept, registry)), conditions
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
+from msgspec import Struct
 from typer.core import TyperCommand
 
 from .tab_names import complete_accepted, complete_addresses, complete_conditions
@@ -174,6 +175,35 @@ ChangedSince = Annotated[
         "commit of git.",
     ),
 ]
+
+
+class FolderFlags(Struct, frozen=True):
+    """Which folders of a repository a command is about; nothing for the current folder alone."""
+
+    all: bool = False
+    globs: tuple[str, ...] = ()
+    """Of paths."""
+    since: str | None = None
+    """A branch or commit of git."""
+
+    @property
+    def typed(self) -> bool:
+        """True if one of the flags was typed."""
+        return self != FolderFlags()
+
+    def list_words(self) -> list[str]:
+        """The flags as they were typed."""
+        words = ["--all"] if self.all else [f"--folder={glob}" for glob in self.globs]
+        return [*words, *([] if self.since is None else [f"--changed-since={self.since}"])]
+
+
+def make_folder_flags(
+    all: AllFolders = False, folder: Folders = [], changed_since: ChangedSince = None
+) -> FolderFlags:
+    """Which folders a command is about."""
+    return FolderFlags(all, tuple(folder), changed_since)
+
+
 # Terraform's users write -input=false, which is the opposite flag here.
 Input = Annotated[bool, typer.Option("--input/--no-input", help="Allow interactive prompts.")]
 
@@ -217,6 +247,8 @@ def take_flags(
     return decorate
 
 
+chooses_folders = take_flags("chosen", make_folder_flags)
+"""Gives a command the flags of `make_folder_flags`, and its `chosen` parameter."""
 VAR, VAR_FILE = "var", "var_file"
 """The parameters of the two flags."""
 

@@ -22,9 +22,15 @@ from .flags import (
     AcceptUnprovenAccess,
     Adopt,
     Exclude,
+    FailOn,
     MaxDataLoss,
     MaxDeletes,
+    Policy,
     Target,
+    Untrusted,
+    Var,
+    VarFile,
+    VerifyLog,
     list_accepted,
     take_flags,
 )
@@ -113,6 +119,57 @@ def make_plan_files(
     return PlanFiles(out, comment, comment_name, html, approval_out)
 
 
+class PlanInputs(Struct, frozen=True):
+    """What a configuration is evaluated with, and judged by."""
+
+    variables: Sequence[str | Path] = ()
+    """The values of --var and the files of --var-file, as `InOrder` puts them."""
+    variable_files: Sequence[Path] = ()
+    """The files of --var-file that are not among them."""
+    policies: Sequence[Path] = ()
+    """The folders of --policy."""
+    untrusted: bool = False
+
+    @property
+    def values(self) -> tuple[str | Path, ...]:
+        """All values and files, the weakest first."""
+        return (*self.variable_files, *self.variables)
+
+
+def make_plan_inputs(
+    var: Var = [], var_file: VarFile = [], policy: Policy = [], untrusted: Untrusted = False
+) -> PlanInputs:
+    """What a configuration is evaluated with."""
+    return PlanInputs(var, var_file, policy, untrusted)
+
+
+class PlanChecks(Struct, frozen=True):
+    """What a plan is checked for beyond what every plan is."""
+
+    detailed_exitcode: bool = False
+    validate: bool = False
+    verify_log: bool = False
+    fail_on: Sequence[str] = ()
+    """The conditions of --fail-on."""
+
+
+def make_plan_checks(
+    detailed_exitcode: Annotated[
+        bool,
+        typer.Option(
+            "--detailed-exitcode", help="Exit with 0: no changes, 2: changes, 8: blocked."
+        ),
+    ] = False,
+    validate: Annotated[
+        bool, typer.Option("--validate", help="Also do the dry run that apply does first.")
+    ] = False,
+    verify_log: VerifyLog = False,
+    fail_on: FailOn = [],
+) -> PlanChecks:
+    """What a plan is checked for."""
+    return PlanChecks(detailed_exitcode, validate, verify_log, fail_on)
+
+
 Concise = Annotated[bool, typer.Option("--concise", help="Print one line per change.")]
 Single = Annotated[
     bool, typer.Option("--detail", help="Show each change by itself, also equal ones.")
@@ -131,6 +188,10 @@ def make_detail(concise: Concise = False, single: Single = False) -> Detail:
 
 chooses_objects = take_flags("options", make_options)
 """Gives a command the flags of `make_options`, and its `options` parameter."""
+takes_inputs = take_flags("inputs", make_plan_inputs)
+"""Gives a command the flags of `make_plan_inputs`, and its `inputs` parameter."""
+checks_plans = take_flags("checks", make_plan_checks)
+"""Gives a command the flags of `make_plan_checks`, and its `checks` parameter."""
 chooses_detail = take_flags("detail", make_detail)
 """Gives a command the flags of `make_detail`, and its `detail` parameter."""
 writes_files = take_flags("files", make_plan_files, first=True)

@@ -95,14 +95,14 @@ class TextScreen(Struct):
         self.clear()
         colour, width = self.console.colour, self.console.width
         text = render_plan(
-            plan, colour=colour, width=width, detail=self.detail, approval=self._needs_approval()
+            plan, colour=colour, width=width, detail=self.detail, approval=self.needs_approval()
         )
         if self.pages:
             write_paged(self.console, text)
         else:
             self.console.write(text)
 
-    def _needs_approval(self) -> bool:
+    def needs_approval(self) -> bool:
         """True if somebody may have to type the approval of the plan."""
         if self.sends:
             # On a terminal the command asks, and takes `yes`.
@@ -261,6 +261,10 @@ class JsonScreen(Struct):
     def show_diagnostics(self, diagnostics: Diagnostics) -> None:
         for item in diagnostics:
             self._put(stream.make_diagnostic(item))
+
+    def show_event(self, event: Data) -> None:
+        """Write an event that is already data."""
+        self._put(event)
 
     def _put(self, event: Data) -> None:
         self.console.write(self.stream.render_line(event))

@@ -64,7 +64,7 @@ from .files import (
     read_file_secret,
     read_folder,
 )
-from .instances import Systems, complete_connection, complete_provider
+from .instances import Opener, Systems, complete_connection, complete_provider, open_session
 from .places import find_backend_faults
 from .repository_place import add_defaults, add_providers, find_place, refuse_top
 from .untrusted import refuse_links_to, select_variables
@@ -434,14 +434,16 @@ def read_configuration(
     buffers: Buffers | None = None,
     parse_file: ParseFile = parse_configuration,
     place: RepositoryFolder | None = None,
+    opener: Opener = open_session,
 ) -> Configuration:
     """Read and parse the files of a folder and of the modules that it calls.
 
     folder: as it was named, because links on the way to it count. open_package: opens repositories
     that modules come from; without it, they are read at their locked commits, offline. parse_file:
     an editor keeps what it has parsed. place: what the repository says about the folder, if
-    somebody knows it already. Raises UsageError for a file that cannot be read, and for the top of
-    a repository without a configuration of its own.
+    somebody knows it already. opener: opens the sessions that answer data sources. Raises
+    UsageError for a file that cannot be read, and for the top of a repository without a
+    configuration of its own.
     """
     named, folder = folder, folder.absolute()
     root, links = find_root(folder), not inputs.untrusted
@@ -456,7 +458,7 @@ def read_configuration(
 
     def connect(config: ProviderConfig) -> Session:
         secrets = apply.secrets.resolve_instance_secrets(config, configuration.find_secrets)
-        return registry.load(config.name).open(config.instance, config.config, secrets)
+        return opener(registry.load(config.name), config, secrets)
 
     modules = ModuleFolders(root, folder, links, open_package, buffers)
     tree = load_tree(files, modules.read_files, modules.resolve_own_path, parse_file)

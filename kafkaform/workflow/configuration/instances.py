@@ -11,7 +11,7 @@ through the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -23,10 +23,17 @@ from ...core.schema import BOOL, STRING, AttributeSchema, ObjectSchema, list_of
 from ...core.value import FrozenMap, SecretRef, Value
 from ...core.words import Words
 from ...language.evaluate.providers import ProviderInfo
-from ...provider.contract import Session
+from ...provider.contract import Provider, Secrets, Session
 
+Opener = Callable[[Provider, ProviderConfig, Secrets], Session]
+"""Opens a session of a provider for one of its blocks. Raises as `Provider.open` does."""
 PREFIX = "KAFKAFORM_"
 _OTHER = re.compile(r"[^A-Z0-9]")
+
+
+def open_session(provider: Provider, block: ProviderConfig, secrets: Secrets) -> Session:
+    """Open a session that nobody else uses: the opener of every command about one folder."""
+    return provider.open(block.instance, block.config, secrets)
 
 
 def name_variable(instance: str, attribute: str) -> str:

@@ -71,14 +71,12 @@ def _check_folder(
 def _add_faults(
     repository: Repository, checked: CheckedFolder, faults: Diagnostics
 ) -> CheckedFolder:
-    located = (_locate_fault(repository, checked.folder, fault) for fault in faults)
+    located = (place_fault(repository, checked.folder, fault) for fault in faults)
     code = max(checked.code, int(has_errors(faults)))
     return replace(checked, faults=(*checked.faults, *located), code=code)
 
 
-def _locate_fault(
-    repository: Repository, folder: RepositoryFolder, fault: Diagnostic
-) -> Diagnostic:
+def place_fault(repository: Repository, folder: RepositoryFolder, fault: Diagnostic) -> Diagnostic:
     """The fault with a path that is seen from the top of the repository."""
     location = fault.range
     if location is None or location.file == repository.file or is_git(location.file):

@@ -1,14 +1,15 @@
 """Everything that `kafkaform` exports to programs (docs/library.md): functions, and the types that
-they take, return and raise."""
+they take, return and raise. In a folder of its own: it needs `repository`, which needs the modules
+beside it."""
 
 from __future__ import annotations
 
-from ..apply.recovery import Recovered
-from ..apply.report import Report, Rerun, Result, Work
-from ..apply.stop import Stop
-from ..core.change import Action, Change, Outcome, OutcomeStatus
-from ..core.diagnostics import Diagnostic, Severity
-from ..core.errors import (
+from ...apply.recovery import Recovered
+from ...apply.report import Report, Rerun, Result, Work
+from ...apply.stop import Stop
+from ...core.change import Action, Change, Outcome, OutcomeStatus
+from ...core.diagnostics import Diagnostic, Severity
+from ...core.errors import (
     AppliedInPart,
     Blocked,
     ConfigurationError,
@@ -24,16 +25,18 @@ from ..core.errors import (
     UsageError,
     exit_code,
 )
-from ..core.finding import AccessRow, Finding, Harm, Level
-from ..core.progress import Message, Progress
-from ..plan.model import Mode, Options, Plan
-from .generate.files import GeneratedConfiguration
-from .import_all import import_all
-from .model import Applied, DryRun, Note, PlanChosen, RunEvent
-from .operations import apply_changes, destroy, import_object
-from .plan_documents import load_plan, render_plan, save_plan
-from .planning import plan_changes
-from .workspace import Workspace, open_workspace
+from ...core.finding import AccessRow, Finding, Harm, Level
+from ...core.progress import Message, Progress
+from ...plan.model import Mode, Options, Plan
+from ..generate.files import GeneratedConfiguration
+from ..import_all import import_all
+from ..model import Applied, DryRun, Note, PlanChosen, RunEvent
+from ..operations import apply_changes, destroy, import_object
+from ..plan_documents import load_plan, render_plan, save_plan
+from ..planning import plan_changes
+from ..repository.folders import OpenFolder, OpenRepository, open_repository
+from ..repository.planning import FolderOutcome, RepositoryPlan, plan_repository
+from ..workspace import Workspace, open_workspace
 
 __all__ = [
     "AccessRow",
@@ -49,6 +52,7 @@ __all__ = [
     "DryRun",
     "DryRunRefused",
     "Finding",
+    "FolderOutcome",
     "GeneratedConfiguration",
     "Harm",
     "Interrupted",
@@ -58,6 +62,8 @@ __all__ = [
     "Message",
     "Mode",
     "Note",
+    "OpenFolder",
+    "OpenRepository",
     "Options",
     "OtherSystem",
     "Outcome",
@@ -69,6 +75,7 @@ __all__ = [
     "Progress",
     "Recovered",
     "Report",
+    "RepositoryPlan",
     "Result",
     "RunEvent",
     "Severity",
@@ -83,8 +90,10 @@ __all__ = [
     "import_all",
     "import_object",
     "load_plan",
+    "open_repository",
     "open_workspace",
     "plan_changes",
+    "plan_repository",
     "render_plan",
     "save_plan",
 ]

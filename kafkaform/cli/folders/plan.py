@@ -1,0 +1,226 @@
+"""`kafkaform plan` for many folders of a repository."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ...core.clock import SystemClock
+from ...core.diagnostics import Diagnostic, Diagnostics
+from ...core.errors import UsageError
+from ...core.progress import Message
+from ...plan.model import Mode, Options
+from ...render.folders import (
+    FolderReview,
+    FoldersSummary,
+    render_folder_plans,
+    summarise_folders,
+)
+from ...render.plan_text import render_last_line
+from ...render.stream import Stream, make_repository_summary
+from ...render.text import Detail, inline
+from ...workflow.configuration.untrusted import dry_run_error
+from ...workflow.model import Note, RunEvent
+from ...workflow.plan_documents import read_words, remove_file
+from ...workflow.planning import list_option_words
+from ...workflow.repository.approval import make_approval, save_folders_approval
+from ...workflow.repository.checking import place_fault
+from ...workflow.repository.folders import OpenRepository, open_repository
+from ...workflow.repository.planning import FolderOutcome, RepositoryPlan, plan_repository
+from ..options.flags import FolderFlags
+from ..options.plan_flags import PlanChecks, PlanFiles, PlanInputs
+from ..terminal.console import Console
+from ..terminal.pager import write_paged
+from ..terminal.screen import JsonScreen, TextScreen, open_screen
+
+_FEW = 5
+"""How many folders with the same fault are named."""
+
+
+class PlanRequest(Struct, frozen=True):
+    """What was typed."""
+
+    chosen: FolderFlags
+    inputs: PlanInputs
+    checks: PlanChecks
+    options: Options
+    files: PlanFiles
+    detail: Detail = "grouped"
+    state: str | None = None
+
+
+class FolderScreens(Struct):
+    """Shows what happens in each folder while it is planned."""
+
+    screen: TextScreen | JsonScreen
+    repository: OpenRepository | None = None
+    screens: dict[str, JsonScreen] = field(default_factory=dict)
+
+    def progress(self, path: str, event: RunEvent | FolderOutcome) -> None:
+        """Show one event of a folder, or of all of them if the path is empty."""
+        if isinstance(event, FolderOutcome):
+            self._show_outcome(event)
+        elif isinstance(self.screen, JsonScreen):
+            self._choose_screen(path).progress(event)
+        elif not path:
+            self.screen.progress(event)
+        elif isinstance(event, Note):
+            self.screen.note(f"{inline(path)}: {inline(event.text)}")
+
+    def _choose_screen(self, path: str) -> JsonScreen:
+        assert isinstance(self.screen, JsonScreen), "people read one screen"
+        if not path:
+            return self.screen
+        console, stream = self.screen.console, Stream(SystemClock(), path)
+        return self.screens.setdefault(path, JsonScreen(console, "plan", stream=stream))
+
+    def _show_outcome(self, outcome: FolderOutcome) -> None:
+        path = outcome.folder.path
+        if isinstance(self.screen, JsonScreen):
+            self._choose_screen(path).show_diagnostics(self.place_faults(outcome))
+            return
+        review = make_review(outcome)
+        (row,) = summarise_folders("", 1, [review]).rows
+        text = review.skipped or review.fault or "no changes"
+        if row.view is not None and not row.view.empty:
+            text = render_last_line(row.view).removeprefix("Plan: ").removesuffix(".")
+        self.screen.progress(Message(f"{path}: {text}"))
+
+    def place_faults(self, outcome: FolderOutcome) -> Diagnostics:
+        """The faults of a folder, with paths that are seen from the top of the repository."""
+        assert self.repository is not None, "the repository is opened first"
+        if outcome.error is None:
+            return ()
+        repository, folder = self.repository.repository, outcome.folder
+        return tuple(place_fault(repository, folder, item) for item in outcome.error.diagnostics)
+
+
+def plan_folders(console: Console, request: PlanRequest, *, json: bool, quiet: bool) -> int:
+    """Plan the chosen folders, show and write the plans; return the gravest exit code."""
+    _refuse_single_flags(request)
+    with open_screen(
+        console, json=json, quiet=quiet, detail=request.detail, sends=False, pages=True
+    ) as screen:
+        if request.files.approval is not None:
+            # If this plan fails, the approval of an earlier one must not stay in its place.
+            remove_file(request.files.approval)
+        shown = FolderScreens(screen)
+        repository = shown.repository = open_chosen(request.chosen, request.inputs, screen)
+        plan = plan_repository(
+            repository,
+            request.options,
+            validate=request.checks.validate,
+            verify_log=request.checks.verify_log,
+            fail_on=request.checks.fail_on,
+            progress=shown.progress,
+        )
+        approval = make_approval(plan.folders)
+        digest = approval.digest if approval.tokens else ""
+        summary = summarise(repository, plan, digest)
+        _show_summary(shown, plan, summary, request)
+        if request.files.approval is not None and approval.tokens:
+            save_folders_approval(approval, request.files.approval)
+    # Terraform's code for "there are changes", which is no error, and hides none.
+    return plan.code or (2 if request.checks.detailed_exitcode and plan.changed else 0)
+
+
+def open_chosen(
+    chosen: FolderFlags, inputs: PlanInputs, screen: TextScreen | JsonScreen
+) -> OpenRepository:
+    """Open the chosen folders. Raises as `open_repository` does."""
+    if chosen.all and chosen.globs:
+        raise UsageError("--all and --folder exclude each other", "Leave one of them out.")
+    return open_repository(
+        folders=chosen.globs,
+        changed_since=chosen.since,
+        variables=inputs.variables,
+        variable_files=inputs.variable_files,
+        untrusted=inputs.untrusted,
+        policies=inputs.policies,
+        progress=screen.progress,
+    )
+
+
+def _refuse_single_flags(request: PlanRequest) -> None:
+    """Raises UsageError for flags that are about one folder."""
+    if request.inputs.untrusted and request.checks.validate:
+        raise dry_run_error()
+    for flag, value, reason in (
+        ("--out", request.files.out, "a saved plan is the plan of one folder"),
+        ("--state", request.state, "each folder of a repository has a state of its own"),
+    ):
+        if value is not None:
+            words = " or ".join(word.partition("=")[0] for word in request.chosen.list_words())
+            raise UsageError(
+                f"{flag} cannot be combined with {words}: {reason}",
+                "Change to the folder, or leave the flag out.",
+            )
+
+
+def make_review(outcome: FolderOutcome) -> FolderReview:
+    """The folder as its reviewers read it."""
+    plan, error = outcome.plan, outcome.error
+    return FolderReview(
+        outcome.folder.path,
+        outcome.folder.owner or "",
+        plan,
+        read_words(plan) if plan is not None else {},
+        error.message if error is not None else "",
+        outcome.skipped,
+        outcome.code,
+    )
+
+
+def summarise(repository: OpenRepository, plan: RepositoryPlan, digest: str) -> FoldersSummary:
+    """Count the plans of a repository."""
+    name, count = repository.repository.name, repository.choice.count
+    return summarise_folders(name, count, map(make_review, plan.folders), digest)
+
+
+def _show_summary(
+    shown: FolderScreens, plan: RepositoryPlan, summary: FoldersSummary, request: PlanRequest
+) -> None:
+    screen = shown.screen
+    if isinstance(screen, JsonScreen):
+        screen.show_event(make_repository_summary(summary))
+        return
+    screen.clear()
+    console = screen.console
+    text = render_folder_plans(
+        summary,
+        colour=console.colour,
+        width=console.width,
+        detail=screen.detail,
+        approval=screen.needs_approval(),
+    )
+    if screen.pages:
+        write_paged(console, text)
+    else:
+        console.write(text)
+    if summary.digest:
+        words = list_apply_words(summary.digest, request)
+        screen.show_next(shlex.join(["kafkaform", *words]))
+    faults: dict[Diagnostic, list[str]] = {}
+    for outcome in plan.folders:
+        for fault in shown.place_faults(outcome):
+            faults.setdefault(fault, []).append(outcome.folder.path)
+    screen.show_diagnostics(tuple(_name_folders(item, paths) for item, paths in faults.items()))
+
+
+def _name_folders(fault: Diagnostic, paths: Sequence[str]) -> Diagnostic:
+    """The fault; without a place, it names the folders that have it."""
+    if fault.range is not None:
+        return fault
+    more = f" and {len(paths) - _FEW:,} more" if len(paths) > _FEW else ""
+    return replace(fault, summary=f"{', '.join(paths[:_FEW])}{more}: {fault.summary}")
+
+
+def list_apply_words(digest: str, request: PlanRequest) -> list[str]:
+    """The command and its flags, which apply exactly these plans after their review."""
+    command = "destroy" if request.options.mode is Mode.DESTROY else "apply"
+    policies = [f"--policy={folder}" for folder in request.inputs.policies]
+    flags = list_option_words(request.options)
+    return [command, *request.chosen.list_words(), "--expect", digest, *flags, *policies]

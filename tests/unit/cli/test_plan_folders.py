@@ -1,0 +1,187 @@
+"""`plan` for many folders of a repository: each folder fails alone, and the summary begins with
+what failed. The cluster is simulated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ...kit.commands.here import Here
+from ...kit.simulated.repository import (
+    FILE,
+    CountingProvider,
+    simulate_kafka,
+    write_repository,
+    write_topics,
+)
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> CountingProvider:
+    return simulate_kafka(monkeypatch)
+
+
+@pytest.fixture
+def top(here: Here, kafka: CountingProvider) -> Here:
+    """The top of a repository of three folders."""
+    write_repository(here.path, "pay", "shop", "web")
+    return here
+
+
+def apply_alone(here: Here, folder: str) -> None:
+    """Apply one folder of the repository in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here.path / folder)
+        here.done("apply", "--auto-approve")
+
+
+def read_lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_all_folders_are_planned(top: Here) -> None:
+    """The summary is a table; below it, each plan that has something to read."""
+    apply_alone(top, "teams/shop")
+    said = top.done("plan", "--all")
+    assert said.out.splitlines()[:3] == [
+        "folder     owner  create  change  destroy  dangers",
+        "teams/pay  pay         1       ·        ·        ·",
+        "teams/web  web         1       ·        ·        ·",
+    ]
+    assert said.out.count("Plan: 1 to add, 0 to change, 0 to destroy.") == 2
+    assert "── teams/shop" not in said.out
+    idle, counts, approval, _, following = said.out.splitlines()[-5:]
+    assert idle == "1 folder has no changes."
+    assert counts == "Plan of 2 folders: 2 to add, 0 to change, 0 to destroy."
+    digest = approval.removeprefix("Approval: ")
+    assert following == f"Next: kafkaform apply --all --expect {digest}"
+    assert "kafkaform: teams/pay: 1 to add, 0 to change, 0 to destroy" in said.err
+    assert "kafkaform: teams/shop: no changes" in said.err
+
+
+def test_globs_choose_folders(top: Here) -> None:
+    """Others are not planned."""
+    said = top.done("plan", "--folder", "teams/w*")
+    assert "── teams/web" in said.out and "teams/pay" not in said.out
+
+
+def test_a_folder_fails_alone(top: Here) -> None:
+    """One that does not parse, and one whose state cannot be read: the others are planned, and the
+    summary begins with what failed."""
+    top.write("teams/pay/main.kf.hcl", 'resource "kafka_topic" "a" {\n  name = "pay\n}\n')
+    top.write("teams/shop/kafkaform.state.json", "no state")
+    said = top.run("plan", "--all")
+    assert said.code == 9, said.text
+    assert said.out.startswith(
+        "2 of 3 folders of acme cannot be planned\n"
+        "  ! teams/pay: the configuration has faults\n"
+        "  ! teams/shop:"
+    )
+    assert "── teams/web" in said.out and "Plan of 1 folder: 1 to add" in said.out
+    assert "on teams/pay/main.kf.hcl:2:10" in said.err
+    assert "teams/shop: " in said.err
+
+
+def test_a_cluster_that_does_not_answer_fails_its_folders(top: Here, kafka: Any) -> None:
+    """With one error for all folders that need it."""
+    kafka.cluster.users.clear()
+    said = top.run("plan", "--all")
+    assert said.code == 1
+    assert said.out.startswith("3 of 3 folders of acme cannot be planned\n")
+    assert said.err.count("Error: ") == 1
+    assert "Error: teams/pay, teams/shop, teams/web: the login of admin was refused" in said.err
+
+
+def test_a_fault_of_the_file_stops_everything(top: Here, kafka: CountingProvider) -> None:
+    """All of its faults at once; nothing is planned and nobody is asked."""
+    text = FILE.replace("cluster.prod", "cluster.pord").replace("owner", "ower")
+    top.write("kafkaform.hcl", text)
+    failure = top.fails("plan", "--all")
+    assert 'There is no cluster "pord"' in failure and '"ower"' in failure
+    assert "Plan" not in failure and not kafka.opened
+
+
+def test_json_lines_name_their_folder(top: Here) -> None:
+    """The last line is the summary of the repository, also of what failed."""
+    top.write("teams/pay/main.kf.hcl", 'resource "kafka_topic" "a" {\n  name = "pay\n}\n')
+    said = top.run("plan", "--all", "--json")
+    assert said.code == 1
+    lines = read_lines(said.out)
+    kinds = {(line.get("folder"), line["type"]) for line in lines}
+    assert ("teams/shop", "planned_change") in kinds and ("teams/web", "change_summary") in kinds
+    assert ("teams/pay", "diagnostic") in kinds and (None, "version") in kinds
+    last = lines[-1]
+    assert last["type"] == "repository_summary" and "folder" not in last
+    assert last["@message"] == (
+        "1 folder cannot be planned. Plan of 2 folders: 2 to add, 0 to change, 0 to destroy."
+    )
+    repository = last["repository"]
+    assert (repository["name"], repository["add"], repository["failed"]) == ("acme", 2, 1)
+    (pay, shop, web) = repository["folders"]
+    assert (pay["planned"], pay["error"]) == (False, "the configuration has faults")
+    assert (shop["owner"], shop["add"], shop["applicable"]) == ("shop", 1, True)
+    tokens = {
+        line["folder"]: line["changes"]["kafkaform"]["token"]
+        for line in lines
+        if line["type"] == "change_summary"
+    }
+    assert tokens == {"teams/shop": shop["token"], "teams/web": web["token"]}
+
+
+def test_exit_codes(top: Here) -> None:
+    """--detailed-exitcode says whether there are changes, and an error is graver. A condition of
+    --fail-on blocks the folders that meet it."""
+    assert top.run("plan", "--all", "--detailed-exitcode").code == 2
+    apply_alone(top, "teams/shop")
+    assert top.run("plan", "--folder=teams/s*", "--detailed-exitcode").code == 0
+    write_topics(top.path, "shop", "shop.a", more='config = { "retention.ms" = "1000" }')
+    said = top.run("plan", "--all", "--fail-on=data-loss")
+    assert said.code == 8
+    assert "Error: teams/shop: --fail-on: the plan has a risk (data loss)" in said.text
+    assert "teams/pay: --fail-on" not in said.text
+    top.write("teams/pay/main.kf.hcl", "resource {\n")
+    assert top.run("plan", "--all", "--detailed-exitcode").code == 1
+    assert "is not a condition" in top.fails("plan", "--all", "--fail-on", "deletez")
+
+
+def test_the_approval_covers_every_folder(top: Here, tmp_path: Path) -> None:
+    """Its file has the digest and a line for each folder with changes; the token of a folder is
+    that of its own plan."""
+    apply_alone(top, "teams/shop")
+    said = top.done("plan", "--all", "--approval-out", "all.txt")
+    digest, *lines = (tmp_path / "all.txt").read_text().splitlines()
+    assert f"Approval: {digest}" in said.out.splitlines()
+    assert [line.split()[1] for line in lines] == ["teams/pay", "teams/web"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path / "teams/pay")
+        alone = top.done("plan", "--approval-out", "own.txt")
+        assert lines[0].split()[0] == Path("own.txt").read_text().strip(), alone.text
+        Path("own.txt").unlink()
+
+
+def test_flags_that_are_about_one_folder(top: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fault says why."""
+    for flag in ("--target=kafka_topic.a", "--exclude=kafka_topic.a"):
+        assert "chooses objects of one folder" in top.fails("plan", "--all", flag)
+    assert "--out cannot be combined with --all" in top.fails("plan", "--all", "--out=p")
+    assert "each folder of a repository has a state of its own" in top.fails(
+        "plan", "--folder=teams/*", "--state=x.json"
+    )
+    assert "matches no object of any folder" in top.fails("plan", "--all", "--adopt=kafka_topic.x")
+    assert "exclude each other" in top.fails("plan", "--all", "--folder=teams/*")
+    monkeypatch.setenv("KAFKAFORM_STATE", "x.json")
+    assert "KAFKAFORM_STATE names one state" in top.fails("plan", "--all")
+
+
+def test_addresses_count_in_the_folders_that_have_them(top: Here, kafka: CountingProvider) -> None:
+    """`--adopt` takes over live topics in one folder, and is no error in the others."""
+    apply_alone(top, "teams/shop")
+    (top.path / "teams/shop/kafkaform.state.json").unlink()
+    (top.path / "teams/shop/kafkaform.audit.jsonl").unlink()
+    top.write("teams/web/main.kf.hcl", 'output "a" {\n  value = 1\n}\n')
+    assert top.run("plan", "--all").code == 8
+    said = top.done("plan", "--all", "--adopt", "kafka_topic.a")
+    assert "1 to adopt" in said.out
