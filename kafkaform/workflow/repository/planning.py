@@ -1,22 +1,32 @@
-"""Plan the folders of a repository. Each folder fails alone, with its reason."""
+"""Plan the folders of a repository. Each folder fails alone, with its reason; two folders that have
+the same object both fail, before anything is planned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.address import matches
-from ...core.diagnostics import has_errors
-from ...core.errors import Interrupted, KafkaformError, UsageError, exit_code
+from ...core.diagnostics import Diagnostics, has_errors
+from ...core.errors import (
+    ConfigurationError,
+    Interrupted,
+    KafkaformError,
+    UsageError,
+    exit_code,
+)
 from ...core.progress import Progress
+from ...core.secret import keep_secrets
 from ...plan.model import Options, Plan
 from ...provider.registry import Registry
 from ..configuration.repository import RepositoryFolder
 from ..judgement import check_accepted, check_fail_on, refuse_unmatched
 from ..model import PlanChosen, RunEvent
 from ..planning import find_unmet, plan_changes, refuse_if_blocked
+from ..workspace import Workspace, open_instance
+from .conflicts import FolderClaim, find_conflicts, list_claims
 from .folders import OpenFolder, OpenRepository
 
 
@@ -118,15 +128,61 @@ def _plan_folders(
     )
     wishes = replace(wishes, fail_on=conditions)
     _refuse_idle_globs(repository, options)
+    conflicts = find_folder_conflicts(repository.folders)
     outcomes: list[FolderOutcome] = []
     task, label, total = "plan folders", "Planning folders", len(repository.folders)
     for item in repository.folders:
         progress("", Progress(task, label, len(outcomes), total, "folders"))
-        outcome = _plan_folder(item, options, wishes, progress)
+        faults = conflicts.get(item.folder.path, ())
+        outcome = (
+            FolderOutcome(item.folder, error=_make_conflict_error(faults))
+            if faults
+            else _plan_folder(item, options, wishes, progress)
+        )
         progress(item.folder.path, outcome)
         outcomes.append(outcome)
     progress("", Progress(task, label, total, total, "folders", finished=True))
     return RepositoryPlan(tuple(outcomes))
+
+
+def find_folder_conflicts(folders: Sequence[OpenFolder]) -> Mapping[str, Diagnostics]:
+    """Path of a folder -> its objects that another one of these folders has, too. Asks the systems
+    who they are, if there are several folders."""
+    opened = [item for item in folders if item.workspace is not None]
+    if len(opened) < 2:
+        return {}
+    return find_conflicts(claim for item in opened for claim in _list_claims(item))
+
+
+def _list_claims(opened: OpenFolder) -> Iterator[FolderClaim]:
+    space = opened.workspace
+    assert space is not None, "only what is open has claims"
+    location = space.backend.location
+    with keep_secrets(space.known):
+        scopes = dict(_ask_scopes(opened, space))
+    return list_claims(
+        opened.folder, space.desired, space.providers, opened.state, location, scopes
+    )
+
+
+def _ask_scopes(opened: OpenFolder, space: Workspace) -> Iterator[tuple[str, str]]:
+    """Provider instance -> the id of the system that answers. One that does not answer is left out:
+    its plan says why."""
+    recorded = () if opened.state is None else opened.state.objects
+    identities = (*(item.identity for item in space.desired.declared), *recorded)
+    for instance in sorted({i.instance for i in identities} & space.desired.providers.keys()):
+        try:
+            scope_id = open_instance(space, instance).facts.scope_id
+        except Interrupted:
+            raise
+        except KafkaformError:
+            continue
+        yield instance, scope_id
+
+
+def _make_conflict_error(faults: Diagnostics) -> ConfigurationError:
+    objects = f"{len(faults):,} object{'' if len(faults) == 1 else 's'}"
+    return ConfigurationError(f"{objects} of it belong to other folders, too", diagnostics=faults)
 
 
 def check_options(options: Options) -> None:
