@@ -77,6 +77,8 @@ def _render_next(job: Job, planned: Planned) -> str:
         return "Nothing of this can be applied."
     if not job.is_repository:
         return "The merge applies exactly this plan, or nothing."
+    if planned.result:
+        return "Nothing of this is applied as long as a folder has no plan that can be applied."
     if not planned.has_changes:
         return "There is nothing to apply."
     return "The merge applies exactly these plans; of a folder with another plan by then, nothing."
