@@ -57,9 +57,9 @@ def render_notice(job: Job) -> str:
         return ""
     name = next((name for name in FILES if folder / name in files), "")
     return name and (
-        f"**This branch changes `{name}`**, which counts only after the merge: these plans were made "
-        "with that of the default branch. The apply refuses each folder whose plan is another one "
-        "then.\n\n"
+        f"**This branch changes `{name}`**, which counts only after the merge: these plans were "
+        "made with that of the default branch. The apply refuses each folder whose plan is another "
+        "one then.\n\n"
     )
 
 
