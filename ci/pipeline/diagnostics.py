@@ -143,13 +143,17 @@ def render_heading(label: str, text: str) -> str:
 
 
 def render_failure(diagnostics: Sequence[Diagnostic], label: str) -> str:
-    """The comment where there is no plan, in Markdown: the faults as a block that they cannot
-    close, because each line is indented. label: of the pipeline (`Job.label`)."""
+    """The comment where there is no plan, in Markdown. label: of the pipeline (`Job.label`)."""
     heading = render_heading(label, "no plan")
     if not diagnostics:
         return f"{heading}\n\nThe log of the job says why.\n"
-    lines = [heading, "", "These faults have to be corrected first:", ""]
-    room = COMMENT_LIMIT
+    return f"{heading}\n\n{render_faults(diagnostics, COMMENT_LIMIT)}"
+
+
+def render_faults(diagnostics: Sequence[Diagnostic], room: int) -> str:
+    """The faults in Markdown, as a block that they cannot close, because each line is indented.
+    room: characters that they can take."""
+    lines = ["These faults have to be corrected first:", ""]
     for number, one in enumerate(diagnostics):
         text = "\n".join(f"    {line}" for line in render_text(one).split("\n"))
         room -= len(text) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from kafkaform.workflow.repository.approval import FoldersApproval, save_folders
 
 from .approval import NO_APPROVAL, Approval, read_approval
 from .command import Ended, run_kafkaform
-from .diagnostics import read_diagnostics, render_failure
+from .diagnostics import read_diagnostics, render_failure, render_faults
 from .forge import Forge
 from .job import Job
 from .repository import (
@@ -22,6 +22,8 @@ from .repository import (
 )
 
 PAGE = "plan.html"
+FAULTS_LIMIT = 4_000
+"""Characters of the faults below the plans of other folders."""
 LOCK_FILE = "kafkaform.modules.json"
 """Names the commits of modules from Git."""
 
@@ -75,6 +77,8 @@ def _render_next(job: Job, planned: Planned) -> str:
         return "Nothing of this can be applied."
     if not job.is_repository:
         return "The merge applies exactly this plan, or nothing."
+    if planned.result:
+        return "Nothing of this is applied as long as a folder has no plan that can be applied."
     if not planned.has_changes:
         return "There is nothing to apply."
     return "The merge applies exactly these plans; of a folder with another plan by then, nothing."
@@ -120,9 +124,12 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
         if approval.exists()
         else NO_APPROVAL
     )
+    text = render_failure(diagnostics, job.label)
+    if comment.exists():
+        text = comment.read_text("utf-8") + _render_unplanned(job, events, rows or [])
     return Planned(
         ended.code,
-        comment.read_text("utf-8") if comment.exists() else render_failure(diagnostics, job.label),
+        text,
         approved.text,
         has_changes=_has_changes(ended),
         drifted=any(event.get("type") == "resource_drift" for event in events),
@@ -130,6 +137,15 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
         result=_choose_result(ended.code, approved, rows),
         is_empty=rows == [],
     )
+
+
+def _render_unplanned(
+    job: Job, events: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
+) -> str:
+    """The faults of the folders that have no plan, which the comment only counts."""
+    paths = {row["folder"] for row in rows if not row["planned"]}
+    faults = read_diagnostics((one for one in events if one.get("folder") in paths), job.folder)
+    return f"\n{render_faults(faults, FAULTS_LIMIT)}" if faults else ""
 
 
 def _choose_result(code: int, approval: Approval, rows: list[Mapping[str, Any]] | None) -> int:

@@ -57,8 +57,9 @@ def render_notice(job: Job) -> str:
         return ""
     name = next((name for name in FILES if folder / name in files), "")
     return name and (
-        f"**This changes `{name}`**, which counts only after the merge: the plan was made with the "
-        "one of the default branch. The apply refuses a folder whose plan is another one then.\n\n"
+        f"**This branch changes `{name}`**, which counts only after the merge: these plans were "
+        "made with that of the default branch. The apply refuses each folder whose plan is another "
+        "one then.\n\n"
     )
 
 
