@@ -32,12 +32,15 @@ from kafkaform.core.finding import Block, Breadth, Harm, Level
 from kafkaform.core.landing import FORMAT as LANDING_FORMAT
 from kafkaform.core.landing import LandedRow, Meta
 from kafkaform.core.value import FrozenMap
+from kafkaform.editor.json_schema import make_repository_schema
 from kafkaform.fleet.landed.register import Register
 from kafkaform.plan.model import FORMAT as PLAN_FORMAT
 from kafkaform.plan.model import Plan
+from kafkaform.provider.registry import Registry
 from kafkaform.render.terraform import FORMAT_VERSION
 from kafkaform.state.model import FORMAT as STATE_FORMAT
 from kafkaform.state.model import PROTECTIONS, SEALED_FORMAT
+from kafkaform.workflow.configuration.evaluation import collect_schemas
 from kafkaform.workflow.history import FORMAT_VERSION as HISTORY_VERSION
 from kafkaform.workflow.modules.cache import FORMAT as MODULES_FORMAT
 from kafkaform.workflow.modules.cache import Lock
@@ -518,6 +521,27 @@ def history_schema() -> Schema:
     return titled("The history of objects of kafkaform", body, {"change": LOGGED_CHANGE})
 
 
+def repository_history_schema() -> Schema:
+    """What `history --all --json` prints."""
+    body = closed(
+        {
+            "format_version": {"const": HISTORY_VERSION},
+            "name": optional(NAME),
+            "changes": listed(refer("change")),
+            "failed": listed(closed({"folder": NAME, "errors": listed(NAME)})),
+        }
+    )
+    change = closed({"folder": NAME, **LOGGED_CHANGE["properties"]})
+    return titled("The history of folders of a repository", body, {"change": change})
+
+
+def repository_schema() -> Schema:
+    """kafkaform.json, with the clusters that the providers of kafkaform can reach."""
+    registry = Registry()
+    providers = {name: registry.load(name) for name in sorted(registry.built_in)}
+    return make_repository_schema(collect_schemas(providers))
+
+
 def run_schema() -> Schema:
     """A line of `undo --json` without a run."""
     members = {**ATTRIBUTION, "complete": optional(BOOL), "changes": listed(refer("change"))}
@@ -575,6 +599,8 @@ MAKERS = {
     "event": event_schema,
     "show": show_schema,
     "history": history_schema,
+    "repository": repository_schema,
+    "repository-history": repository_history_schema,
     "change": change_schema,
     "run": run_schema,
     "landing-row": row_schema,

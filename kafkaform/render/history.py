@@ -87,6 +87,15 @@ def list_change_rows(changes: Iterable[Data], words: Vocabulary) -> list[list[st
     return rows
 
 
+def make_folders_page(document: Data, words: Vocabulary) -> Page:
+    """Changes in the folders of a repository, one row for each. document: of the format of
+    `history --all --json`."""
+    changes = document["changes"]
+    head = ("When (UTC)", "Folder", "Who", "Run", "What", "Object", "Values", "Outcome")
+    rows = zip(changes, list_change_rows(changes, words), strict=True)
+    yield Grid((head, *((row[0], change["folder"], *row[1:]) for change, row in rows)))
+
+
 def make_runs_page(runs: Sequence[Data], words: Vocabulary) -> Page:
     """The newest runs, one row for each, with what they changed in a few words."""
     head = ("Run", "When (UTC)", "Who", "Command", "Commit", "End", "Changed")

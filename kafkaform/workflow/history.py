@@ -72,7 +72,7 @@ _WINDOWS = (1_000, 10_000, 100_000, 1_000_000)
 """How many records from the end are read, until what is asked for is among them."""
 _SPAN = re.compile(r"(\d{1,5})([mhdw])", re.ASCII)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_NAMES = "Name an address (kafka_topic.orders), or a kind and a name: topic/orders, principal/ci."
+NAMES = "Name an address (kafka_topic.orders), or a kind and a name: topic/orders, principal/ci."
 
 
 class ObjectHistory(Struct, frozen=True):
@@ -122,10 +122,22 @@ def read_history(store: Store, name: str, period: Period = ALWAYS, path: str = "
     this path, or below it. Raises UsageError for a name that nobody had, StorageError for a log
     that cannot be trusted.
     """
+    history = find_history(store, name, period, path)
+    if not history.objects:
+        raise UsageError(
+            f"neither the state nor the audit log has an object {name}",
+            f"{suggest_name(store, name) or NAMES} {history.unread.sentence}".strip(),
+        )
+    return history
+
+
+def find_history(store: Store, name: str, period: Period = ALWAYS, path: str = "") -> History:
+    """The same, without objects if nobody had the name."""
     state = store.backend.load().state
     anchor = find_anchor(store.sink, state)
     names, archived = _collect_names(store, state), read_archived(store.sink.sealed)
-    identities = _find_objects(name, names, archived)
+    calls = make_selection(name)
+    identities = frozenset(i for i, addresses in names.items() if calls(i, addresses))
     told = tell_changes(read_present(store.sink, anchor), identities.__contains__)
     changes: dict[Identity, list[LoggedChange]] = {identity: [] for identity in identities}
     scopes = state.providers if state is not None else {}
@@ -172,17 +184,6 @@ def _collect_names(store: Store, state: State | None) -> Mapping[Identity, froze
     return names
 
 
-def _find_objects(
-    name: str, names: Mapping[Identity, Collection[str]], archived: ArchivedRecords
-) -> frozenset[Identity]:
-    """The objects that are, or were, called so. Raises UsageError if there is none."""
-    calls = make_selection(name)
-    identities = frozenset(i for i, addresses in names.items() if calls(i, addresses))
-    if not identities:
-        raise _make_missing_error(name, names, archived)
-    return identities
-
-
 def make_selection(name: str) -> Callable[[Identity, Collection[str]], bool]:
     """Whether an object with these addresses is called so. Raises UsageError for a text that is
     neither an address nor a kind and a name."""
@@ -195,7 +196,7 @@ def make_selection(name: str) -> Callable[[Identity, Collection[str]], bool]:
     try:
         address = parse_address(name)
     except ValueError:
-        raise UsageError(f"{name!r} is neither an address nor a kind and a name", _NAMES) from None
+        raise UsageError(f"{name!r} is neither an address nor a kind and a name", NAMES) from None
     return lambda _, addresses: any(_contains(address, item) for item in addresses)
 
 
@@ -247,16 +248,11 @@ def list_spellings(identity: Identity, addresses: Collection[str]) -> Iterator[s
     yield from (f"{PRINCIPAL}/{name}" for name in list_principals(identity))
 
 
-def _make_missing_error(
-    name: str, names: Mapping[Identity, Collection[str]], archived: ArchivedRecords
-) -> UsageError:
-    spellings = chain.from_iterable(
-        list_spellings(identity, addresses) for identity, addresses in names.items()
-    )
-    return UsageError(
-        f"neither the state nor the audit log has an object {name}",
-        f"{suggest(name, spellings) or _NAMES} {archived.sentence}".strip(),
-    )
+def suggest_name(store: Store, name: str) -> str:
+    """A hint at the name of an object that is spelled almost so; empty if there is none."""
+    names = _collect_names(store, store.backend.load().state)
+    spellings = (list_spellings(identity, addresses) for identity, addresses in names.items())
+    return suggest(name, chain.from_iterable(spellings))
 
 
 # ── the newest changes ──────────────────────────────────────────────────────────────────

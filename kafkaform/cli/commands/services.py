@@ -15,8 +15,7 @@ from ...core.errors import Ended, UsageError
 from ...core.installation import render_extra_command
 from ...workflow import fleet
 from ...workflow.configuration.evaluation import Inputs
-from ...workflow.configuration.files import find_root, read_folder
-from ...workflow.configuration.repository_file import find_repository, read_repository
+from ...workflow.configuration.repository_file import find_top_file, read_repository
 from ...workflow.recent_changes import RecentChanges
 from ...workflow.stores import open_store
 from ..options.flags import StateFile, Var, VarFile
@@ -73,7 +72,9 @@ def serve(
     console = Console.make_standard()
     fleet_root, inputs = root or _find_fleet_root(), Inputs.read(var, var_file)
     folder, store = Path.cwd(), open_store(state)
-    repository = None if state else _find_top_file(folder)
+    repository = None if state else find_top_file(folder)
+    if repository is not None:
+        read_repository(repository)  # its faults are told before an address is
     sources = window.sources.Sources(folder, store, fleet_root, inputs, repository)
     server = window.server.WindowServer(
         sources, port, lambda error: console.note(_render_fault(error))
@@ -86,16 +87,6 @@ def serve(
         ended.handled = True
         # It is the usual end of this command, so it is no failure.
         console.note("\nEnded.")
-
-
-def _find_top_file(folder: Path) -> Path | None:
-    """The repository file of this folder, None if it has none, or has a configuration of its own.
-    Raises ConfigurationError with all faults of the file."""
-    file = find_repository(folder)
-    if file is None or file.parent != folder or read_folder(find_root(folder), folder):
-        return None
-    read_repository(file)
-    return file
 
 
 def _find_fleet_root() -> str | None:

@@ -13,10 +13,15 @@ from ...core.resource import ProviderConfig
 from ...language.declare.blocks import ProviderBlock
 from ...language.evaluate.providers import ProviderInfo, configure_provider
 from ...provider.registry import Registry
-from .files import find_root, read_folder
 from .instances import complete_provider
 from .repository import FILES, Cluster, Repository
-from .repository_file import drop_argument, find_repository, make_scope, read_repository
+from .repository_file import (
+    drop_argument,
+    find_repository,
+    find_top_file,
+    make_scope,
+    read_repository,
+)
 
 PREFIX = "cluster."
 """What an instance begins with that means a cluster of the repository file."""
@@ -32,11 +37,14 @@ def choose_cluster(
     any. Raises UsageError with the names of the clusters, and ConfigurationError with all faults of
     the file.
     """
-    file = find_repository(start)
-    if instance is None or not instance.startswith(PREFIX):
-        at_the_top = file is not None and file.parent == start
-        if instance is not None or not at_the_top or read_folder(find_root(start), start):
+    if instance is None:
+        file = find_top_file(start)
+        if file is None:
             return None
+    elif not instance.startswith(PREFIX):
+        return None
+    else:
+        file = find_repository(start)
     if file is None:
         raise UsageError(
             f"{instance} is a cluster of a repository, and there is no {FILES[0]} here or in a "

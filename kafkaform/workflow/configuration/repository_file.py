@@ -41,7 +41,7 @@ from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import Block, File, Lit
 from ...syntax.parse import parse
 from .checkout import BASE_VARIABLE, Base, choose_base_ref, open_base
-from .files import find_root
+from .files import find_root, read_folder
 from .instances import complete_provider
 from .repository import FILES, LISTS, Boundary, Cluster, FolderGroup, Repository, RepositoryFolder
 from .repository_schema import (
@@ -94,6 +94,15 @@ def find_repository(start: Path) -> Path | None:
         if parent == home:
             break
     return files[-1] if files else None
+
+
+def find_top_file(folder: Path) -> Path | None:
+    """The file of a repository whose top a folder is; None if it has a configuration of its own, or
+    is no top. Raises UsageError as `find_repository` does."""
+    file = find_repository(folder)
+    if file is None or file.parent != folder or read_folder(find_root(folder), folder):
+        return None
+    return file
 
 
 def find_base_repository(start: Path, environment: Mapping[str, str]) -> RepositoryText | None:

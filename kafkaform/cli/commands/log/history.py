@@ -1,25 +1,36 @@
-"""`kafkaform history NAME`: who changed what of an object, when, and what was there before.
+"""`kafkaform history NAME`: who changed what of an object, when, and what was there before, in a
+folder or in all folders of a repository.
 `kafkaform undo RUN`: bring back what a run changed.
 """
 
 from __future__ import annotations
 
+import os
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
 from ....core.clock import SystemClock
-from ....core.errors import UsageError
+from ....core.errors import UsageError, exit_code
 from ....plan.model import Options
 from ....provider.registry import Registry
-from ....render.history import make_history_page, make_runs_page
-from ....render.text import inline, render_json, render_page
+from ....render.history import make_folders_page, make_history_page, make_runs_page
+from ....render.text import inline, render_count, render_json, render_page
 from ....workflow.alter import make_workspace, rehearse
 from ....workflow.applying import run_apply
+from ....workflow.configuration.repository_choice import choose_folders
+from ....workflow.configuration.repository_file import find_top_file
 from ....workflow.connection import ConnectionInputs
+from ....workflow.folder_history import (
+    RepositoryHistory,
+    make_repository_document,
+    read_repository_history,
+)
 from ....workflow.history import (
+    NAMES,
     list_recent_runs,
     list_words,
     make_history_document,
@@ -28,11 +39,22 @@ from ....workflow.history import (
     read_history,
 )
 from ....workflow.model import ApplyRequest, Approve
-from ....workflow.stores import Store, open_store
+from ....workflow.stores import STATE_VARIABLE, Store, open_store
 from ....workflow.undo import ChosenRun, choose_run, plan_undo
 from ....workflow.workspace import Workspace, open_workspace
 from ...options.connection import Way, read_direct_flags
-from ...options.flags import NoColor, Since, StateFile, Until, Var, VarFile, take_flags
+from ...options.flags import (
+    AllFolders,
+    ChangedSince,
+    Folders,
+    NoColor,
+    Since,
+    StateFile,
+    Until,
+    Var,
+    VarFile,
+    take_flags,
+)
 from ...options.provider_commands import get_terminal_width
 from ...options.run_flags import IDLE, VALIDATED, RunOptions, read_run_options
 from ...options.tab_names import complete_objects, complete_runs
@@ -44,42 +66,97 @@ NEXT = "Undo one with `kafkaform undo RUN`, or the newest with `kafkaform undo -
 
 def history(
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="ADDRESS|KIND/NAME",
             autocompletion=complete_objects,
             help="Such as kafka_topic.orders, topic/orders or principal/ci.",
         ),
-    ],
+    ] = None,
     path: Annotated[
         str,
         typer.Option("--path", metavar="PATH", help="Show only this value: retention.ms."),
     ] = "",
     since: Since = None,
     until: Until = None,
+    all: AllFolders = False,
+    folder: Folders = [],
+    changed_since: ChangedSince = None,
+    last: Annotated[
+        int,
+        typer.Option(
+            "--last",
+            metavar="N",
+            min=1,
+            help="With --all and without a name: the newest N changes.",
+        ),
+    ] = 50,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     state: StateFile = None,
     no_color: NoColor = False,
-) -> None:
+) -> int:
     """Show who changed what of an object, and when.
 
     Each change has its run, its commit and what was there before.
 
     KIND is topic, acl, quota, user, config, schema, connector or principal, or the name of a type.
-    Reads only the state and the audit log, so it also answers for objects that are gone.
+    Reads only the state and the audit log, so it also answers for objects that are gone. In a
+    repository, --all and --folder show the changes of many folders by time, also without a name.
     """
     console = Console.make_standard(no_color=no_color)
     period = make_period(since, until, SystemClock().now())
+    if all or folder or changed_since:
+        if state is not None:
+            raise UsageError("--state is the state of one folder", "Leave it out.")
+        choice = choose_folders(Path(), all, folder, changed_since)
+        told = read_repository_history(
+            choice.repository, choice.folders, name or "", period, path, last
+        )
+        return _show_folders(console, told, len(choice.folders), json=json)
+    _refuse_top(name, state)
+    if name is None:
+        raise UsageError("history needs the name of an object", NAMES)
     answer = read_history(open_store(state), name, period, path)
     document = make_history_document(answer)
     if json:
         console.write(render_json(document))
-        return
+        return 0
     words = list_words(Registry(), [item.identity for item in answer.objects])
     page = make_history_page(document, words)
     console.write_lines(render_page(page, get_terminal_width(console)))
     if answer.unread.place:
         console.note(inline(answer.unread.sentence))
+    return 0
+
+
+def _refuse_top(name: str | None, state: str | None) -> None:
+    """Raises UsageError at the top of a repository, which has no log itself."""
+    file = None if state or os.environ.get(STATE_VARIABLE) else find_top_file(Path.cwd())
+    if file is not None:
+        subject = f" {name}" if name else ""
+        raise UsageError(
+            f"this is the top of a repository ({file.name}), and each of its folders has a log",
+            f"Write `kafkaform history{subject} --all`, or choose folders with --folder GLOB.",
+        )
+
+
+def _show_folders(console: Console, told: RepositoryHistory, count: int, *, json: bool) -> int:
+    """Show the changes of many folders, first what failed; return the gravest exit code."""
+    document = make_repository_document(told)
+    errors = {item.folder.path: item.error for item in told.failed if item.error is not None}
+    if json:
+        console.write(render_json(document))
+    else:
+        for path, error in errors.items():
+            faults = (replace(f, summary=f"{path}: {f.summary}") for f in error.diagnostics)
+            console.show_diagnostics(tuple(faults))
+        if told.changes:
+            words = list_words(Registry(), [item.change.identity for item in told.changes])
+            page = make_folders_page(document, words)
+            console.write_lines(render_page(page, get_terminal_width(console)))
+        else:
+            console.note(f"No changes in the audit logs of {render_count(count, 'folder')}.")
+    return max(map(exit_code, errors.values()), default=0)
 
 
 @take_flags("doing", read_run_options)
