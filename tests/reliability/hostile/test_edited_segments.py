@@ -7,21 +7,27 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafkaform.audit.event import read_line
 from kafkaform.audit.segments import MANIFEST, SEGMENTS
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import FOLDER, ObjectSink
-from kafkaform.core.errors import StorageError
-from kafkaform.core.objects import Objects
+from kafkaform.core.clock import SystemClock
+from kafkaform.core.errors import StorageError, UsageError
+from kafkaform.core.objects import Folder, Objects
+from kafkaform.inventory.landing import land_log
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.state.model import State, set_head
+from kafkaform.workflow.audit_log import list_rows, mend_log
+from kafkaform.workflow.state_transfer import pull_state
 from kafkaform.workflow.stores import Store
 from kafkaform.workflow.verification import verify_store
 
@@ -30,6 +36,7 @@ from ...kit.audit_story import LINEAGE
 from ...kit.sealing import remove, seal
 from .test_edited_remote_logs import as_objects
 
+CLOCK = SystemClock()
 Files = dict[str, bytes]
 """The objects beside a log, by key."""
 Edit = tuple[str, Files]
@@ -221,6 +228,65 @@ def test_edits_are_found(tmp_path: Path, edits: str, kind: str, removes: bool) -
     assert tried > 5 and not missed, missed
     _write(objects, files)
     assert not _is_found(store)
+
+
+def _export(store: Store, folder: Path) -> list[str] | None:
+    """The hashes of all rows that `audit export` prints."""
+    return [str(row["hash"]) for row in list_rows(store, None, 0)]
+
+
+def _mend(store: Store, folder: Path) -> list[str] | None:
+    """`audit mend` has nothing to join, or refuses."""
+    assert mend_log(store, CLOCK, 0.0) is None
+    return None
+
+
+def _pull(store: Store, folder: Path) -> list[str] | None:
+    """The hashes of the log that `state pull` has copied."""
+    target = _open("file", folder)
+    pull_state(store, target, CLOCK, 0.0)
+    return [json.loads(read_line(line))["hash"] for line in target.sink.lines()]
+
+
+def _land(store: Store, folder: Path) -> list[str] | None:
+    """The hashes of what lands in a fleet's place."""
+    state = store.backend.load().state
+    assert state is not None
+    keys = land_log(Folder(folder), LINEAGE, store.sink, state.audit_head)
+    lines = [line for key in keys for line in (folder / key).read_bytes().splitlines()]
+    return [json.loads(line)["hash"] for line in lines]
+
+
+READERS = {"export": _export, "mend": _mend, "state pull": _pull, "fleet snapshot": _land}
+
+
+@pytest.mark.parametrize("kind", ["file", "store"])
+@pytest.mark.parametrize("edits", EDITS)
+def test_no_reader_hands_out_an_edited_log(tmp_path: Path, edits: str, kind: str) -> None:
+    """Whatever reads all of a log refuses it, or has exactly the lines that were written; and
+    nothing of the log is changed by it."""
+    store = _make(kind, tmp_path / "log", removes=True)
+    objects: Any = store.sink.sealed
+    files, hashes = _read(objects), [json.loads(line)["hash"] for line in log_edits.log()]
+    wrong, refused = [], Counter[str]()
+    for number, (what, edited) in enumerate(EDITS[edits](files)):
+        _write(objects, edited)
+        for name, read in READERS.items():
+            fresh = _open(kind, tmp_path / "log")
+            try:
+                got = read(fresh, tmp_path / f"{number}-{name}")
+            except StorageError as error:
+                refused[name] += bool(error.advice)
+                continue
+            except UsageError as error:  # the copy of a log that does not fit its state
+                refused[name] += "differs from" in error.message
+                continue
+            if got not in (None, hashes):
+                wrong.append(f"{name}: {what}")
+        if _read(objects) != edited:
+            wrong.append(f"something was written after: {what}")
+    assert not wrong, wrong
+    assert edits == "more objects" or set(refused) == set(READERS), refused
 
 
 @pytest.mark.parametrize("kind", ["file", "store"])
