@@ -15,21 +15,22 @@ from ...core.errors import UsageError
 from ...core.storage import read_named_file
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Options, Plan
-from ...render.folder_results import FolderEnd, render_folder_ends
+from ...render.folder_results import FolderEnd
 from ...render.stream import make_repository_result
 from ...render.text import Detail, inline, render_count
 from ...workflow.model import PlanChosen, RunEvent
 from ...workflow.plan_documents import read_words
 from ...workflow.planning import list_option_words
 from ...workflow.repository.applying import FolderResult, apply_repository
-from ...workflow.repository.approval import FoldersApproval, make_approval, parse_approval
+from ...workflow.repository.approval import FoldersApproval, parse_approval
+from ...workflow.repository.documents import render_ends_text, summarise_outcomes
 from ...workflow.repository.planning import FolderOutcome, RepositoryPlan
 from ..options.flags import FolderFlags
 from ..options.plan_flags import PlanInputs
 from ..terminal.console import Console, outlive_output
 from ..terminal.screen import JsonScreen, TextScreen, make_report, open_screen, show_applied
 from ..terminal.signals import stop_on_signals
-from .plan import FolderScreens, open_chosen, show_faults, show_plans, summarise
+from .plan import FolderScreens, open_chosen, show_faults, show_plans
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _TOKEN = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{64}")
@@ -194,7 +195,7 @@ def _approve(shown: ApplyScreens, flags: ApplyFlags, plan: RepositoryPlan) -> bo
     assert shown.repository is not None, "the repository is opened first"
     screen = shown.screen
     if isinstance(screen, TextScreen):
-        show_plans(screen, summarise(shown.repository, plan, make_approval(plan.folders).digest))
+        show_plans(screen, summarise_outcomes(shown.repository.choice, plan.folders))
         shown.tokens |= {item.folder.path: item.plan.token for item in plan.folders if item.plan}
     plans = [item.plan for item in plan.folders if item.plan is not None and item.applicable]
     if flags.auto_approve:
@@ -265,7 +266,7 @@ def _show_end(shown: ApplyScreens, name: str) -> None:
         return
     screen.clear()
     console = screen.console
-    console.write("\n" + render_folder_ends(ends, colour=console.colour, width=console.width))
+    console.write("\n" + render_ends_text(ends, colour=console.colour, width=console.width))
     show_faults(shown, shown.results)
 
 
