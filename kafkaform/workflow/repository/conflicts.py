@@ -16,9 +16,9 @@ from ...core.canonical import digest
 from ...core.change import Path
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ...core.finding import Finding
-from ...core.resource import Desired, Identity
+from ...core.resource import Desired, Identity, ProviderConfig
 from ...core.value import EMPTY, Value
-from ...core.words import NEUTRAL
+from ...core.words import NEUTRAL, Words
 from ...language.declare.modules import is_git
 from ...plan.block_judge import NO_FACTS
 from ...plan.claims import Claim, make_claims
@@ -40,18 +40,18 @@ class FolderClaim(Struct, frozen=True):
     folder: str
     """The path of the folder in its repository."""
     connection: str
-    """Equal for provider blocks that lead to the same system, as far as the text says it."""
+    """Equal for provider blocks that lead to the same system, as far as the text says it. Empty
+    without a block: then a state has recorded the id of the system."""
     scope_id: str
     """The id of the system; empty if nobody knows it."""
     identity: Identity
     container: str
     """The resource type of the whole object (`ResourceType.part_of`)."""
-    name: str
-    """What people call the object, with its type."""
+    words: Words
+    """Of the provider."""
     address: str
-    place: str
-    """The file and line of the block, seen from the top of the repository; for a recorded object
-    the place of the state."""
+    location: str
+    """The place of the folder's state."""
     range: Range | None = None
     """The block, as the folder sees it; None for an object that is only recorded."""
     shared: bool = False
@@ -60,6 +60,21 @@ class FolderClaim(Struct, frozen=True):
     """Objects of its type can be shared."""
     values: Mapping[Path, Value] = field(default_factory=dict)
     """What the block wants, of a shared object."""
+
+    @property
+    def name(self) -> str:
+        """What people call the object, with its type."""
+        kind, key = self.identity.kind, self.identity.key
+        return f"{kind} {self.words.name_object(kind, key)}"
+
+    @property
+    def place(self) -> str:
+        """The file and line of the block, seen from the top of the repository; for an object that
+        is only recorded, the place of the state."""
+        if self.range is None:
+            return f"recorded in {self.location}"
+        file = self.range.file
+        return f"{file if is_git(file) else normpath(f'{self.folder}/{file}')}:{self.range.line}"
 
 
 def list_claims(
@@ -78,25 +93,27 @@ def list_claims(
     state = state or State("")
     bound = {**state.providers, **scopes}
     types = {n: kind for provider in providers.values() for n, kind in provider.types.items()}
+    words = {instance: provider.words for instance, provider in providers.items()}
+    connections = {
+        instance: _find_connection(folder, config, words[instance].address)
+        for instance, config in desired.providers.items()
+    }
     for claim in make_claims(desired, state, types, Options())[0]:
-        identity = claim.identity
+        identity, blocks = claim.identity, claim.declared
         if identity.kind not in types or _is_let_go(claim):
             continue
-        kind, provider = types[identity.kind], providers.get(identity.instance)
-        words = NEUTRAL if provider is None else provider.words
-        blocks = claim.declared
+        kind = types[identity.kind]
         shared = any(block.lifecycle.shared for block in blocks)
-        place = blocks[0].range if blocks else None
         yield FolderClaim(
             folder.path,
-            _find_connection(folder, desired, identity.instance, words.address),
+            connections.get(identity.instance, ""),
             str(bound.get(identity.instance, "")),
             identity,
             kind.part_of or identity.kind,
-            f"{identity.kind} {words.name_object(identity.kind, identity.key)}",
+            words.get(identity.instance, NEUTRAL),
             claim.address,
-            location if place is None else _render_place(folder, place),
-            place,
+            location,
+            blocks[0].range if blocks else None,
             shared,
             kind.shareable,
             flatten(kind.target(blocks[0].attributes, None, NO_FACTS, False)) if shared else {},
@@ -111,25 +128,15 @@ def _is_let_go(claim: Claim) -> bool:
     return is_removed or claim.row.protected == "shared"
 
 
-def _find_connection(
-    folder: RepositoryFolder, desired: Desired, instance: str, argument: str
-) -> str:
+def _find_connection(folder: RepositoryFolder, config: ProviderConfig, argument: str) -> str:
     """A text that is equal for provider blocks that lead to the same system. argument: the one that
     says where the system is."""
-    config = desired.providers.get(instance)
-    if config is None:  # nothing is declared there: the state knows which system it is
-        return ""
     if config.config.get(argument) is not None:
         return digest((config.name, config.config[argument]))
-    used = folder.uses.get(instance)
+    used = folder.uses.get(config.instance)
     if used is not None and used.location == config.range:
         return used.name
     return digest((config.name, config.config))
-
-
-def _render_place(folder: RepositoryFolder, place: Range) -> str:
-    file = place.file if is_git(place.file) else normpath(f"{folder.path}/{place.file}")
-    return f"{file}:{place.line}"
 
 
 # ── conflicts ───────────────────────────────────────────────────────────────────────────
@@ -154,12 +161,13 @@ def _group_claims(claims: Iterable[FolderClaim]) -> Iterable[Sequence[FolderClai
     """The claims of each object. What is part of another object belongs to it."""
     listed = [*claims]
     # A folder whose system did not answer uses the same connection as one whose system did.
-    scopes = {claim.connection: claim.scope_id for claim in listed if claim.scope_id}
+    scopes = {c.connection: c.scope_id for c in listed if c.connection and c.scope_id}
     groups: dict[tuple[str, str, str], list[FolderClaim]] = {}
     for claim in listed:
         system = claim.scope_id or scopes.get(claim.connection, claim.connection)
-        key = (system, claim.container, claim.identity.key)
-        groups.setdefault(key, []).append(claim)
+        if system:
+            key = (system, claim.container, claim.identity.key)
+            groups.setdefault(key, []).append(claim)
     return groups.values()
 
 
@@ -194,10 +202,7 @@ def _compare_values(claim: FolderClaim, rivals: Sequence[FolderClaim]) -> Findin
 
 
 def _name_rivals(rivals: Sequence[FolderClaim]) -> str:
-    texts = [
-        f"{rival.folder} ({'' if rival.range else 'recorded in '}{rival.place})"
-        for rival in rivals[:NAMED]
-    ]
+    texts = [f"{rival.folder} ({rival.place})" for rival in rivals[:NAMED]]
     hidden = len(rivals) - NAMED
     return ", ".join(texts) + (f" and {hidden:,} more" if hidden > 0 else "")
 
