@@ -1,6 +1,8 @@
 """Find objects that two folders of a repository have: both declare it, or one declares it and the
 state of the other one would make its next plan delete it.
 
+What the boundary of a folder refuses is no conflict: it harms no other folder, and fails already.
+
 Pure. It needs no system: provider blocks with the same address, or from the same block of the
 repository file, lead to the same one. Where the systems were asked, their ids count.
 """
@@ -12,15 +14,17 @@ from os.path import normpath
 
 from msgspec import Struct, field
 
+from ...core.address import parse_address
 from ...core.canonical import digest
 from ...core.change import Path
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ...core.finding import Finding
-from ...core.resource import Desired, Identity, ProviderConfig
-from ...core.value import EMPTY, Value
-from ...core.words import NEUTRAL, Words
+from ...core.resource import Desired, Fence, Identity, ProviderConfig
+from ...core.value import EMPTY, FrozenMap, Value
+from ...core.words import NEUTRAL
 from ...language.declare.modules import is_git
 from ...plan.block_judge import NO_FACTS
+from ...plan.boundaries import find_breaches
 from ...plan.claims import Claim, make_claims
 from ...plan.diff import flatten, render_path
 from ...plan.model import Options
@@ -47,8 +51,12 @@ class FolderClaim(Struct, frozen=True):
     identity: Identity
     container: str
     """The resource type of the whole object (`ResourceType.part_of`)."""
-    words: Words
-    """Of the provider."""
+    provider: Provider | None
+    """None if the folder has no block of it."""
+    attributes: FrozenMap
+    """What the block says, or what the state records."""
+    fence: Fence | None
+    """The boundary of the folder."""
     address: str
     location: str
     """The place of the folder's state."""
@@ -65,7 +73,8 @@ class FolderClaim(Struct, frozen=True):
     def name(self) -> str:
         """What people call the object, with its type."""
         kind, key = self.identity.kind, self.identity.key
-        return f"{kind} {self.words.name_object(kind, key)}"
+        words = NEUTRAL if self.provider is None else self.provider.words
+        return f"{kind} {words.name_object(kind, key)}"
 
     @property
     def place(self) -> str:
@@ -75,6 +84,18 @@ class FolderClaim(Struct, frozen=True):
             return f"recorded in {self.location}"
         file = self.range.file
         return f"{file if is_git(file) else normpath(f'{self.folder}/{file}')}:{self.range.line}"
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the boundary of the folder refuses it, so that nothing is ever sent for it."""
+        if self.fence is None:
+            return False
+        kind, attributes = self.identity.kind, self.attributes
+        if self.provider is not None and self.range is not None:
+            attributes = self.provider.types[kind].canonical(attributes, NO_FACTS)
+        block_type = parse_address(self.address).type
+        breaches = find_breaches(self.fence, self.provider, kind, attributes, block_type)
+        return next(breaches, None) is not None
 
 
 def list_claims(
@@ -93,9 +114,8 @@ def list_claims(
     state = state or State("")
     bound = {**state.providers, **scopes}
     types = {n: kind for provider in providers.values() for n, kind in provider.types.items()}
-    words = {instance: provider.words for instance, provider in providers.items()}
     connections = {
-        instance: _find_connection(folder, config, words[instance].address)
+        instance: _find_connection(folder, config, providers[instance].words.address)
         for instance, config in desired.providers.items()
     }
     for claim in make_claims(desired, state, types, Options())[0]:
@@ -110,7 +130,9 @@ def list_claims(
             str(bound.get(identity.instance, "")),
             identity,
             kind.part_of or identity.kind,
-            words.get(identity.instance, NEUTRAL),
+            providers.get(identity.instance),
+            _get_attributes(claim),
+            desired.fence,
             claim.address,
             location,
             blocks[0].range if blocks else None,
@@ -118,6 +140,13 @@ def list_claims(
             kind.shareable,
             flatten(kind.target(blocks[0].attributes, None, NO_FACTS, False)) if shared else {},
         )
+
+
+def _get_attributes(claim: Claim) -> FrozenMap:
+    if claim.declared:
+        return claim.declared[0].attributes
+    assert claim.row is not None  # a claim that nothing declares comes from a row
+    return claim.row.attributes
 
 
 def _is_let_go(claim: Claim) -> bool:
@@ -147,14 +176,19 @@ def find_conflicts(claims: Iterable[FolderClaim]) -> Mapping[str, Diagnostics]:
     all its folders, with the places of the others."""
     faults: dict[str, list[Diagnostic]] = {}
     for group in _group_claims(claims):
-        if len({claim.folder for claim in group}) < 2 or not any(claim.range for claim in group):
-            continue
-        for claim in group:
-            rivals = [rival for rival in group if rival.folder != claim.folder]
-            finding = _compare_claims(claim, rivals)
-            if finding is not None:
-                faults.setdefault(claim.folder, []).append(_make_fault(claim, finding))
+        # A boundary is judged where it matters only, which is hardly ever.
+        if _has_rivals(group) and _has_rivals(sound := [c for c in group if not c.is_refused]):
+            for claim in sound:
+                rivals = [rival for rival in sound if rival.folder != claim.folder]
+                finding = _compare_claims(claim, rivals)
+                if finding is not None:
+                    faults.setdefault(claim.folder, []).append(_make_fault(claim, finding))
     return {folder: tuple(items) for folder, items in sorted(faults.items())}
+
+
+def _has_rivals(group: Sequence[FolderClaim]) -> bool:
+    """True if several folders have the object, and one of them declares it."""
+    return len({claim.folder for claim in group}) > 1 and any(claim.range for claim in group)
 
 
 def _group_claims(claims: Iterable[FolderClaim]) -> Iterable[Sequence[FolderClaim]]:
