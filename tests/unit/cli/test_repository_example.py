@@ -66,13 +66,14 @@ def test_a_shared_right(example: Here) -> None:
     edit(example, "teams/billing/main.kf.hcl", SHARED, "")
     said = squeeze(example.fails("validate", "--all"))
     assert f"{GROUP_ACL} from any host is declared here, and another folder has it, too" in said
-    assert "teams/shop (teams/shop/main.kf.hcl:15)" in said
-    assert "teams/billing (teams/billing/main.kf.hcl:7)" in said
-    without = whole[: whole.index('resource "kafka_access"')].rstrip() + "\n"
+    assert "teams/shop (teams/shop/main.kf.hcl:21)" in said
+    assert "teams/billing (teams/billing/main.kf.hcl:14)" in said
+    without = whole[: whole.index("# The same right")].rstrip() + "\n"
     example.write("teams/billing/main.kf.hcl", without)
     said = example.done("plan", "--all")
-    assert f"{GROUP_ACL} from any host will be forgotten" in said.out
+    assert f"  . Allow {GROUP_ACL} from any host" in said.out
     assert "it stays, because its block said that it is shared with other folders" in said.out
+    assert "Plan: 0 to add, 0 to change, 0 to destroy, 1 to forget." in said.out
     assert "object-shared-stays" in said.out
     apply(example, "teams/billing")
     assert example.done("plan", "--all").out == "4 folders have no changes.\n"

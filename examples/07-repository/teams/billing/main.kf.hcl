@@ -8,7 +8,14 @@ resource "kafka_access" "mirror" {
   principal = "User:mirror"
   role      = "consumer"
   topics    = [module.invoices.topic]
-  group     = "mirror"
+}
+
+# The same right as in teams/shop.
+resource "kafka_access" "mirror_group" {
+  principal  = "User:mirror"
+  role       = "custom"
+  groups     = ["mirror"]
+  operations = ["Read"]
 
   lifecycle {
     shared = true

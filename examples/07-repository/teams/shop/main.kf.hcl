@@ -11,12 +11,18 @@ module "returns" {
   writer = "User:shop-app"
 }
 
-# The mirror reads with one group, so one ACL of this role is that of teams/billing, too.
 resource "kafka_access" "mirror" {
   principal = "User:mirror"
   role      = "consumer"
   topics    = [module.orders.topic, module.returns.topic]
-  group     = "mirror"
+}
+
+# The mirror reads the topics of all teams with one group, so teams/billing needs this right, too.
+resource "kafka_access" "mirror_group" {
+  principal  = "User:mirror"
+  role       = "custom"
+  groups     = ["mirror"]
+  operations = ["Read"]
 
   lifecycle {
     shared = true
