@@ -111,7 +111,7 @@ def release_object(case: Case) -> Change:
         return replace(forget, reason="removed block without destroy")
     if row.protected == "shared":
         note = "it stays, because its block said that it is shared with other folders"
-        return add_findings(replace(forget, reason="it is shared"), SHARED.find(note))
+        return add_findings(forget, SHARED.find(note))
     if isinstance(reading, Hidden | Failed):
         return block_unreadable(case, reading)
     if isinstance(reading, Absent):

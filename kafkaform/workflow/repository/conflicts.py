@@ -1,6 +1,8 @@
 """Find objects that two folders of a repository have: both declare it, or one declares it and the
 state of the other one would make its next plan delete it.
 
+What the boundary of a folder refuses is no conflict: it harms no other folder, and fails already.
+
 Pure. It needs no system: provider blocks with the same address, or from the same block of the
 repository file, lead to the same one. Where the systems were asked, their ids count.
 """
@@ -12,15 +14,17 @@ from os.path import normpath
 
 from msgspec import Struct, field
 
+from ...core.address import parse_address
 from ...core.canonical import digest
 from ...core.change import Path
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ...core.finding import Finding
-from ...core.resource import Desired, Identity
-from ...core.value import EMPTY, Value
+from ...core.resource import Desired, Fence, Identity, ProviderConfig
+from ...core.value import EMPTY, FrozenMap, Value
 from ...core.words import NEUTRAL
 from ...language.declare.modules import is_git
 from ...plan.block_judge import NO_FACTS
+from ...plan.boundaries import find_breaches
 from ...plan.claims import Claim, make_claims
 from ...plan.diff import flatten, render_path
 from ...plan.model import Options
@@ -40,18 +44,22 @@ class FolderClaim(Struct, frozen=True):
     folder: str
     """The path of the folder in its repository."""
     connection: str
-    """Equal for provider blocks that lead to the same system, as far as the text says it."""
+    """Equal for provider blocks that lead to the same system, as far as the text says it. Empty
+    without a block: then a state has recorded the id of the system."""
     scope_id: str
     """The id of the system; empty if nobody knows it."""
     identity: Identity
     container: str
     """The resource type of the whole object (`ResourceType.part_of`)."""
-    name: str
-    """What people call the object, with its type."""
+    provider: Provider | None
+    """None if the folder has no block of it."""
+    attributes: FrozenMap
+    """What the block says, or what the state records."""
+    fence: Fence | None
+    """The boundary of the folder."""
     address: str
-    place: str
-    """The file and line of the block, seen from the top of the repository; for a recorded object
-    the place of the state."""
+    location: str
+    """The place of the folder's state."""
     range: Range | None = None
     """The block, as the folder sees it; None for an object that is only recorded."""
     shared: bool = False
@@ -60,6 +68,34 @@ class FolderClaim(Struct, frozen=True):
     """Objects of its type can be shared."""
     values: Mapping[Path, Value] = field(default_factory=dict)
     """What the block wants, of a shared object."""
+
+    @property
+    def name(self) -> str:
+        """What people call the object, with its type."""
+        kind, key = self.identity.kind, self.identity.key
+        words = NEUTRAL if self.provider is None else self.provider.words
+        return f"{kind} {words.name_object(kind, key)}"
+
+    @property
+    def place(self) -> str:
+        """The file and line of the block, seen from the top of the repository; for an object that
+        is only recorded, the place of the state."""
+        if self.range is None:
+            return f"recorded in {self.location}"
+        file = self.range.file
+        return f"{file if is_git(file) else normpath(f'{self.folder}/{file}')}:{self.range.line}"
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the boundary of the folder refuses it, so that nothing is ever sent for it."""
+        if self.fence is None:
+            return False
+        kind, attributes = self.identity.kind, self.attributes
+        if self.provider is not None and self.range is not None:
+            attributes = self.provider.types[kind].canonical(attributes, NO_FACTS)
+        block_type = parse_address(self.address).type
+        breaches = find_breaches(self.fence, self.provider, kind, attributes, block_type)
+        return next(breaches, None) is not None
 
 
 def list_claims(
@@ -78,29 +114,39 @@ def list_claims(
     state = state or State("")
     bound = {**state.providers, **scopes}
     types = {n: kind for provider in providers.values() for n, kind in provider.types.items()}
+    connections = {
+        instance: _find_connection(folder, config, providers[instance].words.address)
+        for instance, config in desired.providers.items()
+    }
     for claim in make_claims(desired, state, types, Options())[0]:
-        identity = claim.identity
+        identity, blocks = claim.identity, claim.declared
         if identity.kind not in types or _is_let_go(claim):
             continue
-        kind, provider = types[identity.kind], providers.get(identity.instance)
-        words = NEUTRAL if provider is None else provider.words
-        blocks = claim.declared
+        kind = types[identity.kind]
         shared = any(block.lifecycle.shared for block in blocks)
-        place = blocks[0].range if blocks else None
         yield FolderClaim(
             folder.path,
-            _find_connection(folder, desired, identity.instance, words.address),
+            connections.get(identity.instance, ""),
             str(bound.get(identity.instance, "")),
             identity,
             kind.part_of or identity.kind,
-            f"{identity.kind} {words.name_object(identity.kind, identity.key)}",
+            providers.get(identity.instance),
+            _get_attributes(claim),
+            desired.fence,
             claim.address,
-            location if place is None else _render_place(folder, place),
-            place,
+            location,
+            blocks[0].range if blocks else None,
             shared,
             kind.shareable,
             flatten(kind.target(blocks[0].attributes, None, NO_FACTS, False)) if shared else {},
         )
+
+
+def _get_attributes(claim: Claim) -> FrozenMap:
+    if claim.declared:
+        return claim.declared[0].attributes
+    assert claim.row is not None  # a claim that nothing declares comes from a row
+    return claim.row.attributes
 
 
 def _is_let_go(claim: Claim) -> bool:
@@ -111,25 +157,15 @@ def _is_let_go(claim: Claim) -> bool:
     return is_removed or claim.row.protected == "shared"
 
 
-def _find_connection(
-    folder: RepositoryFolder, desired: Desired, instance: str, argument: str
-) -> str:
+def _find_connection(folder: RepositoryFolder, config: ProviderConfig, argument: str) -> str:
     """A text that is equal for provider blocks that lead to the same system. argument: the one that
     says where the system is."""
-    config = desired.providers.get(instance)
-    if config is None:  # nothing is declared there: the state knows which system it is
-        return ""
     if config.config.get(argument) is not None:
         return digest((config.name, config.config[argument]))
-    used = folder.uses.get(instance)
+    used = folder.uses.get(config.instance)
     if used is not None and used.location == config.range:
         return used.name
     return digest((config.name, config.config))
-
-
-def _render_place(folder: RepositoryFolder, place: Range) -> str:
-    file = place.file if is_git(place.file) else normpath(f"{folder.path}/{place.file}")
-    return f"{file}:{place.line}"
 
 
 # ── conflicts ───────────────────────────────────────────────────────────────────────────
@@ -140,26 +176,32 @@ def find_conflicts(claims: Iterable[FolderClaim]) -> Mapping[str, Diagnostics]:
     all its folders, with the places of the others."""
     faults: dict[str, list[Diagnostic]] = {}
     for group in _group_claims(claims):
-        if len({claim.folder for claim in group}) < 2 or not any(claim.range for claim in group):
-            continue
-        for claim in group:
-            rivals = [rival for rival in group if rival.folder != claim.folder]
-            finding = _compare_claims(claim, rivals)
-            if finding is not None:
-                faults.setdefault(claim.folder, []).append(_make_fault(claim, finding))
+        # A boundary is judged where it matters only, which is hardly ever.
+        if _has_rivals(group) and _has_rivals(sound := [c for c in group if not c.is_refused]):
+            for claim in sound:
+                rivals = [rival for rival in sound if rival.folder != claim.folder]
+                finding = _compare_claims(claim, rivals)
+                if finding is not None:
+                    faults.setdefault(claim.folder, []).append(_make_fault(claim, finding))
     return {folder: tuple(items) for folder, items in sorted(faults.items())}
+
+
+def _has_rivals(group: Sequence[FolderClaim]) -> bool:
+    """True if several folders have the object, and one of them declares it."""
+    return len({claim.folder for claim in group}) > 1 and any(claim.range for claim in group)
 
 
 def _group_claims(claims: Iterable[FolderClaim]) -> Iterable[Sequence[FolderClaim]]:
     """The claims of each object. What is part of another object belongs to it."""
     listed = [*claims]
     # A folder whose system did not answer uses the same connection as one whose system did.
-    scopes = {claim.connection: claim.scope_id for claim in listed if claim.scope_id}
+    scopes = {c.connection: c.scope_id for c in listed if c.connection and c.scope_id}
     groups: dict[tuple[str, str, str], list[FolderClaim]] = {}
     for claim in listed:
         system = claim.scope_id or scopes.get(claim.connection, claim.connection)
-        key = (system, claim.container, claim.identity.key)
-        groups.setdefault(key, []).append(claim)
+        if system:
+            key = (system, claim.container, claim.identity.key)
+            groups.setdefault(key, []).append(claim)
     return groups.values()
 
 
@@ -194,10 +236,7 @@ def _compare_values(claim: FolderClaim, rivals: Sequence[FolderClaim]) -> Findin
 
 
 def _name_rivals(rivals: Sequence[FolderClaim]) -> str:
-    texts = [
-        f"{rival.folder} ({'' if rival.range else 'recorded in '}{rival.place})"
-        for rival in rivals[:NAMED]
-    ]
+    texts = [f"{rival.folder} ({rival.place})" for rival in rivals[:NAMED]]
     hidden = len(rivals) - NAMED
     return ", ".join(texts) + (f" and {hidden:,} more" if hidden > 0 else "")
 

@@ -182,7 +182,7 @@ def _ask_scopes(opened: OpenFolder, space: Workspace) -> Iterator[tuple[str, str
 
 def _make_conflict_error(faults: Diagnostics) -> ConfigurationError:
     objects = f"{len(faults):,} object{'' if len(faults) == 1 else 's'}"
-    return ConfigurationError(f"{objects} of it belong to other folders, too", diagnostics=faults)
+    return ConfigurationError(f"another folder has {objects} of it, too", diagnostics=faults)
 
 
 def check_options(options: Options) -> None:

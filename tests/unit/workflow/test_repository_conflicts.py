@@ -12,6 +12,7 @@ from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Range
 from kafkaform.core.resource import (
     Declared,
     Desired,
+    Fence,
     Identity,
     Lifecycle,
     ProviderConfig,
@@ -59,6 +60,7 @@ def claim(
     servers: str | None = "prod:9092",
     scope: str = "",
     recorded_scope: str = "",
+    fence: Fence | None = None,
 ) -> list[FolderClaim]:
     """The claims of one folder."""
     folder = RepositoryFolder(
@@ -66,7 +68,7 @@ def claim(
     )  # type: ignore[arg-type]
     where = Range("main.kf.hcl", 1, 1, 1, 1)
     config = ProviderConfig(KAFKA, KAFKA, FrozenMap(bootstrap_servers=(servers,)), where)
-    desired = Desired(declared, {} if servers is None else {KAFKA: config}, removed)
+    desired = Desired(declared, {} if servers is None else {KAFKA: config}, removed, fence=fence)
     bound = FrozenMap({KAFKA: recorded_scope} if recorded_scope else {})
     state = State("lineage", objects={row.identity: row for row in rows}, providers=bound)
     scopes = {KAFKA: scope} if scope else {}
@@ -175,6 +177,24 @@ def test_a_folder_is_no_rival_of_itself() -> None:
     """Two blocks of one folder can own one object."""
     twice = (TOPIC, replace(TOPIC, address=parse_address("kafka_topic.y")))
     assert not find_conflicts(claim("a", *twice, rows=(record(TOPIC),)))
+
+
+def test_what_a_boundary_refuses_is_no_conflict() -> None:
+    """A pull request of one team cannot stop the plans of another one. It fails already."""
+    fence = Fence("teams/pay", {"topics": ("pay.*",)}, frozenset(), "kafkaform.hcl:9", "somebody")
+    owner = claim("teams/shop", TOPIC)
+    assert not find_conflicts([*owner, *claim("teams/pay", TOPIC, fence=fence)])
+    assert not find_conflicts([*owner, *claim("teams/pay", rows=(record(TOPIC),), fence=fence)])
+    third = claim("old", TOPIC)
+    assert set(find_conflicts([*owner, *claim("teams/pay", TOPIC, fence=fence), *third])) == {
+        "old",
+        "teams/shop",
+    }
+    inside = replace(fence, lists={"topics": ("*",)})
+    both = find_conflicts([*owner, *claim("teams/pay", TOPIC, fence=inside)])
+    assert set(both) == {"teams/pay", "teams/shop"}
+    denied = replace(inside, denied=frozenset({"kafka_topic"}))
+    assert not find_conflicts([*owner, *claim("teams/pay", TOPIC, fence=denied)])
 
 
 # ── shared objects ──────────────────────────────────────────────────────────────────────
