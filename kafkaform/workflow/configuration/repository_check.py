@@ -65,12 +65,12 @@ def _check_folder(
         objects, faults, code = len(built.desired.declared), find_faults(configuration, built), 1
     except KafkaformError as error:
         faults, code = error.diagnostics, exit_code(error)
-    located = tuple(_place_fault(repository, folder, fault) for fault in faults)
+    located = tuple(place_fault(repository, folder, fault) for fault in faults)
     sound = not any(item.severity is Severity.ERROR for item in located)
     return CheckedFolder(folder, located, objects, 0 if sound else code)
 
 
-def _place_fault(repository: Repository, folder: RepositoryFolder, fault: Diagnostic) -> Diagnostic:
+def place_fault(repository: Repository, folder: RepositoryFolder, fault: Diagnostic) -> Diagnostic:
     """The fault with a path that is seen from the top of the repository."""
     location = fault.range
     if location is None or location.file == repository.file or is_git(location.file):
