@@ -53,6 +53,7 @@ FILES = {
 """File -> why any word may stand in it."""
 
 WORKFLOW = {
+    "workflow/adoption/": "writes the file of a repository, which says `cluster`",
     "workflow/fleet/": "the fleet is about Kafka clusters",
     "workflow/transfer/login_rights.py": "writes for `acls`, by the clusters of the file",
     "workflow/connection.py": "connects by a bootstrap server and properties of the Java client",

@@ -7,7 +7,7 @@ as absent.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
@@ -21,7 +21,7 @@ from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Read
 from ..core.secret import keep_secrets
 from ..language.declare.folder import Tree
 from ..plan.diff import compare
-from ..provider.contract import OwnerFinder, ResourceType, Session, load_owners
+from ..provider.contract import OwnerFinder, Provider, ResourceType, Session, load_owners
 from .configuration.evaluation import read_configuration
 from .generate.blocks import UndeclaredObject, choose_arguments, fill_defaults, find_import_id
 from .generate.files import (
@@ -101,11 +101,8 @@ def read_tree(workspace: Workspace) -> Tree:
 def take_stock(space: Workspace, filters: ImportFilter) -> Stock:
     """List all live objects that the state lacks. A system that cannot be reached is a gap. Raises
     UsageError, ConnectError if none can be reached, ConfigurationError."""
-    _refuse_unknown(space, filters)
-    if space.desired.unread:
-        # What these blocks declare would be found as undeclared.
-        faults = (replace(fault, severity=Severity.ERROR) for fault in space.desired.diagnostics)
-        raise ConfigurationError("a data source could not be read", diagnostics=tuple(faults))
+    refuse_unknown_types(space.providers.values(), filters)
+    refuse_unread(space)
     state = space.backend.load().state or make_first_state(space.sink)
     stock = Stock()
     # All systems at once, because two instances can lead to one system (`Thing`).
@@ -127,30 +124,38 @@ def take_stock(space: Workspace, filters: ImportFilter) -> Stock:
                 stack.callback(sessions[instance].close)
         if errors and not sessions:
             raise errors[0]
-        recorded = _find_known(space, sessions, state.objects)
+        recorded = find_known(space, sessions, state.objects)
         for instance, session in sessions.items():
-            stock += _take_instance_stock(space, session, instance, recorded, filters)
-            stock += _take_declared(space, session, instance, state.objects.keys(), filters)
+            stock += take_instance_stock(space, session, instance, recorded, filters)
+            stock += take_declared(space, session.read, instance, state.objects.keys(), filters)
     return stock
 
 
-def _find_known(
+def find_known(
     space: Workspace, sessions: Mapping[str, Session], recorded: Iterable[Identity]
 ) -> set[Thing]:
     """The real objects that blocks declare or the state records, through whichever instance."""
     ids = {*recorded, *(item.identity for item in space.desired.declared)}
-    return {_make_thing(i, sessions[i.instance], space) for i in ids if i.instance in sessions}
+    return {make_thing(i, sessions[i.instance], space) for i in ids if i.instance in sessions}
 
 
-def _make_thing(identity: Identity, session: Session, space: Workspace) -> Thing:
+def make_thing(identity: Identity, session: Session, space: Workspace) -> Thing:
     # A part and its container are one object here: a block of either manages both.
     kind = space.types.get(identity.kind)
     container = kind.part_of if kind is not None else None
     return session.facts.scope_id, container or identity.kind, identity.key
 
 
-def _refuse_unknown(space: Workspace, filters: ImportFilter) -> None:
-    providers = space.providers.values()
+def refuse_unread(space: Workspace) -> None:
+    """Raises ConfigurationError if a data source was not read: what its blocks declare would be
+    found as undeclared."""
+    if space.desired.unread:
+        faults = (replace(fault, severity=Severity.ERROR) for fault in space.desired.diagnostics)
+        raise ConfigurationError("a data source could not be read", diagnostics=tuple(faults))
+
+
+def refuse_unknown_types(providers: Iterable[Provider], filters: ImportFilter) -> None:
+    """Raises UsageError for a type that no provider lists."""
     listed = {name for provider in providers for name, t in provider.types.items() if _is_listed(t)}
     for name in filters.types:
         if name not in listed:
@@ -167,17 +172,17 @@ def _is_listed(kind: ResourceType) -> bool:
 # ── one system ──────────────────────────────────────────────────────────────────────────
 
 
-def _take_instance_stock(
+def take_instance_stock(
     space: Workspace, session: Session, instance: str, recorded: set[Thing], filters: ImportFilter
 ) -> Stock:
-    """The objects that are neither declared nor recorded."""
+    """The objects that are neither declared nor recorded. Adds them to `recorded`."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not filters.types or name in filters.types):
             find_owned = load_owners(space.providers[instance])
             stock += _take_listed(kind, session, recorded, filters, find_owned)
     # Another instance can lead to the same system, and must not find them again.
-    recorded.update(_make_thing(item.identity, session, space) for item in stock.found)
+    recorded.update(make_thing(item.identity, session, space) for item in stock.found)
     return stock
 
 
@@ -236,9 +241,9 @@ def _describe_owned(kind: str, owned: Mapping[Identity, str]) -> Iterator[str]:
         )
 
 
-def _take_declared(
+def take_declared(
     space: Workspace,
-    session: Session,
+    read: Callable[[Sequence[Identity]], Mapping[Identity, Reading]],
     instance: str,
     recorded: Collection[Identity],
     filters: ImportFilter,
@@ -256,7 +261,7 @@ def _take_declared(
         and filters.has_match(d.identity)
         and (not filters.types or d.identity.kind in filters.types)
     ]
-    readings = session.read([d.identity for d in chosen]) if chosen else {}
+    readings = read([d.identity for d in chosen]) if chosen else {}
     takeable = [d for d in chosen if _may_be_taken(readings[d.identity])]
     ids = {d.address: find_import_id(d.identity, types[d.identity.kind]) for d in takeable}
     adopt = {a for a, id in ids.items() if id is None or a.child is not None}

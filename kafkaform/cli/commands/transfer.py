@@ -4,7 +4,7 @@ configuration of another tool. Both write new files, and never over a file that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,20 +12,22 @@ from typing import Annotated
 import typer
 
 from ...core.errors import AppliedInPart, UsageError
-from ...language.declare.folder import FAMILIES, is_read
-from ...render.text import inline, render_count
+from ...language.declare.folder import FAMILIES, Family, is_read
+from ...render.text import inline, render_count, render_table
+from ...workflow.adoption.split import import_into_folders
 from ...workflow.configuration.evaluation import Configuration, Inputs, read_configuration
 from ...workflow.generate.files import GeneratedConfiguration
-from ...workflow.import_all import import_all
+from ...workflow.import_all import ImportFilter, import_all
 from ...workflow.new_files import refuse_existing, write_new_files
 from ...workflow.operations import check_address, import_object
 from ...workflow.stores import parse_duration
 from ...workflow.transfer.export import export
 from ...workflow.transfer.login_rights import export_login_rights
 from ...workflow.transfer.take_over import ForeignSource, take_over
-from ...workflow.workspace import open_workspace
+from ...workflow.workspace import Workspace, open_workspace
 from ..options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
 from ..options.tab_names import complete_addresses
+from ..options.translation import FOLDERS
 from ..terminal.console import Console
 from ..terminal.screen import advise, open_screen, show_run
 
@@ -34,6 +36,10 @@ _NOTHING = {
     "import": "Nothing to import: all that can be seen is recorded or left out.",
     "export": "Nothing to export: nothing is declared or recorded.",
 }
+_INCOMPLETE = (
+    "a listing failed, so there can be more objects than were written",
+    "Look at what is not complete, and run it again with the rights that are missing.",
+)
 
 Named = Annotated[
     list[str],
@@ -104,7 +110,8 @@ Split = Annotated[
     typer.Option(
         "--split",
         help="With --all or --from: write a file for each first part of the names, such as the "
-        "team, beside --out FILE.",
+        "team, beside --out FILE. --all --split folders: write it into the folders of the "
+        "repository whose boundaries fit.",
     ),
 ]
 
@@ -171,9 +178,11 @@ def import_command(
     ADDRESS must be declared. The object isn't changed; the next plan shows how it differs.
 
     --all changes nothing. It writes a file with a block for each live object that is neither
-    recorded nor declared, and import blocks, so that the next apply takes the objects over.
+    recorded nor declared, and import blocks, so that the next apply takes the objects over. With
+    --split folders, each object goes to the folder of the repository whose boundary it fits; what
+    fits none or several is listed with the reason, and not written.
 
-    --from does the same for what files of another tool declare, and connects to nothing. What is
+    --from does as --all for what files of another tool declare, and connects to nothing. What is
     not taken over is listed, with its place and the reason.
     """
     console = Console.make_standard(no_color=no_color)
@@ -181,31 +190,46 @@ def import_command(
     chosen = {"--match": match, "--exclude": exclude, "--type": type, "--include-owned": owned}
     _refuse_unfit_flags(chosen, mode, "--all")
     _refuse_unfit_flags({"--provider": provider, "--only": only}, mode, "--from")
-    if split and out == STDOUT:
-        raise UsageError("--split needs --out", "Name the main file, such as --out live.kf.hcl.")
+    _refuse_stdout(split, out)
+    open_space = partial(open_workspace, variables=var, variable_files=var_file, state=state)
+    if all and split and named == [FOLDERS]:
+        # Each folder has a state of its own.
+        _refuse_all_with("--json" if json else "--state" if state else "")
+        filters = ImportFilter(tuple(type), tuple(match), tuple(exclude), owned)
+        _import_into_folders(filters, out, console, var, var_file)
+        return
     if from_ is not None:
         paths = _require_paths(from_, named, other_flags=all or json)
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
         target = _choose_target(configuration, out)
-        source = ForeignSource(from_, paths, only)
-        write = partial(take_over, configuration, source, provider)
+        write = partial(take_over, configuration, ForeignSource(from_, paths, only), provider)
     elif all:
-        _refuse_all_with(named, json=json)
-        workspace = open_workspace(variables=var, variable_files=var_file, state=state)
-        target = _choose_target(workspace.configuration, out)
-        write = partial(
-            import_all, workspace, types=type, match=match, exclude=exclude, owned=owned
-        )
+        _refuse_all_with("ADDRESS" if named else "--json" if json else "")
+        space = open_space()
+        target = _choose_target(space.configuration, out)
+        write = partial(import_all, space, types=type, match=match, exclude=exclude, owned=owned)
     else:
-        address, id = _require_object(named)
-        seconds = parse_duration(lock_timeout, "--lock-timeout")
-        with open_screen(console, json=json, quiet=quiet, approved=True) as screen:
-            workspace = open_workspace(variables=var, variable_files=var_file, state=state)
-            run = partial(import_object, workspace, address, id, lock_timeout=seconds)
-            show_run(screen, partial(run, rerun=advise("import")), outputs=json)
+        _import_object(named, open_space, lock_timeout, console, json=json, quiet=quiet)
         return
     generated = write(name=_get_name(target), split=split, documents=target is not None)
     show_generated(generated, target, console)
+
+
+def _import_object(
+    named: Sequence[str],
+    open_space: Callable[[], Workspace],
+    lock_timeout: str,
+    console: Console,
+    *,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Take one object into the state. Raises UsageError and whatever the import raises."""
+    address_and_id = _require_object(named)
+    seconds = parse_duration(lock_timeout, "--lock-timeout")
+    with open_screen(console, json=json, quiet=quiet, approved=True) as screen:
+        run = partial(import_object, open_space(), *address_and_id, lock_timeout=seconds)
+        show_run(screen, partial(run, rerun=advise("import")), outputs=json)
 
 
 def _refuse_unfit_flags(flags: Mapping[str, object], mode: str, needed_mode: str) -> None:
@@ -217,10 +241,61 @@ def _refuse_unfit_flags(flags: Mapping[str, object], mode: str, needed_mode: str
             )
 
 
-def _refuse_all_with(named: Sequence[str], *, json: bool) -> None:
-    if named or json:
-        argument = "ADDRESS" if named else "--json"
+def _refuse_stdout(split: bool, out: str) -> None:
+    """Raises UsageError for several files without a name."""
+    if split and out == STDOUT:
+        raise UsageError("--split needs --out", "Name the main file, such as --out live.kf.hcl.")
+
+
+def _refuse_all_with(argument: str) -> None:
+    """Raises UsageError for what was typed beside --all; "" is nothing."""
+    if argument:
         raise UsageError(f"--all does not go with {argument}", "Leave one of the two out.")
+
+
+def _import_into_folders(
+    filters: ImportFilter,
+    out: str,
+    console: Console,
+    var: Sequence[str | Path],
+    var_file: Sequence[Path],
+) -> None:
+    """Write a file into each folder that gets objects, and list the other objects. Raises
+    UsageError, and AppliedInPart if a listing failed, after what could be read was written."""
+    if Path(out).name != out:
+        raise UsageError(
+            f"with --split {FOLDERS}, --out is a file's name in each folder, not {inline(out)}",
+            "Write --out imported.kf.hcl.",
+        )
+    made = import_into_folders(Path(), filters, name=out, variables=var, variable_files=var_file)
+    texts: dict[Path, str] = {}
+    for item in made.folders:
+        folder = made.repository / item.folder.path
+        _refuse_unread(folder / out, FAMILIES[1 if item.terraform else 0])
+        texts |= _collect_files(item.generated, folder / out)
+    write_new_files(texts)
+    for gap in (*made.gaps, *made.left_out):
+        console.note(inline(gap))
+    for item in made.folders:
+        for gap in item.generated.gaps:
+            console.note(f"{item.folder.path}: {inline(gap)}")
+    total = sum(item.generated.count for item in made.folders)
+    rows = [
+        [f"{item.folder.path}/{out}", render_count(item.generated.count, "object")]
+        for item in made.folders
+    ]
+    console.write_lines(render_table(rows))
+    if not total:
+        console.note(
+            "Nothing to import: no object that can be seen fits the boundary of one folder."
+        )
+    else:
+        console.note(
+            f"{render_count(total, 'object')} to import into {render_count(len(rows), 'folder')}. "
+            "Look at the files, then: kafkaform validate --all, and kafkaform plan in each folder"
+        )
+    if not made.complete:
+        raise AppliedInPart(*_INCOMPLETE)
 
 
 def _require_paths(tool: str, paths: Sequence[str], *, other_flags: bool) -> tuple[Path, ...]:
@@ -257,14 +332,18 @@ def _choose_target(configuration: Configuration, out: str) -> Path | None:
     path = Path(out)
     refuse_existing(path)
     # Beside Terraform's files, a .kf.hcl file would be the only one that is read from then on.
-    inside = path.resolve().parent == configuration.folder.resolve()
-    family = FAMILIES[1 if configuration.tree.terraform else 0]
-    if inside and is_read(path.name) and not family.select_configuration([path.name]):
+    if path.resolve().parent == configuration.folder.resolve() and is_read(path.name):
+        _refuse_unread(path, FAMILIES[1 if configuration.tree.terraform else 0])
+    return path
+
+
+def _refuse_unread(path: Path, family: Family) -> None:
+    """Raises UsageError for a name that no file of the folder's configuration can have."""
+    if not family.select_configuration([path.name]):
         raise UsageError(
-            f"{path} would not be read together with the files that are here",
+            f"{path} would not be read together with the files that are there",
             f"Choose a name that ends in {family.configuration[0]}.",
         )
-    return path
 
 
 def show_generated(
@@ -282,17 +361,14 @@ def show_generated(
     elif target is None:
         console.write(generated.text)
     else:
-        _write_files(generated, target)
+        write_new_files(_collect_files(generated, target))
     if generated.count:
         count = render_count(generated.count, "object")
         total = len(generated.parts) + len(generated.documents)
         advice = _advise_next(target, total) if verb == "import" else ""
         console.note(f"{count} to {verb}. {advice}".rstrip())
     if not generated.complete:
-        raise AppliedInPart(
-            "a listing failed, so there can be more objects than were written",
-            "Look at what is not complete, and run it again with the rights that are missing.",
-        )
+        raise AppliedInPart(*_INCOMPLETE)
 
 
 def _has_text(path: Path, text: str) -> bool:
@@ -302,8 +378,8 @@ def _has_text(path: Path, text: str) -> bool:
         return False
 
 
-def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
-    """Write the main file, and the parts beside it; all of them or none."""
+def _collect_files(generated: GeneratedConfiguration, target: Path) -> dict[Path, str]:
+    """The main file, and the parts beside it, without those that are there already."""
     ending = next((e for f in FAMILIES for e in f.configuration if target.name.endswith(e)), "")
     stem = target.name.removesuffix(ending)
     # With "-": a name that ends in "_override" would change the blocks of the other files.
@@ -315,12 +391,11 @@ def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
     }
     documents = {target.parent / path for path in generated.documents}
     # A schema that an earlier import has written already is the same file.
-    texts = {
+    return {
         path: text
         for path, text in texts.items()
         if path not in documents or not _has_text(path, text)
     }
-    write_new_files(texts)
 
 
 def _advise_next(target: Path | None, count: int) -> str:

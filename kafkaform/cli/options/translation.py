@@ -82,6 +82,8 @@ NO_LOGGERS = (
 LONG = 4
 """A name this long is not several short flags, so the error for it should name the long flag. A
 name with a value, such as `-get=false`, is not either."""
+SPLIT, FOLDERS = "--split", "folders"
+"""A flag, and a word after it."""
 DETAIL, FULL = "--detail", "full"
 """A flag, and the only value that somebody may give it."""
 
@@ -281,6 +283,9 @@ def normalise_flags(arguments: Sequence[str], root: TyperGroup) -> list[str]:
             argument = {"true": flag, "false": opposite}.get(value, argument)
         if argument == f"{DETAIL}={FULL}":
             argument = DETAIL
+        if argument == f"{SPLIT}={FOLDERS}":
+            result.append(SPLIT)
+            argument = FOLDERS
         if argument != FULL or result[-1:] != [DETAIL]:
             result.append(argument)
     return result

@@ -89,7 +89,10 @@ def _explain_exception(draft: RepositoryDraft, root: Root, wider: str) -> Iterat
             yield f"{has} provider block {instance} that can be shared, unlike {wider}"
         elif first != second:
             names = ", ".join(_list_different(clusters[first], clusters[second]))
-            yield f"{instance} is {first}, and {second} for {wider}; different: {names}"
+            yield (
+                f"{instance} = cluster.{first}, and not cluster.{second} as in {wider}; "
+                f"different: {names}"
+            )
     if meaning.state != common.state:
         yield f"the state is at another place than those of {wider}"
 

@@ -106,7 +106,36 @@ def cut_a_retention(folder: Path) -> None:
             run(folder, "kafkaform", "apply", "--auto-approve")
 
 
+def make_team_folders(folder: Path) -> None:
+    """60 folders with provider blocks of their own, one of which is applied; and topics that nobody
+    has declared."""
+    provider = (folder / "provider.kf.hcl").read_text(encoding="utf-8")
+    (folder / "provider.kf.hcl").unlink()
+    (folder / ".git").mkdir()
+    names = ["shop", "pay", *(f"team{number:02}" for number in range(3, 61))]
+    orders = 'resource "kafka_topic" "orders" {{\n  name       = "{}"\n  partitions = 3\n}}\n'
+    module = 'variable "name" {}\n' + orders.format("x").replace('"x"', "var.name")
+    files = {"modules/topic/main.kf.hcl": module}
+    for name in names:
+        own = provider.replace("{\n", "{\n  operation_timeout = 60\n", 1)
+        files[f"teams/{name}/provider.kf.hcl"] = own if name > "team58" else provider
+        files[f"teams/{name}/main.kf.hcl"] = orders.format(f"{name}.orders")
+    call = 'module "extra" {{\n  source = "../../modules/topic"\n  name   = "{}.extra"\n}}\n'
+    files["teams/pay/main.kf.hcl"] = call.format("pay")
+    files["others/main.kf.hcl"] = provider + "".join(
+        orders.format(name).replace('"orders"', f'"t{number}"')
+        for number, name in enumerate(("shop.refunds", "shop.returns", "pay.cards", "audit.all"))
+    )
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    for name in ("others", "teams/shop"):
+        run(folder, "kafkaform", "--chdir", name, "apply", "--auto-approve")
+    shutil.rmtree(folder / "others")
+
+
 BEFORE_PAGES = {
+    "from-60-folders-to-one-file": make_team_folders,
     "undo-a-run": cut_a_retention,
     "take-over-a-cluster": declare_by_others,
     "recover-after-a-crash": kill_an_apply,

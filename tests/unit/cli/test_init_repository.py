@@ -31,7 +31,8 @@ def test_what_it_says(here: Here) -> None:
         "folders prod/web  1 folder   kafka = old",
         "",
         "What differs:",
-        "  · prod/web: kafka is old, and prod for prod/*; different: bootstrap_servers",
+        "  · prod/web: kafka = cluster.old, and not cluster.prod as in prod/*; different: "
+        "bootstrap_servers",
         "",
         "Left out:",
         "  · modules/a is a module that no folder calls",

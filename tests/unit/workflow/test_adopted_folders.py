@@ -155,8 +155,8 @@ def test_equal_provider_blocks_become_one_cluster(tmp_path: Path) -> None:
     )
     assert [*list_differences(made)] == [
         "teams/ads: a provider block kafka.dr that can be shared, unlike teams/*",
-        "teams/pay: kafka is pay, and kafka for teams/*; different: bootstrap_servers, "
-        "sasl_mechanism, sasl_password",
+        "teams/pay: kafka = cluster.pay, and not cluster.kafka as in teams/*; different: "
+        "bootstrap_servers, sasl_mechanism, sasl_password",
     ]
 
 

@@ -1,0 +1,278 @@
+"""`import --all --split folders`: put the objects of live clusters that nobody declares into the
+folders of the repository whose boundaries they fit.
+
+Everything is read before anything is decided: an object that some folder declares or records must
+not get a block in another one. So a folder or a system that cannot be read is an error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, chdir
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ...apply.secrets import resolve_instance_secrets
+from ...core.diagnostics import Diagnostic
+from ...core.errors import ConfigurationError, KafkaformError, UsageError
+from ...core.resource import Fence, Identity, Reading
+from ...core.secret import Secret, keep_secrets, watched
+from ...core.value import FrozenMap
+from ...plan.block_judge import NO_FACTS
+from ...plan.boundaries import covers, find_breaches
+from ...provider.contract import Provider, Session
+from ..configuration.repository import RepositoryFolder
+from ..configuration.repository_check import place_fault
+from ..configuration.repository_choice import FolderChoice, choose_folders
+from ..generate.blocks import UndeclaredObject, fill_defaults
+from ..generate.files import GeneratedConfiguration, Stock, generate_configuration
+from ..import_all import (
+    ImportFilter,
+    Thing,
+    find_known,
+    read_tree,
+    refuse_unknown_types,
+    refuse_unread,
+    take_declared,
+    take_instance_stock,
+)
+from ..stores import STATE_VARIABLE
+from ..workspace import Workspace, make_first_state, open_workspace
+
+
+class FolderImport(Struct, frozen=True):
+    """The objects that fit one folder."""
+
+    folder: RepositoryFolder
+    generated: GeneratedConfiguration
+    terraform: bool
+    """Whether its files are Terraform's."""
+
+
+class SplitImport(Struct, frozen=True):
+    """The objects of the clusters, by folder."""
+
+    repository: Path
+    folders: tuple[FolderImport, ...]
+    """Those that get something, sorted by their paths."""
+    left_out: tuple[str, ...]
+    """What fits no folder or several, with the reasons, for people."""
+    gaps: tuple[str, ...]
+    """What is missing or can be missing, for people."""
+    complete: bool
+    """Every listing answered."""
+
+
+class _Login(Struct, frozen=True):
+    """A session that folders share."""
+
+    provider: str
+    config: FrozenMap
+    secrets: Mapping[str, Secret]
+    instance: str
+    """The provider instance that it was opened as. The objects that it lists have this name."""
+    session: Session
+
+
+class _Opened(Struct, frozen=True):
+    """A folder, and how it reaches its systems."""
+
+    folder: RepositoryFolder
+    space: Workspace
+    recorded: frozenset[Identity]
+    """What its state has."""
+    logins: dict[str, _Login] = field(default_factory=dict)
+    """By provider instance."""
+
+    def find_instance(self, scope: str) -> str | None:
+        """The provider instance that reaches a system."""
+        pairs = self.logins.items()
+        return next((name for name, login in pairs if login.session.facts.scope_id == scope), None)
+
+
+def import_into_folders(
+    start: Path,
+    filters: ImportFilter,
+    *,
+    name: str,
+    variables: Sequence[str | Path] = (),
+    variable_files: Sequence[Path] = (),
+) -> SplitImport:
+    """Write configuration for every live object that no folder declares or records and that fits
+    the boundary of exactly one folder which uses its system. It changes nothing.
+
+    name: of the file that each folder gets. Raises UsageError, ConfigurationError with the faults
+    of all folders, StorageError, and ConnectError if a system cannot be reached.
+    """
+    choice = choose_folders(start, True, (), None)
+    if os.environ.get(STATE_VARIABLE):
+        raise UsageError(
+            f"{STATE_VARIABLE} is set, and would be the state of every folder",
+            "Unset it: kafkaform.hcl or the folders say where their states are.",
+        )
+    if not any(folder.boundary for folder in choice.folders):
+        raise UsageError(
+            f"no folder of the repository {choice.repository.name} has a boundary",
+            "Write boundary blocks into kafkaform.hcl: they say which names belong to which "
+            "folder. docs/repository.md explains them.",
+        )
+    with ExitStack() as stack:
+        # All folders add their secrets to this one set.
+        stack.enter_context(keep_secrets(watched()))
+        opened = _open_folders(choice, variables, variable_files)
+        refuse_unknown_types((p for item in opened for p in item.space.providers.values()), filters)
+        logins = _open_logins(opened, stack)
+        return _split(choice.repository.path, opened, logins, filters, name)
+
+
+def _open_folders(
+    choice: FolderChoice, variables: Sequence[str | Path], variable_files: Sequence[Path]
+) -> list[_Opened]:
+    """Open every folder. Raises ConfigurationError with the faults of all that cannot be opened."""
+    opened: list[_Opened] = []
+    faults: list[Diagnostic] = []
+    for folder in choice.folders:
+        try:
+            if folder.faults:
+                raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
+            space = open_workspace(
+                choice.repository.path / folder.path,
+                variables=variables,
+                variable_files=variable_files,
+            )
+            refuse_unread(space)
+            state = space.backend.load().state or make_first_state(space.sink)
+        except KafkaformError as error:
+            faults += (place_fault(choice.repository, folder, f) for f in error.diagnostics)
+        else:
+            opened.append(_Opened(folder, space, frozenset(state.objects)))
+    if faults:
+        raise ConfigurationError(
+            "what these folders declare is not known, so nothing was written",
+            diagnostics=tuple(faults),
+        )
+    return opened
+
+
+def _open_logins(opened: Sequence[_Opened], stack: ExitStack) -> list[_Login]:
+    """Open the sessions of all folders; those that log in to the same place alike share one. Raises
+    ConnectError, ConfigurationError."""
+    logins: list[_Login] = []
+    for item in opened:
+        configuration = item.space.configuration
+        for instance, block in sorted(item.space.desired.providers.items()):
+            secrets = resolve_instance_secrets(block, configuration.find_secrets)
+            key = (block.name, block.config, secrets)
+            login = next((k for k in logins if (k.provider, k.config, k.secrets) == key), None)
+            if login is None:
+                # Paths in a provider block are seen from its folder.
+                with chdir(configuration.folder):
+                    session = item.space.providers[instance].open(instance, block.config, secrets)
+                stack.callback(session.close)
+                login = _Login(*key, instance, session)
+                logins.append(login)
+            configuration.asking.systems.note(
+                block, login.session.facts.scope_id, login.session.words
+            )
+            item.logins[instance] = login
+    return logins
+
+
+# ── which folder ────────────────────────────────────────────────────────────────────────
+
+
+def _split(
+    top: Path,
+    opened: Sequence[_Opened],
+    logins: Sequence[_Login],
+    filters: ImportFilter,
+    name: str,
+) -> SplitImport:
+    known: set[Thing] = set()
+    for item in opened:
+        sessions = {instance: login.session for instance, login in item.logins.items()}
+        known |= find_known(item.space, sessions, item.recorded)
+    stock = Stock()
+    chosen: dict[str, list[UndeclaredObject]] = defaultdict(list)
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for login in logins:
+        users = [item for item in opened if item.find_instance(login.session.facts.scope_id)]
+        space = next(item.space for item in users if login in item.logins.values())
+        taken = take_instance_stock(space, login.session, login.instance, known, filters)
+        stock += replace(taken, found=())
+        for found in taken.found:
+            fits, reason = _find_folders(users, space.providers[login.instance], found)
+            if len(fits) == 1:
+                instance = fits[0].find_instance(login.session.facts.scope_id)
+                identity = replace(found.identity, instance=instance)
+                chosen[fits[0].folder.path].append(replace(found, identity=identity))
+            else:
+                shown = login.session.words.name_object(found.identity.kind, found.identity.key)
+                reasons[found.identity.kind, reason].append(shown)
+    folders = [_generate(item, chosen[item.folder.path], filters, name) for item in opened]
+    left_out = tuple(
+        f"Left out: {len(names):,} of {kind}: {reason}: {', '.join(sorted(names))}."
+        for (kind, reason), names in sorted(reasons.items())
+    )
+    written = tuple(folder for folder in folders if folder.generated.count)
+    return SplitImport(top, written, left_out, stock.gaps, not stock.failed)
+
+
+def _find_folders(
+    users: Sequence[_Opened], provider: Provider, found: UndeclaredObject
+) -> tuple[list[_Opened], str]:
+    """The folders whose boundary an object fits, and why these are not exactly one. users: the
+    folders that use its system."""
+    kind = provider.types[found.identity.kind]
+    attributes = kind.canonical(fill_defaults(found.arguments, kind.schema), NO_FACTS)
+    reaches = provider.list_reaches(kind.name, attributes)
+    if not reaches or any(not reach.noun for reach in reaches):
+        return [], "no boundary can cover them"
+    fits, closest, reason = [], 0, "no boundary covers them"
+    for item in users:
+        fence = item.folder.fence
+        if fence is None:
+            continue
+        inside = sum(_is_inside(fence, reach.noun, reach.pattern) for reach in reaches)
+        if inside == len(reaches) and kind.name not in fence.denied:
+            fits.append(item)
+        elif inside > closest:
+            breach = next(find_breaches(fence, provider, kind.name, attributes))
+            closest, reason = inside, breach.text
+    if len(fits) > 1:
+        paths = [item.folder.path for item in fits]
+        reason = f"they fit {', '.join(paths[:-1])} and {paths[-1]}"
+    return fits, reason
+
+
+def _is_inside(fence: Fence, noun: str, pattern: str) -> bool:
+    return any(covers(allowed, pattern) for allowed in fence.lists.get(noun, ()))
+
+
+def _generate(
+    item: _Opened, found: Sequence[UndeclaredObject], filters: ImportFilter, name: str
+) -> FolderImport:
+    """The configuration for one folder, which can be empty."""
+    space, tree = item.space, read_tree(item.space)
+    stock = Stock(found=tuple(found))
+    for instance, login in item.logins.items():
+        stock += take_declared(space, partial(_read, login), instance, item.recorded, filters)
+    # A type that the boundary denies must not stand for several objects either, as a role does.
+    denied = item.folder.fence.denied if item.folder.fence is not None else frozenset()
+    types = {name: kind for name, kind in space.types.items() if name not in denied}
+    generated = generate_configuration(
+        space.configuration, tree, types, stock, name=name, documents=True
+    )
+    return FolderImport(item.folder, generated, tree.terraform)
+
+
+def _read(login: _Login, ids: Sequence[Identity]) -> Mapping[Identity, Reading]:
+    """Read objects of a folder, which can have another name for its provider instance."""
+    own = {identity: replace(identity, instance=login.instance) for identity in ids}
+    readings = login.session.read([*own.values()])
+    return {identity: readings[item] for identity, item in own.items()}
