@@ -148,5 +148,6 @@ def test_the_top_has_no_log_itself(top: Here) -> None:
 def test_flags_that_do_not_fit_are_refused(top: Here) -> None:
     """A state is one of a folder, and --all is every folder."""
     assert "--state is the state of one folder" in top.run("history", "--all", "--state", "x").err
+    assert "--path is a value" in top.run("history", "--all", "--path", "retention.ms").err
     assert "exclude each other" in top.run("history", "--all", "--folder", "x").err
     assert "no folder of the repository acme matches x" in top.run("history", "--folder", "x").err

@@ -60,6 +60,12 @@ from ...terminal.console import Console
 from ...terminal.screen import accept, advise, open_screen, show_run
 
 NEXT = "Undo one with `kafkaform undo RUN`, or the newest with `kafkaform undo --last`."
+Last = Annotated[
+    int,
+    typer.Option(
+        "--last", metavar="N", min=1, help="With --all and without a name: the newest N changes."
+    ),
+]
 
 
 def history(
@@ -80,15 +86,7 @@ def history(
     all: AllFolders = False,
     folder: Folders = [],
     changed_since: ChangedSince = None,
-    last: Annotated[
-        int,
-        typer.Option(
-            "--last",
-            metavar="N",
-            min=1,
-            help="With --all and without a name: the newest N changes.",
-        ),
-    ] = 50,
+    last: Last = 50,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     state: StateFile = None,
     no_color: NoColor = False,
@@ -106,6 +104,8 @@ def history(
     if all or folder or changed_since:
         if state is not None:
             raise UsageError("--state is the state of one folder", "Leave it out.")
+        if path and name is None:
+            raise UsageError("--path is a value of an object", NAMES)
         choice = choose_folders(Path(), all, folder, changed_since)
         told = read_repository_history(
             choice.repository, choice.folders, name or "", period, path, last
