@@ -111,7 +111,7 @@ def history(
             choice.repository, choice.folders, name or "", period, path, last
         )
         return _show_folders(console, told, len(choice.folders), json=json)
-    _refuse_top(name, state)
+    _refuse_top(state)
     if name is None:
         raise UsageError("history needs the name of an object", NAMES)
     answer = read_history(open_store(state), name, period, path)
@@ -125,14 +125,13 @@ def history(
     return 0
 
 
-def _refuse_top(name: str | None, state: str | None) -> None:
+def _refuse_top(state: str | None) -> None:
     """Raises UsageError at the top of a repository, which has no log itself."""
     file = None if state or os.environ.get(STATE_VARIABLE) else find_top_file(Path.cwd())
     if file is not None:
-        subject = f" {name}" if name else ""
         raise UsageError(
             f"this is the top of a repository ({file.name}), and each of its folders has a log",
-            f"Write `kafkaform history{subject} --all`, or choose folders with --folder GLOB.",
+            "Add --all, or choose folders with --folder GLOB.",
         )
 
 
