@@ -66,4 +66,4 @@ def test_a_change_needs_the_name(top: Here) -> None:
     assert refused.code == 1
     assert "alter at the top of a repository needs the name of the cluster" in refused.err
     # A simulated cluster is changed, and cannot be described afterwards.
-    assert "1 object, done" in top.run(*change, "--provider", "cluster.prod").out
+    assert "Apply complete: 1 added" in top.run(*change, "--provider", "cluster.prod").out
