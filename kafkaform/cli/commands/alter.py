@@ -45,6 +45,13 @@ def _alter(way: Way, doing: RunOptions, alteration: Alteration) -> None:
     code."""
     console = replace(way.console, interactive=way.console.interactive and doing.input)
     connection = way.resolve_connection()
+    named = way.wanted.direct or way.wanted.provider is not None
+    if connection.configuration is None and not named:
+        # Questions take the only cluster of a repository. What changes it has to be meant.
+        raise UsageError(
+            "alter at the top of a repository needs the name of the cluster",
+            "Add --provider cluster.NAME, or change to the folder that the object belongs to.",
+        )
     # The id first: without a configuration it names the folder of the state and the log.
     with way.open_session() as session:
         scope_id = session.facts.scope_id

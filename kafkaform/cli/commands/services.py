@@ -17,7 +17,7 @@ from ...workflow import fleet
 from ...workflow.configuration.evaluation import Inputs
 from ...workflow.configuration.repository_file import find_top_file, read_repository
 from ...workflow.recent_changes import RecentChanges
-from ...workflow.stores import open_store
+from ...workflow.stores import STATE_VARIABLE, open_store
 from ..options.flags import StateFile, Var, VarFile
 from ..terminal.bug_report import render_summary
 from ..terminal.console import Console
@@ -72,7 +72,8 @@ def serve(
     console = Console.make_standard()
     fleet_root, inputs = root or _find_fleet_root(), Inputs.read(var, var_file)
     folder, store = Path.cwd(), open_store(state)
-    repository = None if state else find_top_file(folder)
+    is_named = bool(state or os.environ.get(STATE_VARIABLE))
+    repository = None if is_named else find_top_file(folder)
     if repository is not None:
         read_repository(repository)  # its faults are told before an address is
     sources = window.sources.Sources(folder, store, fleet_root, inputs, repository)

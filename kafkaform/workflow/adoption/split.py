@@ -27,7 +27,7 @@ from ...plan.block_judge import NO_FACTS
 from ...plan.boundaries import covers, find_breaches
 from ...provider.contract import Provider, Session
 from ..configuration.repository import RepositoryFolder
-from ..configuration.repository_check import place_fault
+from ..repository.checking import place_fault
 from ..configuration.repository_choice import FolderChoice, choose_folders
 from ..generate.blocks import UndeclaredObject, fill_defaults
 from ..generate.files import GeneratedConfiguration, Stock, generate_configuration

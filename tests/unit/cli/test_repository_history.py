@@ -139,7 +139,7 @@ def test_the_top_has_no_log_itself(top: Here) -> None:
     refused = top.run("history", "topic/orders")
     assert refused.code == 1
     assert "this is the top of a repository (kafkaform.hcl)" in refused.err
-    assert "`kafkaform history topic/orders --all`" in refused.err
+    assert "Add --all, or choose folders with --folder GLOB." in refused.err
     top.monkeypatch.chdir(top.path / "teams/shop")
     assert "kafka_topic orders on kafka" in top.done("history", "topic/orders").out
     assert "history needs the name of an object" in top.run("history").err
@@ -148,5 +148,6 @@ def test_the_top_has_no_log_itself(top: Here) -> None:
 def test_flags_that_do_not_fit_are_refused(top: Here) -> None:
     """A state is one of a folder, and --all is every folder."""
     assert "--state is the state of one folder" in top.run("history", "--all", "--state", "x").err
+    assert "--path is a value" in top.run("history", "--all", "--path", "retention.ms").err
     assert "exclude each other" in top.run("history", "--all", "--folder", "x").err
     assert "no folder of the repository acme matches x" in top.run("history", "--folder", "x").err

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.editor.project import CONFIGURATIONS, FLEET, FORMATTED
+from kafkaform.editor.project import CONFIGURATIONS, FLEET, FORMATTED, REPOSITORY
 from kafkaform.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,7 +38,7 @@ def test_the_manifest_names_what_exists() -> None:
     assert grammar["scopeName"] == GRAMMAR["scopeName"]
     ours = {one for one in (*CONFIGURATIONS, *FORMATTED) if ".kf" in one and one.endswith("hcl")}
     assert set(language["extensions"]) == ours
-    assert language["filenames"] == [FLEET]
+    assert language["filenames"] == [FLEET, REPOSITORY]
     json.loads((FOLDER / language["configuration"]).read_text())
 
 

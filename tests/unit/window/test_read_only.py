@@ -13,8 +13,12 @@ import pytest
 
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform.window.page import make_id
+from kafkaform.workflow.stores import STATE_FILE
 
 from ...kit.markup import Page
+from .test_repository import make_repository
+from .test_repository import make_sources as make_repository_sources
 from .world import Window, make_folder, make_sources, open_window
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -55,8 +59,8 @@ def watched() -> Iterator[list[str]]:
     _watched.clear()
 
 
-def crawl(window: Window) -> int:
-    """Ask for every page that can be reached; how many there are."""
+def crawl(window: Window, folder: str = "") -> int:
+    """Ask for every page that can be reached; how many there are. folder: whose forms are sent."""
     root = window.server.gate.root
     waiting, seen = [""], set()
     while waiting:
@@ -68,7 +72,7 @@ def crawl(window: Window) -> int:
         links = [str(a["href"]) for a in made.all("a")]
         waiting += [one.removeprefix(root) for one in links if one.startswith(root)]
     forms = ("access?kind=Topic&name=orders", "objects?q=orders", "log?first=200")
-    return len(seen) + sum(1 for path in forms if window.page(path))
+    return len(seen) + sum(1 for path in forms if window.page(folder + path))
 
 
 def read_text(window: Window, path: str) -> str:
@@ -115,6 +119,19 @@ def test_no_page_changes_a_file(tmp_path: Path, watched: list[str]) -> None:
         assert crawl(window) > 15
         assert window.faults == []
     assert snapshot(folder) == before
+    assert watched == []
+
+
+def test_no_page_of_a_repository_changes_a_file(tmp_path: Path, watched: list[str]) -> None:
+    """Nor does one of its folders, and no folder is made for a state."""
+    top = make_repository(tmp_path / "top")
+    (top / "teams/broken" / STATE_FILE).unlink()
+    (top / "teams/shop/connection.kf.hcl").write_text(CONFIGURATION)
+    before = snapshot(top)
+    with open_window(make_repository_sources(top)) as window:
+        assert crawl(window, f"folders/{make_id('teams/shop')}/") > 30
+        assert window.faults == []
+    assert snapshot(top) == before
     assert watched == []
 
 

@@ -62,6 +62,12 @@ from ...terminal.console import Console
 from ...terminal.screen import accept, advise, open_screen, show_run
 
 NEXT = "Undo one with `kafkaform undo RUN`, or the newest with `kafkaform undo --last`."
+Last = Annotated[
+    int,
+    typer.Option(
+        "--last", metavar="N", min=1, help="With --all and without a name: the newest N changes."
+    ),
+]
 
 
 def history(
@@ -82,15 +88,7 @@ def history(
     all: AllFolders = False,
     folder: Folders = [],
     changed_since: ChangedSince = None,
-    last: Annotated[
-        int,
-        typer.Option(
-            "--last",
-            metavar="N",
-            min=1,
-            help="With --all and without a name: the newest N changes.",
-        ),
-    ] = 50,
+    last: Last = 50,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     state: StateFile = None,
     no_color: NoColor = False,
@@ -108,12 +106,14 @@ def history(
     if all or folder or changed_since:
         if state is not None:
             raise UsageError("--state is the state of one folder", "Leave it out.")
+        if path and name is None:
+            raise UsageError("--path is a value of an object", NAMES)
         choice = choose_folders(Path(), all, folder, changed_since)
         told = read_repository_history(
             choice.repository, choice.folders, name or "", period, path, last
         )
         return _show_folders(console, told, len(choice.folders), json=json)
-    _refuse_top(name, state)
+    _refuse_top(state)
     if name is None:
         raise UsageError("history needs the name of an object", NAMES)
     answer = read_history(open_store(state), name, period, path)
@@ -129,14 +129,13 @@ def history(
     return 0
 
 
-def _refuse_top(name: str | None, state: str | None) -> None:
+def _refuse_top(state: str | None) -> None:
     """Raises UsageError at the top of a repository, which has no log itself."""
     file = None if state or os.environ.get(STATE_VARIABLE) else find_top_file(Path.cwd())
     if file is not None:
-        subject = f" {name}" if name else ""
         raise UsageError(
             f"this is the top of a repository ({file.name}), and each of its folders has a log",
-            f"Write `kafkaform history{subject} --all`, or choose folders with --folder GLOB.",
+            "Add --all, or choose folders with --folder GLOB.",
         )
 
 
