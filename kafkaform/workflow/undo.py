@@ -264,7 +264,7 @@ def _uncreate(
     if since:
         return f"the run created it, and {_tell_later(since[-1])}"
     if row is None:
-        return "the run created it, but the state does not own it"
+        return "the run created it, but the state does not own it, so an undo does not delete it"
     live = _flatten_live(scene, goal.reading)
     for value in _merge_values(done):
         path = parse_path(value.path)

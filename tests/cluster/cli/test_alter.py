@@ -507,3 +507,32 @@ def test_every_entity_has_the_flags_of_an_apply() -> None:
     wanted = {"auto_approve", "no_wait", "state", "lock_timeout", "json", "bootstrap_server"}
     for name, command in get_commands().commands["alter"].commands.items():
         assert wanted <= {parameter.name for parameter in command.params}, name
+
+
+# ── undo ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_alter_is_undone_with_the_flags_that_named_its_cluster(orders: tuple[Bare, str]) -> None:
+    """Configs and quotas that were there before come back, all others go; each run by its id."""
+    bare, name = orders
+    user = f"{bare.folder.prefix}ann"
+    bare.folder.alter("orders", "max.message.bytes", "2000")
+    values = "max.message.bytes=3000,retention.ms=6000"
+    bare.done("alter", "topic", name, APPROVED, "--add-config", values)
+    (first,) = {r["run"] for r in bare.records("run_begin")}
+    for rates in ("producer_byte_rate=500", "producer_byte_rate=1000,consumer_byte_rate=9"):
+        bare.done("alter", "user", user, APPROVED, "--add-config", rates)
+    listed = bare.done("undo").out
+    assert first in listed and "alter" in listed
+    assert "Not undone" not in bare.done("undo", "--last", APPROVED).text
+    (quota,) = [r["body"] for r in bare.records("outcome")[-1:]]
+    assert {(p["path"], p["before"], p["after"]) for p in quota["paths"]} == {
+        ("config.producer_byte_rate", 1000, 500),
+        ("config.consumer_byte_rate", 9, None),
+    }
+    assert "Not undone" not in bare.done("undo", first, APPROVED).text
+    config = bare.folder.config("orders")
+    assert config["max.message.bytes"] == "2000" and config["retention.ms"] != "6000"
+    assert "There is nothing to change." in bare.done("undo", first, APPROVED).text
+    begins = [(r["body"]["command"], r["body"].get("undoes")) for r in bare.records("run_begin")]
+    assert begins[-1] == ("undo", first)

@@ -6,23 +6,29 @@ from __future__ import annotations
 import csv
 import io
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from msgspec.structs import replace
 
+from kafkaform.audit import checkpoint
 from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import Journal
+from kafkaform.audit.segments import Limits
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
+from kafkaform.workflow import applying, archiving
 from kafkaform.workflow.audit_log import COLUMNS
+from kafkaform.workflow.sealing import seal_log
 
 from ...kit import audit_story as story
 from ...kit import log_edits as edits
 from ...kit.commands.folder import LOG, Folder
 from ...kit.commands.here import Here
+from ...kit.sealing import TINY
 from ...unit.render.test_text import FORMULAS
 
 HOSTILE = (*FORMULAS, "|x", "%0", "\t=1", "\r=1", "\n=1", ' " =1', "a,b", 'say "x"', "##[error]x")
@@ -173,6 +179,43 @@ def test_publish_copies_what_the_topic_lacks(folder: Folder) -> None:
     assert published(folder, "audit") == whole
     said = folder.fails(1, "audit", "publish", "--to-topic", f"{folder.prefix}nowhere")
     assert f"{folder.prefix}nowhere" in said and "Declare it as a kafka_topic" in said
+
+
+def test_a_sealed_log_is_published_whole_and_an_archived_one_from_where_the_topic_ends(
+    folder: Folder,
+) -> None:
+    """Records in segments are copied like all others. Archived records are not needed if the topic
+    has them; otherwise nothing is published, and the command says how to bring them back."""
+    folder.monkeypatch.setattr(applying, "seal_log", partial(seal_log, limits=TINY))
+    folder.monkeypatch.setattr(checkpoint, "SIZE", 1000)
+    folder.create("audit")
+    folder.create("late")
+    cold = str(folder.path / "cold")
+
+    def apply(number: int) -> None:
+        folder.declare("a", more=f'config = {{ "retention.ms" = "{number}000000" }}')
+        folder.done("apply", "-auto-approve")
+
+    def read_all() -> list[dict[str, Any]]:
+        return folder.done("audit", "show", "--records", "--json", "--last", "1000").lines
+
+    for number in range(1, 5):
+        apply(number)
+    to = ("audit", "publish", "--to-topic", f"{folder.prefix}audit")
+    whole = read_all()
+    assert len(folder.records()) < len(whole), "nothing was sealed"
+    assert f"Published {len(whole)} records" in folder.done(*to).out
+    assert published(folder, "audit") == whole
+    young = partial(archiving.archive_log, limits=Limits(grace=0.0))
+    folder.monkeypatch.setattr(archiving, "archive_log", young)
+    assert "Moved" in folder.done("audit", "archive", "--before", "2999-01-01", "--to", cold).out
+    apply(5)
+    folder.done(*to)
+    said = folder.fails(9, "audit", "publish", "--to-topic", f"{folder.prefix}late")
+    assert "are archived in" in said and f"audit archive --restore {cold}" in said
+    assert published(folder, "late") == []
+    folder.done("audit", "archive", "--restore", cold)
+    assert published(folder, "audit") == read_all()
 
 
 def test_publish_without_a_log(folder: Folder) -> None:

@@ -54,7 +54,7 @@ class Copy:
         )
         secrets: Any = {str(password): login(self.broker, "admin").password}
         entries = (NumberedRecord(number, line) for number, line in enumerate(lines, 1))
-        publish("kafka", config, secrets, self.name, lineage, entries)
+        publish("kafka", config, secrets, self.name, lineage, lambda before: entries)
 
     def disturb(self) -> None:
         """Something else writes, too: what it takes back is not there, and its marks are no
