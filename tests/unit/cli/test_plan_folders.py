@@ -196,4 +196,4 @@ def test_one_comment_covers_all_folders(top: Here, tmp_path: Path) -> None:
     assert "- **`teams/pay` failed**: the configuration has faults" in text
     (command,) = [line for line in said.out.splitlines() if line.startswith("Next: ")]
     assert command.removeprefix("Next: ") in text
-    assert "### kafkaform plan of `teams/shop`: 1 to add" in text
+    assert "### `teams/shop`: 1 to add" in text
