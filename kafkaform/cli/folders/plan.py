@@ -26,6 +26,7 @@ from ...workflow.repository.approval import make_approval, save_folders_approval
 from ...workflow.repository.documents import (
     make_review,
     render_folders_comment,
+    render_folders_page,
     render_folders_text,
     summarise_outcomes,
 )
@@ -164,6 +165,8 @@ def _refuse_single_flags(request: PlanRequest) -> None:
 
 def _save_files(summary: FoldersSummary, command: str, files: PlanFiles) -> None:
     """Write the plans to the files that flags name."""
+    if files.page is not None:
+        save_file(files.page, render_folders_page(summary, command).encode(), private=False)
     if files.comment is not None:
         named = replace(summary, name=files.comment_name or summary.name)
         text = render_folders_comment(named, command=command, whole=files.page)

@@ -62,3 +62,9 @@ def render_folders_comment(
     return mask_secrets(
         review.folders_comment.render_folders_markdown(summary, command=command, whole=name)
     )
+
+
+def render_folders_page(summary: FoldersSummary, command: str) -> str:
+    """The plans as one HTML page. command: applies exactly these plans."""
+    # Secrets are masked before the page escapes them.
+    return review.folders_page.render_folders_html(summary, command=command)

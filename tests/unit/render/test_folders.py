@@ -16,6 +16,7 @@ from kafkaform.render.folders import (
 )
 from kafkaform.render.review.comment import LIMIT
 from kafkaform.render.review.folders_comment import render_folders_markdown
+from kafkaform.render.review.folders_page import render_folders_html
 from kafkaform_kafka.resource_kinds import WORDS as KAFKA
 
 from . import hostile, plans
@@ -147,3 +148,25 @@ def test_foreign_text_stays_text(text: str) -> None:
     plain = render_folders_markdown(summarise_hostile("plain"), command=COMMAND)
     assert structure(PARSER.parse(comment)) == structure(PARSER.parse(plain))
     assert_harmless(render_folder_plans(summarise_hostile(text)))
+
+
+def test_a_page_has_a_part_for_each_folder() -> None:
+    """A table leads to them, one search covers all of them, and no two anchors are equal."""
+    text = render_folders_html(SUMMARY, command=COMMAND)
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    links = re.findall(r'href="#([^"]+)"', text)
+    assert links and set(links) <= set(ids)
+    assert text.count('<section class="folder"') == 2 and text.count('id="tools"') == 1
+    assert "<code>teams/billing</code> failed: no broker answered" in text
+    assert COMMAND in text and "--expect" not in text.replace(COMMAND, "")
+    assert render_folders_html(SUMMARY, command=COMMAND) == text
+
+
+@pytest.mark.parametrize("text", hostile.HOSTILE)
+def test_foreign_text_stays_text_on_a_page(text: str) -> None:
+    """The page has no other elements than with plain words, and one script."""
+    pages = [render_folders_html(summarise_hostile(word), command="c") for word in (text, "plain")]
+    tags = [set(re.findall(r"</?[a-z0-9]+(?=[ >])", page)) for page in pages]
+    assert tags[0] == tags[1]
+    assert pages[0].count("<script") == 1
