@@ -34,6 +34,8 @@ class FolderReview(Struct, frozen=True):
     """Why it was left out."""
     code: int = 0
     """The exit code of this folder alone."""
+    held: bool = False
+    """True if it has changes, and the approval of all does not cover them."""
 
     @property
     def failed(self) -> bool:
@@ -98,6 +100,11 @@ class FoldersSummary(Struct, frozen=True):
         return tuple(row for row in self.rows if not row.silent)
 
     @property
+    def held(self) -> tuple[FolderRow, ...]:
+        """The folders whose changes the approval does not cover."""
+        return tuple(row for row in self.rows if row.review.held)
+
+    @property
     def planned(self) -> tuple[FolderRow, ...]:
         """The folders with a plan that has something to read."""
         return tuple(row for row in self.listed if row.view is not None)
@@ -121,7 +128,8 @@ def _make_row(review: FolderReview) -> FolderRow:
     view = make_view(review.plan, review.words)
     dangers = sum(len(entry.changes) for entry in view.dangers)
     blocked = f"{view.counts.blocked:,} blocked" if view.counts.blocked else ""
-    note = blocked or ("refused" if review.fault else "")
+    reason = blocked or ("refused" if review.fault else "")
+    note = ": ".join(filter(None, ("not applied", reason))) if review.held else reason
     return FolderRow(review, view, dangers, note)
 
 
@@ -199,6 +207,22 @@ def render_folder_counts(summary: FoldersSummary) -> Iterator[str]:
         create, change, destroy, _ = summary.total()
         folders = render_count(len(summary.planned), "folder")
         yield f"Plan of {folders}: {render_counts(create, change, destroy)}."
+
+
+def render_totals(summary: FoldersSummary) -> str:
+    """The sums of all folders, and what stands in the way of some: `2 to add, 0 to change, 0 to
+    destroy, 1 blocked, 1 folder not planned`. Of a look for drift, the objects that drifted."""
+    if any(row.view is not None and row.view.refresh for row in summary.rows):
+        drift = sum(row.counts.drift for row in summary.rows)
+        totals = f"drift of {render_count(drift, 'object')}"
+    else:
+        create, change, destroy, _ = summary.total()
+        totals = render_counts(create, change, destroy)
+    blocked = sum(row.counts.blocked for row in summary.rows)
+    unplanned = sum(row.view is None for row in summary.rows)
+    more = [f"{blocked:,} blocked"] * bool(blocked)
+    more += [f"{render_count(unplanned, 'folder')} not planned"] * bool(unplanned)
+    return ", ".join((totals, *more))
 
 
 def render_counts(create: int, change: int, destroy: int) -> str:

@@ -55,6 +55,7 @@ _TAILS = 100
 _FIRST_LINE = 800
 """Characters reserved for the first line of a shortened comment, without the name of a file."""
 
+_ELSEWHERE = Markup(" Run `kafkaform plan` with the same flags to see everything.")
 _DIFF = {"~": "!", "=": " ", ".": " ", "!": "#"}
 _MISSING = {
     "blocked": "blocked",
@@ -85,7 +86,8 @@ def render_markdown(
 
     words: of the plan's providers; command: applies exactly this plan, by default
     `kafkaform apply --expect TOKEN`; whole: a file that has the whole plan, for comments that have
-    not; name: of the folder or environment, for the heading; closes: say how to apply the plan.
+    not; name: of the folder or environment, for the heading; closes: say how to apply the plan,
+    which a part of a larger comment does not.
     """
     view = make_view(plan, words)
     command = command or f"kafkaform apply --expect {inline(view.token)}"
@@ -98,7 +100,10 @@ def render_markdown(
     fit = fit_tables(tables, view, room - _measure(filled))
     filled |= fit.filled
     filled |= fill_sections(last, room - _measure(filled))
-    return render(filled, _render_shortened(view, filled, fit, whole))
+    cut = _render_shortened(view, filled, fit, "comment" if closes else "part")
+    if cut and closes:
+        cut += Markup(f" The whole plan is in {render_code(whole)}.") if whole else _ELSEWHERE
+    return render(filled, cut)
 
 
 def _measure(filled: dict[str, Filled]) -> int:
@@ -108,8 +113,8 @@ def _measure(filled: dict[str, Filled]) -> int:
 # ── the first line ──────────────────────────────────────────────────────────────────────
 
 
-def _render_shortened(view: PlanView, filled: dict[str, Filled], fit: Fit, whole: str) -> Markup:
-    """What the comment leaves out, and where all of it is; empty for a whole comment."""
+def _render_shortened(view: PlanView, filled: dict[str, Filled], fit: Fit, noun: str) -> Markup:
+    """What the comment leaves out; empty for a whole comment. noun: what it is called."""
     missing = [
         (group.name, change)
         for group in view.groups
@@ -119,14 +124,11 @@ def _render_shortened(view: PlanView, filled: dict[str, Filled], fit: Fit, whole
     omitted = ", ".join(_list_omissions(filled.values()))
     if not (missing or fit.bare or omitted):
         return Markup()
-    text = "**This comment is shortened.** "
+    text = f"**This {noun} is shortened.** "
     text += _count_missing(missing) if missing else "It names every change."
     if fit.bare:
         text += f" Of {render_count(len(fit.bare), 'change')} it gives only the names."
-    text += f" It leaves out {omitted}." if omitted else ""
-    if whole:
-        return Markup(f"{text} The whole plan is in {render_code(whole)}.")
-    return Markup(f"{text} Run `kafkaform plan` with the same flags to see everything.")
+    return Markup(f"{text} It leaves out {omitted}." if omitted else text)
 
 
 def _count_missing(missing: list[tuple[str, Change]]) -> str:
@@ -339,7 +341,7 @@ def _make_page(
     view: PlanView, command: str, name: str, whole: str
 ) -> Callable[[dict[str, Filled], str], str]:
     """The template with everything but the sections and the first line filled in. command: empty
-    for a comment that does not say how to apply the plan."""
+    for a part of a comment, which does not say how to apply the plan."""
     environment = Environment(
         loader=PackageLoader("kafkaform.render.review"),
         autoescape=True,

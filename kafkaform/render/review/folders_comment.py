@@ -1,5 +1,5 @@
-"""Render the plans of many folders as one review comment: a table of the folders with links, the
-dangers of all of them, then a section for each folder.
+"""Render the plans of many folders as one review comment: a table of the folders with links, what
+is dangerous or blocked in all of them, then a section for each folder.
 
 What does not fit under the limit is counted in the first line: first the details of large sections,
 then sections of folders without dangers.
@@ -12,14 +12,21 @@ from functools import partial
 
 from markupsafe import Markup
 
-from ..folders import FolderRow, FoldersSummary, render_counts
+from ..folders import FolderRow, FoldersSummary, render_totals
 from ..text import inline, render_count
 from .comment import LIMIT, render_markdown
 from .comment_fit import Filled, Section, fill_sections, make_section
 from .comment_rows import make_tables, render_cell, render_code, render_fence, render_prose
 
 _HEAD = "| Folder | Owner | + | ~ | − | Dangers | |\n|---|---|--:|--:|--:|--:|---|"
-_DANGERS = "| Folder | Danger | Object | Change | What could happen |\n|---|---|---|---|---|"
+_URGENT = {
+    "blocked": ("Blocked", "| Folder | Object | Why | Fix |\n|---|---|---|---|"),
+    "dangers": (
+        "Dangers",
+        "| Folder | Danger | Object | Change | What could happen |\n|---|---|---|---|---|",
+    ),
+}
+"""Tables of each plan whose rows stand before the sections, too: their titles and heads here."""
 LEAST_SECTION = 1_500
 """Characters of a shortened section; a section that gets fewer is left out."""
 _FRONT = 0.6
@@ -52,9 +59,8 @@ def _render_title(summary: FoldersSummary) -> str:
     name = render_code(summary.name)
     if not summary.planned:
         return f"{name}: {'nothing' if summary.failed else 'no changes'}"
-    create, change, destroy, _ = summary.total()
     folders = render_count(len(summary.planned), "folder")
-    return f"{folders} of {name}: {render_counts(create, change, destroy)}"
+    return f"{folders} of {name}: {render_totals(summary)}"
 
 
 def _link(row: FolderRow, anchors: Mapping[str, str]) -> Markup:
@@ -69,18 +75,22 @@ def _link(row: FolderRow, anchors: Mapping[str, str]) -> Markup:
 def _list_sections(summary: FoldersSummary, anchors: Mapping[str, str]) -> Iterator[Section]:
     """What stands before the folders' own sections."""
     unplanned = [row for row in summary.rows if row.view is None]
-    dangers = [
-        Markup(f"| {_link(row, anchors)} {item.row}")
-        for row in summary.planned
-        if row.dangers and row.view is not None
-        for table in make_tables(row.view)
-        if table.name == "dangers"
-        for item in table.items
-    ]
-    link = partial(_render_row, anchors)
+    urgent: dict[str, list[Markup]] = {name: [] for name in _URGENT}
+    for row in summary.planned:
+        for table in make_tables(row.view) if row.view is not None and _is_urgent(row) else ():
+            if table.name in urgent:
+                link = _link(row, anchors)
+                urgent[table.name] += [Markup(f"| {link} {item.row}") for item in table.items]
+    rows = sorted(summary.planned, key=lambda row: not _is_urgent(row))
+    render_row = partial(_render_row, anchors)
     yield make_section("failed", "Not planned", unplanned, _render_failed, "folder", share=0.4)
-    yield make_section("folders", "", summary.planned, link, "folder", _HEAD, share=0.6)
-    yield make_section("dangers", "Dangers", dangers, Markup, "danger", _DANGERS)
+    yield make_section("folders", "", rows, render_row, "folder", _HEAD, share=0.6)
+    for name, (title, head) in _URGENT.items():
+        yield make_section(name, title, urgent[name], Markup, f"{name} row", head, share=0.7)
+
+
+def _is_urgent(row: FolderRow) -> bool:
+    return bool(row.dangers or row.note)
 
 
 def _render_failed(row: FolderRow) -> Markup:
@@ -109,8 +119,14 @@ def _render_last(summary: FoldersSummary, command: str) -> str:
     unchanged = f"{render_count(idle, 'folder')} without changes." if idle else ""
     if not summary.digest or not command:
         return unchanged
-    fence = render_fence([inline(command)], "sh")
-    lines = ("To apply exactly these plans:", fence, unchanged)
+    held = [render_code(row.review.path) for row in summary.held]
+    more = f" and {len(held) - _FEW:,} more" if len(held) > _FEW else ""
+    without = f", and nothing of {', '.join(held[:_FEW])}{more}" if held else ""
+    lines = (
+        f"To apply exactly these plans{without}:",
+        render_fence([inline(command)], "sh"),
+        unchanged,
+    )
     return "\n\n".join(filter(None, lines))
 
 

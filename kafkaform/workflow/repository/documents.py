@@ -27,6 +27,7 @@ def make_review(outcome: FolderOutcome) -> FolderReview:
         error.message if error is not None else "",
         outcome.skipped,
         outcome.code,
+        held=outcome.changed and not outcome.applicable,
     )
 
 

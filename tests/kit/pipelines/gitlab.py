@@ -39,11 +39,11 @@ class Api:
             f"GET {own}/merge_requests/(\\d+)/pipelines": self._list_pipelines,
             f"GET {own}/pipelines/(\\d+)/jobs": self._list_jobs,
             f"GET {own}/jobs/(\\d+)/artifacts/(.+)": self._read_artifact,
-            f"GET {own}/merge_requests/(\\d+)/notes": lambda asked, _: page(
-                [*self.notes.values()], asked
+            f"GET {own}/merge_requests/(\\d+)/notes": lambda asked, found: page(
+                [one for one in self.notes.values() if one["request"] == int(found[1])], asked
             ),
-            f"POST {own}/merge_requests/(\\d+)/notes": lambda asked, _: self.add_note(
-                asked.body["body"], ME
+            f"POST {own}/merge_requests/(\\d+)/notes": lambda asked, found: self.add_note(
+                asked.body["body"], ME, int(found[1])
             ),
             f"PUT {own}/merge_requests/\\d+/notes/(\\d+)": self._edit(self.notes),
             f"GET {own}/issues": self._list_issues,
@@ -69,9 +69,10 @@ class Api:
         file = self.jobs[int(found[1])]["files"] / found[2]
         return Answer(body=file.read_bytes()) if file.exists() else Answer(404)
 
-    def add_note(self, body: str, author: Mapping[str, Any]) -> Answer:
+    def add_note(self, body: str, author: Mapping[str, Any], request: int = 1) -> Answer:
         number = len(self.notes) + 1
-        self.notes[number] = {"id": number, "body": body, "author": dict(author)}
+        note = {"id": number, "body": body, "author": dict(author), "request": request}
+        self.notes[number] = note
         return Answer(201, self.notes[number])
 
     def _list_issues(self, asked: Asked, _: re.Match[str]) -> Answer:

@@ -196,7 +196,7 @@ def test_one_comment_covers_all_folders(top: Here, tmp_path: Path) -> None:
     assert "- **`teams/pay` failed**: the configuration has faults" in text
     (command,) = [line for line in said.out.splitlines() if line.startswith("Next: ")]
     assert command.removeprefix("Next: ") in text
-    assert "### kafkaform plan of `teams/shop`: 1 to add" in text
+    assert "### `teams/shop`: 1 to add" in text
     page = (tmp_path / "all.html").read_text()
     assert "<h2>teams/shop" in page and "<code>teams/pay</code> failed" in page
 

@@ -183,8 +183,8 @@ def test_what_changes_no_folder_needs_no_comment(teams_hub: Runner, texts: Texts
     assert done.code == 0, done.log
 
     plan(teams_hub, "two", write_team("shop"), 2)
-    (team_file,) = write_team("shop")
-    head = teams_hub.repository.branch("three", team_file, "# nothing yet\n")
+    files = dict.fromkeys(write_team("shop"), "# nothing yet\n")
+    head = teams_hub.repository.write("three", files, "two")
     assert plan_branch(teams_hub, "three", head, 2).code == 0
     assert "teams/shop" not in read_comment(teams_hub, 2) and texts.read() == {}
 
@@ -213,16 +213,22 @@ def test_sixty_folders_are_one_plan(teams_hub: Runner, texts: Texts) -> None:
     teams = [f"team-{number:02}" for number in range(60)]
     begin(teams_hub, texts, *teams)
     module = 'variable "team" {}\n\nresource "textstore_file" "motd" {\n'
-    files = {"modules/motd/main.kf.hcl": module + '  name    = "motd-${var.team}"\n}\n'}
+    module += '  name    = "motd-${var.team}"\n  content = "hello"\n}\n'
+    files = {"modules/motd/main.kf.hcl": module}
     for team in teams:
         block = f'module "motd" {{\n  source = "../../modules/motd"\n  team   = "{team}"\n}}\n'
         files[f"teams/{team}/main.kf.hcl"] = block
     apply_all(teams_hub, files, "first", 1)
     assert len(texts.read()) == 60
-    changed = files["modules/motd/main.kf.hcl"].replace("}\n", '  content = "all"\n}\n')
-    apply_all(teams_hub, {"modules/motd/main.kf.hcl": changed}, "second", 2)
-    assert set(texts.read().values()) == {"all"}
+    files = {"modules/motd/main.kf.hcl": module.replace("hello", "bye")}
+    apply_all(teams_hub, files, "second", 2)
+    assert set(texts.read().values()) == {"bye"}
     assert len(read_comment(teams_hub, 2)) <= 65_536
+
+    files = {"modules/motd/main.kf.hcl": module.replace("content", "contents")}
+    _, failed = plan(teams_hub, "third", files, 3)
+    errors = [properties["line"] for name, properties, _ in failed.commands if name == "error"]
+    assert sorted(errors) == ["3", "5"], "a fault that all folders have is shown once"
 
 
 def apply_all(hub: Runner, files: Mapping[str, str], name: str, pull: int) -> None:

@@ -86,13 +86,30 @@ def test_a_comment_begins_with_the_folders_and_their_dangers() -> None:
             "**Dangers (1)**",
             "| Folder | Danger |",
             COMMAND,
-            "### kafkaform plan of `teams/shop`",
-            "### kafkaform plan of `teams/web`",
+            "### `teams/shop`: ",
+            "### `teams/web`: ",
         )
     ]
     assert order == sorted(order)
     assert text.count("To apply exactly") == 1 and "--expect" not in text.split(COMMAND)[1]
     assert "shortened" not in text
+
+
+def test_a_comment_says_what_is_not_applied() -> None:
+    """In its title, in the table of folders, whose first rows are about that, in a table of what is
+    blocked, and where it says how to apply the rest."""
+    small = plans.plan(*plans.everything().changes[:3])
+    blocked = plans.plan(plans.IMPOSSIBLE, plans.GRAVE[0])
+    reviews = [review("a", small), FolderReview("teams/b", "b", blocked, WORDS, held=True)]
+    summary = summarise(*reviews, review("c", fault="no broker answered"))
+    text = render_folders_markdown(summary, command=COMMAND)
+    title, *lines = text.splitlines()
+    assert re.search(r" to destroy, \d+ blocked, 1 folder not planned$", title)
+    rows = [line for line in lines if line.startswith("| [`teams/")]
+    assert rows[0].startswith("| [`teams/b`]") and "**not applied: " in rows[0]
+    assert any(line.startswith("| [`teams/b`]") for line in rows[2:])
+    assert text.index("**Blocked (") < text.index("**Dangers (") < text.index("To apply")
+    assert "To apply exactly these plans, and nothing of `teams/b`:" in lines
 
 
 @pytest.mark.parametrize("count", [5, 60, 600])
@@ -108,7 +125,7 @@ def test_a_comment_fits(count: int) -> None:
     assert len(text) <= LIMIT
     first = text.splitlines()[0]
     assert first.startswith("**This comment is shortened.**") == ("kafkaform plan of" not in first)
-    sections = re.findall(r"^### kafkaform plan of `(teams/\w+)`", text, re.M)
+    sections = re.findall(r"^### `(teams/\w+)`: ", text, re.M)
     missing = re.search(r"It has no section for (\d+) folder", first)
     assert len(sections) + (int(missing[1]) if missing else 0) == count
     assert {"teams/a000", "teams/a001"} <= set(sections)
