@@ -27,7 +27,6 @@ from ...plan.block_judge import NO_FACTS
 from ...plan.boundaries import covers, find_breaches
 from ...provider.contract import Provider, Session
 from ..configuration.repository import RepositoryFolder
-from ..repository.checking import place_fault
 from ..configuration.repository_choice import FolderChoice, choose_folders
 from ..generate.blocks import UndeclaredObject, fill_defaults
 from ..generate.files import GeneratedConfiguration, Stock, generate_configuration
@@ -41,6 +40,7 @@ from ..import_all import (
     take_declared,
     take_instance_stock,
 )
+from ..repository.checking import place_fault
 from ..stores import STATE_VARIABLE
 from ..workspace import Workspace, make_first_state, open_workspace
 
