@@ -52,6 +52,7 @@ from ..state.backend import Backend, Lease, LockInfo
 from ..state.codec import ADVICE
 from ..state.model import Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
+from .configuration.folder_outputs import LoadOutputs
 from .configuration.instances import Opener, open_session
 from .configuration.policies import NO_POLICIES, Policies, choose_policies
 from .stores import STATE_VARIABLE, find_anchor, load_outputs, open_folder_store
@@ -159,16 +160,17 @@ def open_read_workspace(
     *,
     place: RepositoryFolder | None = None,
     opener: Opener = open_session,
+    load: LoadOutputs = load_outputs,
 ) -> Workspace:
     """Open a workspace as `open_workspace` does, with inputs that were read already.
 
     place: what the repository says about the folder, if somebody knows it already; opener: opens
-    the sessions of its provider instances.
+    the sessions of its provider instances; load: reads the outputs of other folders.
     """
     secrets = watched()
     with keep_secrets(secrets):
         configuration = read_configuration(
-            folder, inputs, place=place, load_outputs=load_outputs, opener=opener
+            folder, inputs, place=place, load_outputs=load, opener=opener
         )
         place = configuration.place
         store = open_folder_store(configuration.folder, state, configuration.tree, place)

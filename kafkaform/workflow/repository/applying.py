@@ -8,10 +8,9 @@ do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import chdir
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -19,7 +18,6 @@ from msgspec.structs import replace
 
 from ...apply.report import Rerun
 from ...apply.stop import Stop
-from ...core.diagnostics import Range
 from ...core.errors import (
     Ended,
     Interrupted,
@@ -29,7 +27,6 @@ from ...core.errors import (
     exit_code,
 )
 from ...plan.model import Mode, Options, Plan
-from ..configuration.evaluation import read_configuration
 from ..configuration.instances import open_session
 from ..configuration.repository import RepositoryFolder
 from ..configuration.untrusted import apply_error
@@ -38,7 +35,7 @@ from ..operations import apply_changes, destroy
 from ..workspace import Workspace, read_log
 from .approval import FoldersApproval, make_approval
 from .folders import OpenFolder, OpenRepository, open_again
-from .order import FolderOrder, find_needed_folders, name_needs, order_folders
+from .order import FolderOrder, order_opened
 from .planning import FolderOutcome, RepositoryPlan, plan_repository, select_options
 
 NOT_BEGUN = "interrupted before it was begun"
@@ -140,10 +137,9 @@ def apply_repository(
         *(approve_changed, approved_by, fail_on, wait, lock_timeout, verify_log),
         *(progress, stop or Stop(), rerun),
     )
-    if approve is not None and expect is None and job.approval.tokens:
-        shown = RepositoryPlan(tuple(_list_shown(job)))
-        if approve(shown) is not True:
-            raise KafkaformError("not approved; nothing was sent")
+    asks = approve is not None and expect is None and bool(job.approval.tokens)
+    if asks and approve is not None and approve(plan) is not True:
+        raise KafkaformError("not approved; nothing was sent")
     return _run(job)
 
 
@@ -157,42 +153,6 @@ def _refuse_other_digest(approval: FoldersApproval, expect: str) -> None:
         "place of the digest refuses only the folders whose plans differ, and continues an "
         "interrupted run.",
     )
-
-
-def _list_shown(job: _Job) -> Iterator[FolderOutcome]:
-    """The plans as they are approved. A folder that cannot be planned yet, because a folder that it
-    needs has still to be applied, does not count as failed."""
-    for outcome in job.plan.folders:
-        path = outcome.folder.path
-        waits_for = [p for p in job.order.needs.get(path, ()) if p in job.approval.tokens]
-        if path in job.order.circles:
-            yield FolderOutcome(outcome.folder, error=job.order.circles[path])
-        elif outcome.plan is None and outcome.error is not None and waits_for and not job.destroys:
-            reason = f"it can be planned when {', '.join(waits_for)} is applied"
-            yield FolderOutcome(outcome.folder, skipped=reason)
-        else:
-            yield outcome
-
-
-def order_opened(repository: OpenRepository) -> FolderOrder:
-    """The order of folders that were opened, or could not be."""
-    needs = {
-        item.folder.path: name_needs(repository.repository, item.folder, needed)
-        for item in repository.folders
-        for needed in [_find_needed(repository, item)]
-    }
-    return order_folders(needs)
-
-
-def _find_needed(repository: OpenRepository, opened: OpenFolder) -> Mapping[Path, Range]:
-    if opened.workspace is not None:
-        return opened.workspace.configuration.asking.outputs.read
-    # Often it cannot be opened because what it needs was never applied: then its text tells.
-    try:
-        path = repository.repository.path / opened.folder.path
-        return find_needed_folders(read_configuration(path, repository.inputs, place=opened.folder))
-    except KafkaformError:
-        return {}
 
 
 def _refuse_unchosen(repository: OpenRepository, approval: FoldersApproval) -> None:
@@ -322,7 +282,7 @@ def _open_to_apply(job: _Job, opened: OpenFolder, *, renewed: bool) -> Workspace
     """The folder with sessions of its own; evaluated again if it uses new outputs. Raises
     KafkaformError."""
     if renewed:
-        opened = open_again(job.repository, opened.folder)
+        opened = open_again(job.repository, opened.folder, sends=True)
     if opened.workspace is None:
         assert opened.error is not None, "a folder that cannot be opened has its error"
         raise opened.error

@@ -15,13 +15,15 @@ from ...core.errors import ConfigurationError, Interrupted, KafkaformError, Usag
 from ...core.progress import Progress, Reporter, ignore_event
 from ...core.resource import Identity
 from ...core.secret import keep_secrets, watched
+from ...core.value import FrozenMap
 from ...state.model import State
 from ..configuration.evaluation import Inputs
 from ..configuration.files import find_root
+from ..configuration.folder_outputs import LoadOutputs
 from ..configuration.instances import Opener, open_session
 from ..configuration.repository import FILES, Repository, RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders
-from ..stores import STATE_VARIABLE
+from ..stores import STATE_VARIABLE, load_outputs
 from ..workspace import Workspace, open_read_workspace
 from .sharing import SharedSystems
 
@@ -109,12 +111,28 @@ def open_repository(
         return OpenRepository(choice, opened, systems, inputs, policies)
 
 
-def open_again(repository: OpenRepository, folder: RepositoryFolder) -> OpenFolder:
-    """Evaluate a folder again, such as with new outputs of the folders that it reads, and with
-    sessions of its own."""
-    path = repository.repository.path / folder.path
-    opened = _open_folder(path, folder, repository.inputs, repository.policies, open_session)
-    return _add_elsewhere(opened, repository.systems)
+def open_again(
+    repository: OpenRepository,
+    folder: RepositoryFolder,
+    outputs: Mapping[Path, FrozenMap] | None = None,
+    *,
+    sends: bool = False,
+) -> OpenFolder:
+    """Evaluate a folder again, with new outputs of the folders that it reads.
+
+    outputs: folder -> what counts instead of what its state records, in the same form; sends: with
+    sessions of its own, and not for a plan only.
+    """
+    path, systems = repository.repository.path / folder.path, repository.systems
+    opener = open_session if sends else systems.make_opener(path)
+
+    def load(target: Path, state: str | None) -> FrozenMap | None:
+        planned = (outputs or {}).get(target)
+        return load_outputs(target, state) if planned is None else planned
+
+    opened = _open_folder(path, folder, repository.inputs, repository.policies, opener, load)
+    _note_wanted(opened, systems)
+    return _add_elsewhere(opened, systems)
 
 
 def _open_each(
@@ -165,12 +183,15 @@ def _open_folder(
     inputs: Inputs,
     policies: Sequence[Path | str],
     opener: Opener,
+    load: LoadOutputs = load_outputs,
 ) -> OpenFolder:
     try:
         if folder.faults:
             raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
         state = _find_trusted_state(path, folder) if inputs.untrusted else None
-        workspace = open_read_workspace(path, inputs, state, policies, place=folder, opener=opener)
+        workspace = open_read_workspace(
+            path, inputs, state, policies, place=folder, opener=opener, load=load
+        )
         return OpenFolder(folder, workspace, workspace.backend.load().state)
     except Interrupted:
         raise

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Range, Severity
-from ...core.errors import ConfigurationError
+from ...core.errors import ConfigurationError, KafkaformError
 from ...core.resource import ProviderConfig
 from ...core.value import EMPTY
 from ...language.declare.modules import is_git
@@ -19,8 +19,9 @@ from ...language.declare.skipped_blocks import list_used_names
 from ...language.evaluate.folder_outputs import OUTPUTS
 from ...language.expressions.dependencies import order_names
 from ...language.expressions.references import Unset
-from ..configuration.evaluation import Configuration, DataAnswers
+from ..configuration.evaluation import Configuration, DataAnswers, read_configuration
 from ..configuration.repository import Repository, RepositoryFolder
+from .folders import OpenFolder, OpenRepository
 
 Needs = Mapping[str, Range]
 """Path of each folder whose outputs are read -> the place of the data block, as seen from the top
@@ -75,6 +76,27 @@ def _place_range(folder: RepositoryFolder, location: Range) -> Range:
     if is_git(location.file):
         return location
     return replace(location, file=normpath(f"{folder.path}/{location.file}"))
+
+
+def order_opened(repository: OpenRepository) -> FolderOrder:
+    """The order of folders that were opened, or could not be."""
+    needs = {
+        item.folder.path: name_needs(repository.repository, item.folder, needed)
+        for item in repository.folders
+        for needed in [_find_needed(repository, item)]
+    }
+    return order_folders(needs)
+
+
+def _find_needed(repository: OpenRepository, opened: OpenFolder) -> Mapping[Path, Range]:
+    if opened.workspace is not None:
+        return opened.workspace.configuration.asking.outputs.read
+    # Often it cannot be opened because what it needs was never applied: then its text tells.
+    try:
+        path = repository.repository.path / opened.folder.path
+        return find_needed_folders(read_configuration(path, repository.inputs, place=opened.folder))
+    except KafkaformError:
+        return {}
 
 
 def order_folders(needs: Mapping[str, Needs]) -> FolderOrder:

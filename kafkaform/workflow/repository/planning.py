@@ -3,7 +3,8 @@ the same object both fail, before anything is planned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,15 +20,18 @@ from ...core.errors import (
 )
 from ...core.progress import Progress
 from ...core.secret import keep_secrets
-from ...plan.model import Options, Plan
+from ...core.value import EMPTY, FrozenMap
+from ...plan.model import Mode, Options, Plan
 from ...provider.registry import Registry
+from ...state.model import State
 from ..configuration.repository import RepositoryFolder
 from ..judgement import check_accepted, check_fail_on, refuse_unmatched
 from ..model import PlanChosen, RunEvent
 from ..planning import find_unmet, plan_changes, refuse_if_blocked
 from ..workspace import Workspace, open_instance
 from .conflicts import FolderClaim, find_conflicts, list_claims
-from .folders import OpenFolder, OpenRepository
+from .folders import OpenFolder, OpenRepository, open_again
+from .order import order_opened
 
 
 class FolderOutcome(Struct, frozen=True):
@@ -128,24 +132,62 @@ def _plan_folders(
     )
     wishes = replace(wishes, fail_on=conditions)
     _refuse_idle_globs(repository, options)
-    conflicts = find_folder_conflicts(repository.folders)
-    outcomes: list[FolderOutcome] = []
-    task, label, total = "plan folders", "Planning folders", len(repository.folders)
-    for item in repository.folders:
+    return _plan_in_order(repository, options, wishes, progress)
+
+
+def _plan_in_order(
+    repository: OpenRepository, options: Options, wishes: PlanWishes, progress: FolderListener
+) -> RepositoryPlan:
+    """Plan each folder after those whose outputs it reads, with the outputs that they will have."""
+    order = order_opened(repository)
+    opened = {item.folder.path: item for item in repository.folders}
+    conflicts = find_folder_conflicts(opened.values())
+    outcomes: dict[str, FolderOutcome] = {}
+    task, label, total = "plan folders", "Planning folders", len(opened)
+    for path in (*order.circles, *chain.from_iterable(order.layers)):
         progress("", Progress(task, label, len(outcomes), total, "folders"))
-        faults = conflicts.get(item.folder.path, ())
-        outcome = (
-            FolderOutcome(item.folder, error=_make_conflict_error(faults))
-            if faults
-            else _plan_folder(item, options, wishes, progress)
-        )
-        progress(item.folder.path, outcome)
-        outcomes.append(outcome)
+        folder = opened[path].folder
+        needs = [outcomes[name] for name in order.needs.get(path, ()) if name in outcomes]
+        outputs = {
+            item.folder.path: predict_outputs(opened[item.folder.path].state, item.plan)
+            for item in needs
+            if item.applicable and item.plan is not None and item.plan.outputs
+        }
+        if options.mode is Mode.DESTROY:
+            outputs = {}  # a folder is destroyed before those whose outputs it reads
+        if outputs:
+            top = repository.repository.path
+            planned = {top / name: values for name, values in outputs.items()}
+            opened[path] = open_again(repository, folder, planned)
+            conflicts = find_folder_conflicts(opened.values())
+        if path in order.circles:
+            outcome = FolderOutcome(folder, error=order.circles[path])
+        elif path in conflicts:
+            outcome = FolderOutcome(folder, error=_make_conflict_error(conflicts[path]))
+        else:
+            outcome = _plan_folder(opened[path], options, wishes, progress)
+        if outputs and opened[path].workspace is None and path not in order.circles:
+            reason = f"it can be planned when {', '.join(outputs)} is applied"
+            outcome = FolderOutcome(folder, skipped=reason)
+        progress(path, outcome)
+        outcomes[path] = outcome
     progress("", Progress(task, label, total, total, "folders", finished=True))
-    return RepositoryPlan(tuple(outcomes))
+    return RepositoryPlan(tuple(outcomes[path] for path in opened))
 
 
-def find_folder_conflicts(folders: Sequence[OpenFolder]) -> Mapping[str, Diagnostics]:
+def predict_outputs(state: State | None, plan: Plan) -> FrozenMap:
+    """The outputs of a folder after an apply of its plan, in the form of the state. Those whose
+    values only the apply shows are left out."""
+    outputs = dict(EMPTY if state is None else state.outputs)
+    for change in plan.outputs:
+        name = (change.before or change.after).name  # type: ignore[union-attr]  # one of them is there
+        outputs.pop(name, None)
+        if change.after is not None and not change.after.deferred:
+            outputs[name] = FrozenMap(value=change.after.value, sensitive=change.after.sensitive)
+    return FrozenMap(outputs)
+
+
+def find_folder_conflicts(folders: Collection[OpenFolder]) -> Mapping[str, Diagnostics]:
     """Path of a folder -> its objects that another one of these folders has, too. Asks the systems
     who they are, if there are several folders."""
     opened = [item for item in folders if item.workspace is not None]
