@@ -270,8 +270,14 @@ def test_workers_accept_an_unknown_config(stream: Stream, tmp_path: Path) -> Non
     config = {"class": "FileStreamSource", "topic": f"{stream.prefix}t", "sizes": "7"}
     status, _ = ask_worker(stream, **config, file=str(tmp_path / "x"))
     assert status == 201
-    kept = stream.ask("GET", f"/connectors/{stream.prefix}asked/config")
-    assert isinstance(kept, dict) and kept["batch.sizes"] == "7"
+    configs: list[object] = []
+
+    def is_stored() -> bool:
+        configs[:] = [stream.ask("GET", f"/connectors/{stream.prefix}asked/config")]
+        return isinstance(configs[0], dict)
+
+    wait_until(is_stored)
+    assert isinstance(configs[0], dict) and configs[0]["batch.sizes"] == "7"
     misspelt = source("source", tmp_path / "x").replace("file  ", '"batch.sizes" = 7\nfile  ')
     stream.declare(RIGHTS, topic("lines"), misspelt)
     text = " ".join(stream.folder.done("plan").text.split())

@@ -23,6 +23,9 @@ provider "kafka_connect" {{
 """
 
 
+REBALANCING = 409
+
+
 @dataclass
 class Stream:
     """folder: with provider blocks for both; prefix: of all names."""
@@ -39,9 +42,17 @@ class Stream:
         self.folder.write("main.kf.hcl", "\n".join(blocks).replace("PREFIX-", self.prefix))
 
     def ask(self, method: str, path: str, body: object = None) -> object:
-        """What the worker answers to another client; None if it is an error."""
-        status, found = self.worker.open_client().ask(method, path, body)
-        return found if status < 400 else None
+        """What the worker answers to another client; None if it is an error. A rebalance, which
+        refuses everything for a moment, is waited for."""
+        answers: list[tuple[int, object]] = []
+
+        def is_answered() -> bool:
+            answers[:] = [self.worker.open_client().ask(method, path, body)]
+            return answers[0][0] != REBALANCING
+
+        wait_until(is_answered)
+        status, document = answers[0]
+        return document if status < 400 else None
 
     def has_state(self, name: str, state: str, tasks: int | None = None) -> bool:
         """True if the connector and its tasks are in this state. name: without the prefix."""
