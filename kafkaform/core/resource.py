@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from .address import Address
 from .diagnostics import Diagnostics, Range
 from .value import EMPTY, FrozenMap, Value
+
+T = TypeVar("T")
 
 
 class Identity(Struct, frozen=True, order=True):
@@ -191,6 +196,26 @@ class Unread(Struct, frozen=True):
     """Which data source could not be read, and why."""
 
 
+class Elsewhere(Struct, frozen=True, eq=False):
+    """What the folders of a repository declare or record in some systems. Folders share it. It is
+    equal only to itself, so that `Sweep.derive` finds its methods again fast."""
+
+    identities: frozenset[Identity] = frozenset()
+
+    def list_unclaimed(self, sweep: Sweep) -> Mapping[Identity, None]:
+        """The live objects that are neither here nor the system's own, by key, in a form that is
+        searched fast."""
+        unclaimed = (
+            item.identity
+            for item in sweep.items
+            if not item.details.get("internal", False) and item.identity not in self.identities
+        )
+        return dict.fromkeys(sorted(unclaimed, key=attrgetter("key")))
+
+
+NOWHERE = Elsewhere()
+
+
 class Desired(Struct, frozen=True):
     """Everything that a configuration says."""
 
@@ -220,8 +245,8 @@ class Desired(Struct, frozen=True):
     which of them differ between two plans."""
     fence: Fence | None = None
     """The boundary of the folder; None if it has none."""
-    elsewhere: frozenset[Identity] = frozenset()
-    """What other folders of the repository declare or record in the same systems, as far as the
+    elsewhere: Elsewhere = NOWHERE
+    """What the folders of the repository declare or record in the same systems, as far as the
     command knows them."""
 
 
@@ -370,7 +395,15 @@ class Coverage(Struct, frozen=True):
     """Why the listing failed, if it did."""
 
 
-class Sweep(Struct, frozen=True):
+class _WithDerived:
+    """A slot that is not a field, so that it is not compared, copied or stored."""
+
+    __slots__ = ("_derived",)
+    _derived: dict[object, Any]
+    """Function -> what it made of the listing."""
+
+
+class Sweep(_WithDerived, Struct, frozen=True):
     """All objects of a kind that one listing showed."""
 
     kind: str
@@ -385,6 +418,19 @@ class Sweep(Struct, frozen=True):
     """The items are as `read` would show them, so that nobody needs to read them again."""
     full: frozenset[Identity] = frozenset()
     """The items of which that is true although the listing is not whole."""
+
+    def derive(self, make: Callable[[Sweep], T]) -> T:
+        """What a pure function makes of this listing. It is called once for each listing, because
+        the plans of many folders can share one."""
+        try:
+            derived = self._derived
+        except AttributeError:
+            derived = {}
+            force_setattr(self, "_derived", derived)
+        if make not in derived:
+            derived[make] = make(self)
+        result: T = derived[make]
+        return result
 
 
 class Facts(Struct, frozen=True):

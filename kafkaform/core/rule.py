@@ -130,7 +130,7 @@ class Scene(Struct, frozen=True):
     facts: Facts
     """What the system is like."""
     elsewhere: Collection[Identity] = ()
-    """Its objects that other folders declare or record."""
+    """Objects that other folders declare or record, of all instances."""
 
 
 class Survey(Struct, frozen=True):

@@ -11,7 +11,8 @@ in the state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,8 +22,10 @@ from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, PlanRefused
 from ..core.finding import UNREAD, Finding, Harm
 from ..core.resource import (
+    NOWHERE,
     Absent,
     Desired,
+    Elsewhere,
     Facts,
     Failed,
     Hidden,
@@ -272,22 +275,16 @@ def describe_instances(
     }
 
 
-def count_unmanaged(
-    world: InstanceWorld, elsewhere: Collection[Identity] = ()
-) -> tuple[Unmanaged, ...]:
+def count_unmanaged(world: InstanceWorld, elsewhere: Elsewhere = NOWHERE) -> tuple[Unmanaged, ...]:
     """The live objects of each kind that nothing declares or records, without the system's own.
     elsewhere: what other folders declare or record."""
     unmanaged = []
     for kind, sweep in sorted(world.sweeps.items()):
-        keys = sorted(
-            item.identity.key
-            for item in sweep.items
-            if item.identity not in world.readings
-            and item.identity not in elsewhere
-            and not item.details.get("internal", False)
-        )
-        if keys:
-            unmanaged.append(Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN])))
+        visible = sweep.derive(elsewhere.list_unclaimed)
+        count = len(visible) - sum(identity in visible for identity in world.readings)
+        keys = (identity.key for identity in visible if identity not in world.readings)
+        if count:
+            unmanaged.append(Unmanaged(kind, count, tuple(islice(keys, NAMES_SHOWN))))
     return tuple(unmanaged)
 
 

@@ -195,8 +195,7 @@ def survey_changes(
     for instance, provider in providers.items():
         own = [change for change in changes if change.identity.instance == instance]
         sweeps = look.collect_sweeps(instance, provider.review_needs(own))
-        elsewhere = {item for item in look.elsewhere if item.instance == instance}
-        scene = Scene(own, sweeps, facts[instance], elsewhere)
+        scene = Scene(own, sweeps, facts[instance], look.elsewhere.identities)
         of_system: list[Finding] = []
         for survey in books[instance].surveys:
             for identity, finding in run_survey(survey, scene):

@@ -327,7 +327,8 @@ def tell_missing_uses(
     """The changes; each that begins to use an object of another provider that no change makes and
     that does not exist has a caution."""
     partners = list_partners(facts)
-    declared = {*(change.identity for change in changes), *look.elsewhere}
+    declared = frozenset(change.identity for change in changes)
+    elsewhere = look.elsewhere.identities
     questions: dict[int, dict[Use, list[Identity]]] = {}
     for n, change in enumerate(changes):
         find = types[change.identity.kind].uses
@@ -344,7 +345,7 @@ def tell_missing_uses(
                 and (provider := providers.get(instance))
                 and use.kind in provider.types
             ]
-            if identities and declared.isdisjoint(identities):
+            if identities and declared.isdisjoint(identities) and elsewhere.isdisjoint(identities):
                 questions.setdefault(n, {})[use] = identities
     if not questions:
         return changes
@@ -354,12 +355,13 @@ def tell_missing_uses(
     result = list(changes)
     for n, uses in questions.items():
         missing = [use for use, identities in uses.items() if absent.issuperset(identities)]
+        names = declared | elsewhere
         result[n] = add_findings(
             changes[n],
             *(
                 USED_MISSING.find(
                     f"it {use.verb} {use.kind} {use.key}, which is neither declared nor live",
-                    fix=suggest(use.key, _list_names(uses[use], declared, look)) or None,
+                    fix=suggest(use.key, _list_names(uses[use], names, look)) or None,
                 )
                 for use in missing
             ),

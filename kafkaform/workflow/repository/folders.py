@@ -23,9 +23,10 @@ from ..configuration.folder_outputs import LoadOutputs
 from ..configuration.instances import Opener, open_session
 from ..configuration.repository import FILES, Repository, RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders
-from ..stores import STATE_VARIABLE, load_outputs
+from ..stores import load_outputs
 from ..workspace import Workspace, open_read_workspace
 from .sharing import SharedSystems
+from .states import refuse_state_variable
 
 
 class OpenFolder(Struct, frozen=True):
@@ -86,11 +87,7 @@ def open_repository(
     all faults of the repository file.
     """
     environment = os.environ if environment is None else environment
-    if environment.get(STATE_VARIABLE):
-        raise UsageError(
-            f"{STATE_VARIABLE} names one state, and each folder of a repository has its own",
-            f"Unset it. The folders blocks of {FILES[0]} say where the states are.",
-        )
+    refuse_state_variable(environment)
     # One set of secrets for all: what one folder reads must not be shown by another one either.
     with keep_secrets(watched()):
         inputs = Inputs.read(
@@ -170,10 +167,7 @@ def _add_elsewhere(opened: OpenFolder, systems: SharedSystems) -> OpenFolder:
     if space is None:
         return opened
     blocks, folder = space.desired.providers.values(), space.configuration.folder
-    own = {item.identity for item in space.desired.declared}
-    own |= opened.state.objects.keys() if opened.state is not None else set()
-    wanted = frozenset[Identity]().union(*(systems.list_wanted(folder, b) for b in blocks))
-    desired = replace(space.desired, elsewhere=wanted - own)
+    desired = replace(space.desired, elsewhere=systems.collect_wanted(folder, blocks))
     return replace(opened, workspace=replace(space, desired=desired))
 
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 from ...core.canonical import digest
 from ...core.change import Batch, Change, Impact, Outcome, Step, Verdict
 from ...core.errors import KafkaformError
-from ...core.resource import Depth, Facts, Identity, ProviderConfig, Reading, Sweep
+from ...core.resource import Depth, Elsewhere, Facts, Identity, ProviderConfig, Reading, Sweep
 from ...core.value import FrozenMap
 from ...core.words import Words
 from ...provider.contract import Provider, Secrets, Session
@@ -195,6 +195,7 @@ class SharedSystems:
         self._logins: dict[BlockKey, list[tuple[Secrets, SharedLook | KafkaformError]]] = (
             defaultdict(list)
         )
+        self._collected: dict[frozenset[BlockKey], Elsewhere] = {}
         self._planned: set[tuple[Path, str]] = set()
         """Folder and instance that were planned once."""
         self._sessions: list[Session] = []
@@ -202,10 +203,15 @@ class SharedSystems:
     def want(self, folder: Path, block: ProviderConfig, ids: Collection[Identity]) -> None:
         """Note objects that a folder reads through this provider block, before it does."""
         self._wanted[_make_key(folder, block)].update(ids)
+        self._collected.clear()
 
-    def list_wanted(self, folder: Path, block: ProviderConfig) -> Collection[Identity]:
-        """What all folders read through the same provider block."""
-        return self._wanted[_make_key(folder, block)]
+    def collect_wanted(self, folder: Path, blocks: Collection[ProviderConfig]) -> Elsewhere:
+        """What all folders read through the same provider blocks, once everything is noted."""
+        keys = frozenset(_make_key(folder, block) for block in blocks)
+        if keys not in self._collected:
+            wanted = frozenset[Identity]().union(*(self._wanted[key] for key in keys))
+            self._collected[keys] = Elsewhere(wanted)
+        return self._collected[keys]
 
     def make_opener(self, folder: Path) -> Opener:
         """What opens the sessions of a folder. A login that failed fails for each folder in the

@@ -209,7 +209,10 @@ def _list_live_and_declared(scene: Scene, kind: str) -> set[str]:
     """The names after the plan, as far as they can be seen."""
     sweep = scene.sweeps.get(kind)
     identities = {item.identity for item in sweep.items} if sweep else set()
-    identities |= {i for i in scene.elsewhere if i.kind in _CONTAINERS[kind]}
+    instances = {change.identity.instance for change in scene.changes}
+    identities |= {
+        i for i in scene.elsewhere if i.kind in _CONTAINERS[kind] and i.instance in instances
+    }
     for change in scene.changes:
         if change.identity.kind not in _CONTAINERS[kind]:
             continue
