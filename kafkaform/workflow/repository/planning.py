@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,13 +11,14 @@ from ...core.address import matches
 from ...core.diagnostics import has_errors
 from ...core.errors import Interrupted, KafkaformError, UsageError, exit_code
 from ...core.progress import Progress
-from ...plan.model import Options, Plan
+from ...plan.model import Mode, Options, Plan
 from ...provider.registry import Registry
 from ..configuration.repository import RepositoryFolder
 from ..judgement import check_accepted, check_fail_on, refuse_unmatched
 from ..model import PlanChosen, RunEvent
 from ..planning import find_unmet, plan_changes, refuse_if_blocked
 from .folders import OpenFolder, OpenRepository
+from .order import FolderOrder, order_opened
 
 
 class FolderOutcome(Struct, frozen=True):
@@ -49,6 +50,8 @@ class RepositoryPlan(Struct, frozen=True):
     """The plans of the chosen folders of a repository, in the order of their paths."""
 
     folders: tuple[FolderOutcome, ...]
+    order: FolderOrder = FolderOrder()
+    """In which order they are applied."""
 
     @property
     def code(self) -> int:
@@ -118,15 +121,35 @@ def _plan_folders(
     )
     wishes = replace(wishes, fail_on=conditions)
     _refuse_idle_globs(repository, options)
-    outcomes: list[FolderOutcome] = []
-    task, label, total = "plan folders", "Planning folders", len(repository.folders)
-    for item in repository.folders:
+    opened = {item.folder.path: item for item in repository.folders}
+    order, outcomes = order_opened(repository), dict[str, FolderOutcome]()
+    task, label, total = "plan folders", "Planning folders", len(opened)
+    for path in order.list_paths():
         progress("", Progress(task, label, len(outcomes), total, "folders"))
-        outcome = _plan_folder(item, options, wishes, progress)
-        progress(item.folder.path, outcome)
-        outcomes.append(outcome)
+        outcome = _find_hindrance(opened[path], order, outcomes, options)
+        outcome = outcome or _plan_folder(opened[path], options, wishes, progress)
+        progress(path, outcome)
+        outcomes[path] = outcome
     progress("", Progress(task, label, total, total, "folders", finished=True))
-    return RepositoryPlan(tuple(outcomes))
+    return RepositoryPlan(tuple(outcomes[path] for path in opened), order)
+
+
+def _find_hindrance(
+    opened: OpenFolder,
+    order: FolderOrder,
+    outcomes: Mapping[str, FolderOutcome],
+    options: Options,
+) -> FolderOutcome | None:
+    """Why a folder cannot be planned because of others; None if it can, or fails on its own."""
+    folder, path = opened.folder, opened.folder.path
+    if path in order.circles:
+        return FolderOutcome(folder, error=order.circles[path])
+    if path not in order.waiting or options.mode is Mode.DESTROY:
+        return None
+    awaited = [p for p in order.needs[path] if outcomes[p].applicable or outcomes[p].skipped]
+    if not awaited:
+        return None
+    return FolderOutcome(folder, skipped=f"it can be planned when {', '.join(awaited)} is applied")
 
 
 def check_options(options: Options) -> None:

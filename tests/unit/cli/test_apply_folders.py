@@ -207,6 +207,27 @@ def test_the_folder_that_provides_comes_first(chain: Here, kafka: CountingProvid
     assert read_retention(kafka, "report.a") == "1000"
 
 
+def test_a_plan_says_what_waits_for_outputs(chain: Here) -> None:
+    """It is no fault of a folder that what it reads was never applied; its own faults are."""
+    said = chain.run("plan", "--all", "--detailed-exitcode")
+    assert said.code == 2
+    assert "teams/app is skipped: it can be planned when teams/platform is applied" in said.out
+    assert "teams/report is skipped: it can be planned when teams/app is applied" in said.out
+    chain.write("teams/app/more.kf.hcl", "locals {\n  a = var.missing\n}\n")
+    failure = chain.fails("plan", "--all")
+    assert "! teams/app: the configuration has faults" in failure
+    assert "! teams/report: the configuration has faults" in failure
+    chain.write("teams/app/more.kf.hcl", "")
+    assert "has no state yet" in chain.fails("plan", "--folder=teams/app")
+
+
+def test_a_plan_shows_a_circle(chain: Here) -> None:
+    chain.write("teams/platform/back.kf.hcl", READ.replace("platform", "app"))
+    failure = chain.fails("plan", "--all")
+    assert "teams/app needs its own outputs, through other folders" in failure
+    assert "teams/platform (teams/platform/back.kf.hcl:1:1) → teams/app" in failure
+
+
 def test_new_outputs_are_used_in_the_same_run(chain: Here, kafka: CountingProvider) -> None:
     """A plan shows the recorded value; the apply plans again with the new one."""
     chain.done("apply", "--all", "--auto-approve")
