@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kafkaform.cli.terminal.console import Console
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import Interrupted
 from kafkaform.state.backends.local import LocalBackend
@@ -131,6 +132,65 @@ def test_a_locked_folder_fails_alone(top: Here, kafka: CountingProvider) -> None
         said = top.run("apply", "--all", "--auto-approve")
     assert said.code == 7 and "  ! teams/shop:" in said.out
     assert list_topics(kafka) == ["pay.a", "web.a"]
+
+
+# ── questions on a terminal ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What somebody types on a terminal, one answer after the other; then what was asked."""
+    typed: list[str] = []
+    asked = Console(colour=False, errors_colour=False, interactive=True, width=100)
+    monkeypatch.setattr(Console, "make_standard", lambda **_: asked)
+    monkeypatch.setattr(Console, "ask", lambda _, question: typed.pop(0))
+    return typed
+
+
+@pytest.mark.parametrize("answer", ["no", "y", ""])
+def test_only_yes_approves(
+    top: Here, kafka: CountingProvider, answers: list[str], answer: str
+) -> None:
+    answers.append(answer)
+    assert "not approved; nothing was sent" in top.fails("apply", "--all")
+    assert not list_topics(kafka) and not answers
+
+
+def test_one_question_approves_all(top: Here, kafka: CountingProvider, answers: list[str]) -> None:
+    """Nobody is asked if there is nothing to apply."""
+    answers.append("yes")
+    top.done("apply", "--all")
+    assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"] and not answers
+    top.done("apply", "--all")
+
+
+def test_a_plan_with_new_outputs_is_asked_about(
+    chain: Here, kafka: CountingProvider, answers: list[str]
+) -> None:
+    """It is shown before the question; a refusal keeps that folder, and those behind it, as they
+    are."""
+    chain.done("apply", "--all", "--auto-approve")
+    write_platform(chain, "2000")
+    answers += ["yes", "no"]
+    said = chain.run("apply", "--all")
+    assert said.code == 1 and "! teams/app: not approved; nothing was sent" in said.out
+    assert '"1000" → "2000"' in said.out.partition("── teams/app")[2]
+    assert read_retention(kafka, "report.a") == "1000"
+    answers += ["yes", "yes"]
+    chain.done("apply", "--all")
+    assert read_retention(kafka, "report.a") == "2000"
+
+
+def test_a_destroy_asks_for_the_cluster_once(
+    top: Here, kafka: CountingProvider, answers: list[str]
+) -> None:
+    top.done("apply", "--all", "--auto-approve")
+    answers.append("another")
+    top.fails("destroy", "--all")
+    assert len(list_topics(kafka)) == 3
+    answers.append(read_state(top, "pay")["providers"]["kafka"])
+    top.done("destroy", "--all")
+    assert not list_topics(kafka) and not answers
 
 
 # ── approvals ───────────────────────────────────────────────────────────────────────────
