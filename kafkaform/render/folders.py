@@ -3,7 +3,7 @@ first, then a row for each folder that has something to read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -198,9 +198,12 @@ def render_folder_counts(summary: FoldersSummary) -> Iterator[str]:
     if summary.planned:
         create, change, destroy, _ = summary.total()
         folders = render_count(len(summary.planned), "folder")
-        yield (
-            f"Plan of {folders}: {create:,} to add, {change:,} to change, {destroy:,} to destroy."
-        )
+        yield f"Plan of {folders}: {render_counts(create, change, destroy)}."
+
+
+def render_counts(create: int, change: int, destroy: int) -> str:
+    """The three counts of Terraform's last line."""
+    return f"{create:,} to add, {change:,} to change, {destroy:,} to destroy"
 
 
 # ── for programs ────────────────────────────────────────────────────────────────────────
@@ -238,8 +241,3 @@ def _make_row_data(row: FolderRow) -> Data:
         "skipped": review.skipped,
         "exit_code": review.code,
     }
-
-
-def list_dangerous(summary: FoldersSummary) -> Sequence[FolderRow]:
-    """The folders whose plans have dangers."""
-    return [row for row in summary.planned if row.dangers]

@@ -13,21 +13,23 @@ from ...core.diagnostics import Diagnostic, Diagnostics
 from ...core.errors import UsageError
 from ...core.progress import Message
 from ...plan.model import Mode, Options
-from ...render.folders import (
-    FolderReview,
-    FoldersSummary,
-    render_folder_plans,
-    summarise_folders,
-)
+from ...render.folders import FoldersSummary, summarise_folders
 from ...render.plan_text import render_last_line
 from ...render.stream import Stream, make_repository_summary
 from ...render.text import Detail, inline
 from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.model import Note, RunEvent
-from ...workflow.plan_documents import read_words, remove_file
+from ...workflow.plan_documents import remove_file, save_file
 from ...workflow.planning import list_option_words
 from ...workflow.repository.approval import make_approval, save_folders_approval
 from ...workflow.repository.checking import place_fault
+from ...workflow.repository.documents import (
+    make_review,
+    render_folders_comment,
+    render_folders_page,
+    render_folders_text,
+    summarise_outcomes,
+)
 from ...workflow.repository.folders import OpenRepository, open_repository
 from ...workflow.repository.planning import FolderOutcome, RepositoryPlan, plan_repository
 from ..options.flags import FolderFlags
@@ -117,10 +119,11 @@ def plan_folders(console: Console, request: PlanRequest, *, json: bool, quiet: b
             fail_on=request.checks.fail_on,
             progress=shown.progress,
         )
+        summary = summarise_outcomes(repository.choice, plan.folders)
+        command = shlex.join(["kafkaform", *list_apply_words(summary.digest, request)])
+        _save_files(summary, command, request.files)
+        _show_summary(shown, plan, summary, command)
         approval = make_approval(plan.folders)
-        digest = approval.digest if approval.tokens else ""
-        summary = summarise(repository, plan, digest)
-        _show_summary(shown, plan, summary, request)
         if request.files.approval is not None and approval.tokens:
             save_folders_approval(approval, request.files.approval)
     # Terraform's code for "there are changes", which is no error, and hides none.
@@ -160,28 +163,18 @@ def _refuse_single_flags(request: PlanRequest) -> None:
             )
 
 
-def make_review(outcome: FolderOutcome) -> FolderReview:
-    """The folder as its reviewers read it."""
-    plan, error = outcome.plan, outcome.error
-    return FolderReview(
-        outcome.folder.path,
-        outcome.folder.owner or "",
-        plan,
-        read_words(plan) if plan is not None else {},
-        error.message if error is not None else "",
-        outcome.skipped,
-        outcome.code,
-    )
-
-
-def summarise(repository: OpenRepository, plan: RepositoryPlan, digest: str) -> FoldersSummary:
-    """Count the plans of a repository."""
-    name, count = repository.repository.name, repository.choice.count
-    return summarise_folders(name, count, map(make_review, plan.folders), digest)
+def _save_files(summary: FoldersSummary, command: str, files: PlanFiles) -> None:
+    """Write the plans to the files that flags name."""
+    if files.page is not None:
+        save_file(files.page, render_folders_page(summary, command).encode(), private=False)
+    if files.comment is not None:
+        named = replace(summary, name=files.comment_name or summary.name)
+        text = render_folders_comment(named, command=command, whole=files.page)
+        save_file(files.comment, text.encode(), private=False)
 
 
 def _show_summary(
-    shown: FolderScreens, plan: RepositoryPlan, summary: FoldersSummary, request: PlanRequest
+    shown: FolderScreens, plan: RepositoryPlan, summary: FoldersSummary, command: str
 ) -> None:
     screen = shown.screen
     if isinstance(screen, JsonScreen):
@@ -189,7 +182,7 @@ def _show_summary(
         return
     screen.clear()
     console = screen.console
-    text = render_folder_plans(
+    text = render_folders_text(
         summary,
         colour=console.colour,
         width=console.width,
@@ -201,8 +194,7 @@ def _show_summary(
     else:
         console.write(text)
     if summary.digest:
-        words = list_apply_words(summary.digest, request)
-        screen.show_next(shlex.join(["kafkaform", *words]))
+        screen.show_next(command)
     faults: dict[Diagnostic, list[str]] = {}
     for outcome in plan.folders:
         for fault in shown.place_faults(outcome):

@@ -79,16 +79,17 @@ def render_markdown(
     whole: str = "",
     name: str = "",
     limit: int = LIMIT,
+    closes: bool = True,
 ) -> str:
     """The comment, at most `limit` characters.
 
     words: of the plan's providers; command: applies exactly this plan, by default
     `kafkaform apply --expect TOKEN`; whole: a file that has the whole plan, for comments that have
-    not; name: of the folder or environment, for the heading.
+    not; name: of the folder or environment, for the heading; closes: say how to apply the plan.
     """
     view = make_view(plan, words)
     command = command or f"kafkaform apply --expect {inline(view.token)}"
-    render = _make_page(view, command, name, whole)
+    render = _make_page(view, command if closes else "", name, whole)
     first, tables, last = _make_first(view), tuple(make_tables(view)), _make_last(view)
     empty = fill_sections((*first, *last), 0) | fit_tables(tables, view, 0).filled
     # The page without pieces shows how much of the limit is left for them.
@@ -337,7 +338,8 @@ def _shorten_lines(lines: list[str]) -> Iterator[str]:
 def _make_page(
     view: PlanView, command: str, name: str, whole: str
 ) -> Callable[[dict[str, Filled], str], str]:
-    """The template with everything but the sections and the first line filled in."""
+    """The template with everything but the sections and the first line filled in. command: empty
+    for a comment that does not say how to apply the plan."""
     environment = Environment(
         loader=PackageLoader("kafkaform.render.review"),
         autoescape=True,
@@ -362,7 +364,7 @@ def _make_page(
         "unchanged": render_count(view.counts.unchanged, "object"),
         # Most commands have it, and it is long.
         "token": "" if view.token in command else render_code(view.token),
-        "command": render_fence([inline(command)], "sh"),
+        "command": render_fence([inline(command)], "sh") if command else "",
         "whole": render_code(whole) if whole else "",
         "lists": [f"list-{group.name}" for group in view.groups],
     }

@@ -5,16 +5,18 @@ It has a row for each entry, with what filters and readers need of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from jinja2 import Environment
 from markupsafe import Markup
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...core.change import Action, Change
 from ...core.finding import Harm, Level
+from ...core.resource import Identity
 from ...core.secret import mask_secrets
 from ...core.text.quantity import render_count
-from ...core.words import NO_WORDS, Vocabulary, Words
+from ...core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
 from ...html.document import make_environment, render_document
 from ...plan.model import Plan, PlanInstance
 from ..attributes import Line
@@ -226,53 +228,92 @@ def render_html(
     that stands alone.
     """
     view = make_view(plan, words)
+    part = make_part(view, "")
+    return render_document(
+        make_pages(words),
+        "plan.html.j2",
+        "plan.css.j2",
+        "filter.js.j2",
+        plan=plan,
+        back=back,
+        first=NAMED,
+        choices=list_choices(part.groups),
+        places=tuple(_list_places(view, part.groups)),
+        command=command or f"kafkaform apply --expect {view.token}",
+        **structs.asdict(part),
+    )
+
+
+class PagePart(Struct, frozen=True):
+    """A plan as the templates show it, on a page of its own or among others."""
+
+    view: PlanView
+    title: str
+    groups: tuple[RowGroup, ...]
+    anchors: Mapping[str, str]
+    """Identity of an object -> the id of its row."""
+    total: int
+    """The objects of all rows."""
+    warnings: int
+    columns: tuple[tuple[int, str], ...]
+    """The columns of the table of kinds, with their places."""
+    drift: tuple[tuple[ChangeEntry, str], ...]
+    destroys: str
+    diagnostics: str
+    prefix: str
+    """Of all anchors of the part."""
+
+
+def make_part(view: PlanView, prefix: str) -> PagePart:
+    """What the templates show of a plan. prefix: keeps its anchors apart from those of others."""
     groups = make_rows(view)
-    pages = make_environment(
+    return PagePart(
+        view=view,
+        title=render_no_changes(view) if view.empty else render_last_line(view),
+        groups=groups,
+        anchors=_find_anchors(groups),
+        total=sum(group.total for group in groups),
+        warnings=len(view.warnings) + len(view.diagnostics),
+        columns=_choose_columns(view),
+        drift=list_drift(view.drift),
+        destroys=" ".join(describe_destroy(view)) if view.destroy else "",
+        diagnostics=render_diagnostics(view.diagnostics, False, LINE_WIDTH).strip("\n"),
+        prefix=prefix,
+    )
+
+
+def make_pages(words: Vocabulary) -> Environment:
+    """The templates of pages with plans. words: of the providers of all plans on a page."""
+
+    def words_of(instance: str) -> Words:
+        return words.get(instance, NEUTRAL)
+
+    def name_identity(identity: Identity) -> str:
+        object_name = words_of(identity.instance).describe_object(identity.kind, identity.key)
+        return object_name or str(identity)
+
+    return make_environment(
         "kafkaform.render.review",
         {
             "number": lambda value: f"{value:,}",
             "count": render_count,
-            "name": lambda subject: render_name(subject, view.words_of(subject.identity.instance)),
-            "both": lambda subject: name_both(subject, view.words_of(subject.identity.instance)),
-            "title": lambda subject: name_object(subject, view.words_of(subject.identity.instance)),
-            "identity": view.name_identity,
-            "known_as": lambda key, instance, kind: view.words_of(instance).name_object(kind, key),
-            "objects": lambda entry: view.words_of(entry.lead.identity.instance).name_objects(
+            "name": lambda subject: render_name(subject, words_of(subject.identity.instance)),
+            "both": lambda subject: name_both(subject, words_of(subject.identity.instance)),
+            "title": lambda subject: name_object(subject, words_of(subject.identity.instance)),
+            "identity": name_identity,
+            "known_as": lambda key, instance, kind: words_of(instance).name_object(kind, key),
+            "objects": lambda entry: words_of(entry.lead.identity.instance).name_objects(
                 len(entry.changes), entry.lead.identity.kind
             ),
             "rights": lambda rows: render_rights(rows, None),
             "principals": count_principals,
             "output": lambda change: list_output_lines(change, LINE_WIDTH),
             "address": _find_address,
-            "since": lambda item: pending_words(item, view.words_of(item.identity.instance)),
+            "since": lambda item: pending_words(item, words_of(item.identity.instance)),
             # Excerpts of the configuration keep their lines.
             "block": lambda text: Markup("\n").join(map(mask_secrets, text.split("\n"))),
-            "removal": lambda subject: render_removal(
-                subject, view.words_of(subject.identity.instance)
-            ),
+            "removal": lambda subject: render_removal(subject, words_of(subject.identity.instance)),
         },
-    )
-    return render_document(
-        pages,
-        "plan.html.j2",
-        "plan.css.j2",
-        "filter.js.j2",
-        plan=plan,
-        back=back,
-        view=view,
-        groups=groups,
-        title=render_no_changes(view) if view.empty else render_last_line(view),
-        anchors=_find_anchors(groups),
-        first=NAMED,
-        choices=list_choices(groups),
-        total=sum(group.total for group in groups),
-        warnings=len(view.warnings) + len(view.diagnostics),
-        places=tuple(_list_places(view, groups)),
-        columns=_choose_columns(view),
-        drift=list_drift(view.drift),
-        destroys=" ".join(describe_destroy(view)) if view.destroy else "",
-        diagnostics=render_diagnostics(view.diagnostics, False, LINE_WIDTH).strip("\n"),
-        command=command or f"kafkaform apply --expect {view.token}",
     )
 
 

@@ -228,3 +228,17 @@ def test_two_addresses_of_one_cluster(top: Here) -> None:
     assert top.done("validate", "--all")
     said = top.run("plan", "--all")
     assert said.code == 1 and "object-in-two-folders" in said.err
+
+
+def test_one_comment_covers_all_folders(top: Here, tmp_path: Path) -> None:
+    """It names what failed, the command that applies all of it, and a section for each folder."""
+    top.write("teams/pay/main.kf.hcl", 'resource "kafka_topic" "a" {\n  name = "pay\n}\n')
+    said = top.run("plan", "--all", "--comment=all.md", "--comment-name=prod", "--html=all.html")
+    text = (tmp_path / "all.md").read_text()
+    assert text.startswith("## kafkaform plan of 2 folders of `prod`: 2 to add, ")
+    assert "- **`teams/pay` failed**: the configuration has faults" in text
+    (command,) = [line for line in said.out.splitlines() if line.startswith("Next: ")]
+    assert command.removeprefix("Next: ") in text
+    assert "### kafkaform plan of `teams/shop`: 1 to add" in text
+    page = (tmp_path / "all.html").read_text()
+    assert "<h2>teams/shop" in page and "<code>teams/pay</code> failed" in page
