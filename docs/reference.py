@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkaform.core.schema import AttributeSchema, ObjectSchema
+from kafkaform.language.evaluate.folder_outputs import OUTPUTS
+from kafkaform.language.evaluate.folder_outputs import SCHEMA as OUTPUTS_SCHEMA
 from kafkaform.workflow.configuration.repository_schema import PAGES as REPOSITORY_BLOCKS
 from kafkaform_connect.data_sources import DATA as CONNECT_DATA
 from kafkaform_connect.memory.provider import SETTINGS as CONNECT_SETTINGS
@@ -970,8 +972,46 @@ folders "teams/*" {
   }
 }
 """
+OUTPUTS_EXAMPLE = """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+data "kafkaform_outputs" "platform" {
+  folder = "../platform"
+}
+
+resource "kafka_topic" "orders" {
+  name       = "shop.orders"
+  partitions = 12
+}
+
+resource "kafka_topic" "audit" {
+  name       = "${data.kafkaform_outputs.platform.outputs.audit_prefix}.shop"
+  partitions = 3
+}
+"""
+OUTPUTS_RULES = (
+    "Needs no provider block: it reads the state of the other folder and nothing else. Where that "
+    "is, the other folder says with its backend block, or [kafkaform.hcl](../repository.md); "
+    "otherwise it is `kafkaform.state.json` beside its files. `--state` and `KAFKAFORM_STATE` are "
+    "about the folder that is planned.",
+    "A folder that is missing or has no state yet, and an output that it has not recorded, are "
+    "errors at their line.",
+    "With `--untrusted`, only folders of the same repository can be read, whose states the "
+    "reviewed kafkaform.hcl names, outside of the checkout.",
+)
 PAGES = {
     **PAGES,
+    f"data.{OUTPUTS}": Page(
+        title=f"data {OUTPUTS}",
+        schema=OUTPUTS_SCHEMA,
+        intro="See [outputs of other folders](../repository.md#outputs-of-other-folders).",
+        example=OUTPUTS_EXAMPLE,
+        rules=OUTPUTS_RULES,
+        resource=False,
+        computed=ANSWERED,
+    ),
     **{
         kind: Page(
             title=f"{kind} (kafkaform.hcl)",

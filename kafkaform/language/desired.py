@@ -27,6 +27,7 @@ from .evaluate.diagnostics import Collector
 from .evaluate.evaluation import check_variables, evaluate_checks, evaluate_run
 from .evaluate.evaluation_state import Run, Schemas, Scope
 from .evaluate.fault_context import find_unused_ranges
+from .evaluate.folder_outputs import OWN_PREFIX
 from .evaluate.graph import GraphNode, build_graph
 from .evaluate.name_check import check_names
 from .evaluate.outputs import make_root_output
@@ -127,7 +128,7 @@ def evaluate_tree(
 
     # Faults that the text alone shows. They are added first, so that evaluation does not report
     # the same places again.
-    kept_tree, skipping = set_aside(tree, schemas.providers)
+    kept_tree, skipping = set_aside(tree, (*schemas.providers, OWN_PREFIX))
     linked = link_modules(kept_tree, tuple(schemas.providers), skipping)
     root = linked.root
     faults.add_static((*tree.diagnostics, *linked.faults, *skipping.warn()))

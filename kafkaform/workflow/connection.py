@@ -32,6 +32,7 @@ from ..render.text import inline
 from ..syntax.nodes import Block
 from .configuration.evaluation import Configuration, Inputs, read_configuration
 from .configuration.files import find_root, read_folder
+from .stores import load_outputs
 
 _BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -129,7 +130,7 @@ def _read_providers(
     inputs: ConnectionInputs,
 ) -> tuple[Configuration, Mapping[str, ProviderConfig]]:
     folder = Path.cwd()
-    configuration = read_configuration(folder, inputs.inputs)
+    configuration = read_configuration(folder, inputs.inputs, load_outputs=load_outputs)
     if not configuration.tree.configuration and not read_folder(find_root(folder), folder):
         raise UsageError(
             "there is no configuration here, and no cluster is named",

@@ -20,6 +20,7 @@ from ..core import storage
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.head import Head
+from ..core.value import FrozenMap
 from ..language import declare
 from ..state import backends
 from ..state.backend import Backend
@@ -84,6 +85,16 @@ def open_folder_store(
     if has_errors(faults):
         raise ConfigurationError("the backend block has faults", diagnostics=faults)
     return _open_place(folder, *read_place(settings))
+
+
+def load_outputs(folder: Path, named: str | None) -> FrozenMap | None:
+    """The outputs that the state of a folder records; None if it has no state. Raises as
+    `open_folder_store` does, and StorageError.
+
+    named: where the state is, instead of what the folder says.
+    """
+    state = open_folder_store(folder, named, None).backend.load().state
+    return None if state is None else state.outputs
 
 
 def find_anchor(sink: Sink, state: State | None) -> Head | None:

@@ -54,7 +54,7 @@ from ..state.model import Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
 from .configuration.instances import Opener, open_session
 from .configuration.policies import NO_POLICIES, Policies, choose_policies
-from .stores import STATE_VARIABLE, find_anchor, open_folder_store
+from .stores import STATE_VARIABLE, find_anchor, load_outputs, open_folder_store
 
 if TYPE_CHECKING:
     from .configuration.repository import RepositoryFolder
@@ -167,7 +167,9 @@ def open_read_workspace(
     """
     secrets = watched()
     with keep_secrets(secrets):
-        configuration = read_configuration(folder, inputs, place=place, opener=opener)
+        configuration = read_configuration(
+            folder, inputs, place=place, load_outputs=load_outputs, opener=opener
+        )
         place = configuration.place
         store = open_folder_store(configuration.folder, state, configuration.tree, place)
         try:

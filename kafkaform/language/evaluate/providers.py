@@ -3,7 +3,7 @@ blocks, which read from a provider's system while the configuration is evaluated
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from ...core.diagnostics import Diagnostic
 from ...core.errors import ConnectError, KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
-from ...core.value import FrozenMap, Value
+from ...core.value import EMPTY, FrozenMap, Value
 from ..declare.blocks import (
     ConditionRule,
     Header,
@@ -30,13 +30,15 @@ from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnos
 from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Arguments, Report, compile_arguments, evaluate_arguments, make_deferred_fault
 from .expansion import Instance, expand_instances
+from .folder_outputs import lift_answer
 from .resources import ProviderChoice, Site, choose_instance, compile_choice
 
-DATA_META_ARGUMENTS = ("provider", "for_each", "count", "depends_on")
+_META_ARGUMENTS = ("for_each", "count", "depends_on")
 
 Query = Callable[[ProviderConfig, str, FrozenMap], Value]
 """Reads a data source: (provider instance, data source, arguments) -> its attributes. Raises
-KafkaformError."""
+KafkaformError. For what kafkaform answers itself, the instance has no name, and the place of the
+data block."""
 
 
 Configure = Callable[[str], ProviderConfig | None]
@@ -51,8 +53,8 @@ class DataInfo(Struct, frozen=True):
     """What the language knows about a data source."""
 
     schema: ObjectSchema
-    provider: str
-    """The name of its provider."""
+    provider: str | None
+    """The name of its provider. None: kafkaform itself answers."""
 
 
 class DataPlan(Struct, frozen=True):
@@ -60,7 +62,7 @@ class DataPlan(Struct, frozen=True):
 
     block: ResourceBlock
     info: DataInfo
-    provider: ProviderChoice
+    provider: ProviderChoice | None
     arguments: Arguments
     preconditions: tuple[ConditionRule, ...]
     postconditions: tuple[ConditionRule, ...]
@@ -86,13 +88,14 @@ def compile_data(
         location,
         title,
         report,
-        DATA_META_ARGUMENTS,
+        _META_ARGUMENTS if info.provider is None else ("provider", *_META_ARGUMENTS),
         META_BLOCKS,
     )
     try:
-        provider = compile_choice(
-            block.block.get_argument("provider"), info.provider, module, context, location
-        )
+        provider = None
+        if info.provider is not None:
+            node = block.block.get_argument("provider")
+            provider = compile_choice(node, info.provider, module, context, location)
     except EvalError as fault:
         report(make_diagnostic(fault))
         return None
@@ -148,20 +151,27 @@ def _evaluate_instance(
     arguments = None if faults else evaluate_arguments(plan.arguments, env, site.report, title)
     if arguments is None:
         raise Poisoned
-    provider = choose_instance(plan.provider, site.keys, env)
+    chosen = None if plan.provider is None else choose_instance(plan.provider, site.keys, env)
     if query is None:
         raise Unset
-    config = configure(provider)
+    # What kafkaform answers itself has no provider block: the place is that of the data block.
+    place = plan.block.block.header_range
+    config = ProviderConfig("", "", EMPTY, place) if chosen is None else configure(chosen)
     if config is None:
         raise Poisoned
     answer = _ask_query(plan, arguments, config, query)
-    value = ObjectVal(
-        {n: lift_value(answer.get(n), a.type) for n, a in plan.info.schema.attributes.items()}
-    )
+    value = ObjectVal(_lift_answer(plan, answer))
     with_self = Env({**env.roots, "self": Fixed(value)}, {}, env.budget)
     for fault in check_rules(plan.postconditions, title, with_self):
         site.report(fault)
     return value
+
+
+def _lift_answer(plan: DataPlan, answer: FrozenMap) -> Mapping[str, Val]:
+    if plan.info.provider is None:
+        return lift_answer(answer)
+    attributes = plan.info.schema.attributes
+    return {name: lift_value(answer.get(name), item.type) for name, item in attributes.items()}
 
 
 def _ask_query(

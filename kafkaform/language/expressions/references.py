@@ -104,6 +104,8 @@ def get_attribute(value: Val, name: str, location: Location) -> Val:
     if isinstance(value, ObjectVal | MapVal):
         if name in value.fields:
             return _make_part(owner, name, reveal_value(value.fields[name]), marks)
+        if isinstance(value.fields, RecordedOutputs):
+            raise value.fields.make_fault(name, location)
         fields = () if marks else value.fields
         noun = "key" if isinstance(value, MapVal) else "attribute"
         raise EvalError(
@@ -193,6 +195,8 @@ def get_index(value: Val, key: Val, location: Location) -> Val:
         name = _convert_key(key, "string", location)
         if name in value.fields:
             return _make_part(owner, str(name), reveal_value(value.fields[str(name)]), marks)
+        if isinstance(value.fields, RecordedOutputs) and not marks:
+            raise value.fields.make_fault(str(name), location)
         key_text = "that key" if marks else f'the key "{name}"'
         advice = "" if marks else suggest_near(str(name), value.fields)
         detail = _render_names(() if marks else value.fields)
@@ -307,6 +311,38 @@ class Live(Mapping[str, Val]):
 
     def __len__(self) -> int:
         return len(self._outcomes)
+
+
+class RecordedOutputs(dict[str, Val]):
+    """The outputs that another folder has recorded. It can declare others."""
+
+    def __init__(
+        self, values: Mapping[str, Val], folder: str, sensitive: frozenset[str] = frozenset()
+    ) -> None:
+        """folder: its path, for messages. sensitive: names of outputs whose values nobody has
+        recorded."""
+        super().__init__(values)
+        self.folder = folder
+        self.sensitive = sensitive
+
+    def make_fault(self, name: str, location: Location) -> EvalError:
+        """The fault for the name of an output that is not here."""
+        if name in self.sensitive:
+            return EvalError(
+                location,
+                f'The output "{name}" of {self.folder} is sensitive, so its value is not recorded',
+                "A state contains no secrets.",
+                "Read the secret from where that folder reads it, such as secret_env(…).",
+            )
+        detail = f"It has recorded {', '.join(sorted(self))}." if 0 < len(self) <= 12 else ""
+        return EvalError(
+            location,
+            f'{self.folder} has not recorded an output "{name}"',
+            detail,
+            suggest_near(name, self)
+            or "Outputs are recorded by `kafkaform apply` in that folder: declare it there, then "
+            "apply that folder first.",
+        )
 
 
 class OnDemand(Struct, frozen=True):

@@ -41,6 +41,8 @@ from ...language.desired import (
     load_tree,
 )
 from ...language.desired import VariableInputs as Values
+from ...language.evaluate.folder_outputs import OUTPUTS
+from ...language.evaluate.folder_outputs import SCHEMA as OUTPUTS_SCHEMA
 from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
 from ...language.functions.files import Read, make_checkout_reader, make_confined_reader
@@ -64,6 +66,7 @@ from .files import (
     read_file_secret,
     read_folder,
 )
+from .folder_outputs import FolderOutputs, LoadOutputs
 from .instances import Opener, Systems, complete_connection, complete_provider, open_session
 from .places import find_backend_faults
 from .repository_place import add_defaults, add_providers, find_place, refuse_top
@@ -98,6 +101,8 @@ class DataAnswers(Struct, frozen=True):
     # Kept, because a plan evaluates outputs a second time and must see the same answers.
     answers: dict[tuple[str, str, str], FrozenMap] = field(default_factory=dict)
     """The answers by instance, data source and digest of the arguments."""
+    outputs: FolderOutputs = field(default_factory=FolderOutputs)
+    """What answers for other folders."""
     unreached: dict[str, ConnectError] = field(default_factory=dict)
     """The provider instances that could not be reached. They are not asked again: all questions of
     one command have to see the same."""
@@ -105,7 +110,9 @@ class DataAnswers(Struct, frozen=True):
     def __call__(self, config: ProviderConfig, kind: str, arguments: FrozenMap) -> FrozenMap:
         """The answer of a data source. Raises KafkaformError."""
         question = (config.instance, kind, digest(arguments))
-        if question not in self.answers:
+        if question not in self.answers and kind == OUTPUTS:
+            self.answers[question] = self.outputs.answer(config, arguments)
+        elif question not in self.answers:
             if config.instance in self.unreached:
                 raise self.unreached[config.instance]
             if config.instance not in self.sessions:
@@ -313,6 +320,7 @@ class Configuration(PartialRepr, frozen=True):
             for name, provider in providers.items()
             for word in (name, *provider.types, *provider.data)
         }
+        words.add(OUTPUTS)
         if not list_used_names(self.tree) <= words:
             providers = {name: registry.load(name) for name in registry.names}
         schemas = collect_schemas(providers)
@@ -371,7 +379,8 @@ class Configuration(PartialRepr, frozen=True):
             blocks = tuple(block for block in file.body.blocks if block.type == "variable")
             files.append(replace(file, body=replace(file.body, attributes={}, blocks=blocks)))
         tree = replace(self.tree, configuration=tuple(files), contents={}, modules={})
-        return replace(self, tree=tree, asking=DataAnswers(_refuse_question, self.asking.systems))
+        asking = DataAnswers(_refuse_question, self.asking.systems, outputs=self.asking.outputs)
+        return replace(self, tree=tree, asking=asking)
 
     def evaluate_settled(
         self, desired: Desired, sessions: Mapping[str, Session], *, planned: bool = False
@@ -434,6 +443,7 @@ def read_configuration(
     buffers: Buffers | None = None,
     parse_file: ParseFile = parse_configuration,
     place: RepositoryFolder | None = None,
+    load_outputs: LoadOutputs | None = None,
     opener: Opener = open_session,
 ) -> Configuration:
     """Read and parse the files of a folder and of the modules that it calls.
@@ -441,9 +451,9 @@ def read_configuration(
     folder: as it was named, because links on the way to it count. open_package: opens repositories
     that modules come from; without it, they are read at their locked commits, offline. parse_file:
     an editor keeps what it has parsed. place: what the repository says about the folder, if
-    somebody knows it already. opener: opens the sessions that answer data sources. Raises
-    UsageError for a file that cannot be read, and for the top of a repository without a
-    configuration of its own.
+    somebody knows it already. load_outputs: reads the outputs of other folders. opener: opens the
+    sessions that answer data sources. Raises UsageError for a file that cannot be read, and for
+    the top of a repository without a configuration of its own.
     """
     named, folder = folder, folder.absolute()
     root, links = find_root(folder), not inputs.untrusted
@@ -469,7 +479,8 @@ def read_configuration(
         refuse_top(folder)
     if place is not None:
         tree = add_providers(place, tree)
-    asking, opened = DataAnswers(connect), modules.opened
+    outputs = FolderOutputs(folder, outside, load_outputs)
+    asking, opened = DataAnswers(connect, outputs=outputs), modules.opened
     configuration = Configuration(folder, root, tree, inputs, registry, asking, opened, place)
     return configuration
 
@@ -482,6 +493,7 @@ def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
             types[kind.name] = TypeInfo(kind.schema, kind.key, name, kind.expand, kind.shareable)
         for source, schema in provider.data.items():
             data[source] = DataInfo(schema, name)
+    data[OUTPUTS] = DataInfo(OUTPUTS_SCHEMA, None)
     infos = {name: ProviderInfo(info.config, info.check) for name, info in providers.items()}
     return Schemas(types, data, infos)
 

@@ -23,7 +23,7 @@ from ...plan.diff import compare, is_ignored, lay_over
 from ...provider.contract import ResourceType
 from ...state.model import State
 from ..configuration.evaluation import Configuration, Inputs, read_configuration
-from ..stores import Store, open_folder_store
+from ..stores import Store, load_outputs, open_folder_store
 from ..workspace import make_first_state
 from .register_file import ClusterEntry, StateEntry
 
@@ -96,7 +96,8 @@ def _read_state(entry: StateEntry) -> StateReading:
             var_files = [
                 VarFile(name, storage.read(entry.folder / name)) for name in entry.var_files
             ]
-            configuration = read_configuration(entry.folder, Inputs((*var_files, *entry.variables)))
+            inputs = Inputs((*var_files, *entry.variables))
+            configuration = read_configuration(entry.folder, inputs, load_outputs=load_outputs)
         except (KafkaformError, OSError) as error:
             reading = replace(reading, desired_error=describe_error(error))
     try:

@@ -40,7 +40,7 @@ def test_types_of_resources_are_offered_in_the_label(editor: Editor, rest: str) 
     assert "A topic with its partitions" in read_doc(found["kafka_topic"])
     made = editor.choose(FILE, f'resource "kafka_to|" "a" {{\n{rest}', "kafka_topic")
     assert made.startswith('resource "kafka_topic" "a" {')
-    assert "kafka_topics" in editor.complete(FILE, 'data "|')
+    assert {"kafka_topics", "kafkaform_outputs"} <= set(editor.complete(FILE, 'data "|'))
 
 
 def test_arguments_are_those_of_the_type_without_those_that_are_given(editor: Editor) -> None:
@@ -67,6 +67,7 @@ def test_arguments_are_those_of_the_type_without_those_that_are_given(editor: Ed
         ("moved {\n  |\n}\n", "from"),
         ("removed {\n  lifecycle {\n    |", "destroy"),
         ('check "a" {\n  data "kafka_topic" "b" {\n    |', "name"),
+        ('data "kafkaform_outputs" "b" {\n  |', "folder"),
         ('policy "a" {\n  |', "condition"),
     ],
 )
