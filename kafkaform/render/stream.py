@@ -6,7 +6,7 @@ ASCII, so that no name can forge a line or control a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -24,6 +24,7 @@ from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
 from .change_lines import render_headline
 from .diagnostics import make_diagnostic_data
+from .folder_results import FolderEnd, make_ends_data, render_end_counts
 from .folders import FoldersSummary, make_folders_data, render_folder_counts
 from .plan_text import render_last_line, render_removal
 from .plan_view import PlanView, make_view
@@ -120,6 +121,14 @@ def make_repository_summary(summary: FoldersSummary) -> Data:
     failed = f"{render_count(len(summary.failed), 'folder')} cannot be planned."
     text = " ".join((*([failed] if summary.failed else []), *render_folder_counts(summary)))
     return _make_event("repository_summary", text, repository=make_folders_data(summary))
+
+
+def make_repository_result(name: str, ends: Sequence[FolderEnd]) -> Data:
+    """The last event of an apply of many folders. name: of the repository."""
+    failed = sum(bool(end.fault) for end in ends)
+    first = [f"{render_count(failed, 'folder')} failed."] if failed else []
+    text = " ".join((*first, *render_end_counts(ends)))
+    return _make_event("repository_summary", text, repository=make_ends_data(name, ends))
 
 
 # ── a plan ──────────────────────────────────────────────────────────────────────────────

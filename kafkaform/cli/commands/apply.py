@@ -14,7 +14,7 @@ import typer
 from msgspec.structs import replace
 
 from ...core.errors import UsageError
-from ...plan.model import Mode, Options, Plan
+from ...plan.model import Options, Plan
 from ...render.text import Detail
 from ...workflow.configuration.policies import VARIABLE, list_policy_ids
 from ...workflow.configuration.untrusted import apply_error
@@ -23,29 +23,30 @@ from ...workflow.operations import apply_changes
 from ...workflow.operations import destroy as destroy_objects
 from ...workflow.plan_documents import load_plan, load_plan_document
 from ...workflow.stores import parse_duration
-from ...workflow.workspace import open_workspace
+from ...workflow.workspace import Workspace, open_workspace
 from ..options.flags import (
-    Accept,
-    AcceptOpenAccess,
-    AcceptUnprovenAccess,
+    AllFolders,
     AutoApprove,
-    Exclude,
     FailOn,
+    FolderFlags,
+    Folders,
     Input,
     Json,
     LockTimeout,
-    MaxDeletes,
     NoColor,
-    Policy,
     Quiet,
     StateFile,
-    Target,
-    Var,
-    VarFile,
     VerifyLog,
-    list_accepted,
+    chooses_folders,
+    make_folder_flags,
 )
-from ..options.plan_flags import chooses_detail, chooses_objects
+from ..options.plan_flags import (
+    PlanInputs,
+    chooses_detail,
+    chooses_objects,
+    destroys_objects,
+    takes_run_inputs,
+)
 from ..terminal.console import Console
 from ..terminal.screen import accept, advise, open_screen, show_run
 
@@ -55,7 +56,10 @@ PlanFile = Annotated[
 Expect = Annotated[
     str | None,
     typer.Option(
-        "--expect", metavar="APPROVAL", help="Apply only if the plan matches this approval token."
+        "--expect",
+        metavar="APPROVAL",
+        help="Apply only if the plan matches this approval token; with several folders, this "
+        "digest or file of `plan --approval-out`.",
     ),
 ]
 Reviewed = Annotated[
@@ -77,9 +81,13 @@ Confirm = Annotated[
 ]
 
 
+@chooses_folders
+@takes_run_inputs
 @chooses_objects
 @chooses_detail
 def apply_command(
+    chosen: FolderFlags,
+    inputs: PlanInputs,
     options: Options,
     detail: Detail,
     plan_file: PlanFile = None,
@@ -89,10 +97,7 @@ def apply_command(
     no_wait: NoWait = False,
     verify_log: VerifyLog = False,
     fail_on: FailOn = [],
-    var: Var = [],
-    var_file: VarFile = [],
     state: StateFile = None,
-    policy: Policy = [],
     untrusted: Untrusted = False,
     lock_timeout: LockTimeout = "0s",
     json: Json = False,
@@ -104,26 +109,28 @@ def apply_command(
 
     With PLAN, apply that saved plan. With --expect, apply only the approved plan.
     """
-    # A hidden flag, so that a pipeline which swaps `plan` for `apply` gets the reason.
-    if untrusted:
-        raise apply_error()
-    if plan_file is not None and options != Options():
-        raise UsageError(
-            "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
-        )
-    options = replace(options, accept=check_accepted(options.accept))
+    _refuse_flags_of_plan(untrusted, plan_file, options)
     console = Console.make_standard(no_color=no_color, interactive=input)
+    seconds = parse_duration(lock_timeout, "--lock-timeout")
+    if chosen.typed:
+        from ..folders.apply import ApplyFlags, apply_folders, refuse_single_flags  # noqa: PLC0415  # one folder needs nothing of it
+
+        refuse_single_flags(chosen, plan_file, reviewed, state)
+        typed = (chosen, inputs, options, detail, expect, auto_approve, ())
+        flags = ApplyFlags(*typed, not no_wait, verify_log, fail_on, seconds)
+        raise typer.Exit(apply_folders(console, flags, json=json, quiet=quiet))
+    options = replace(options, accept=check_accepted(options.accept))
     approved = auto_approve or plan_file is not None or expect is not None
     with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as screen:
         # Read before anything connects, so that a wrong path is reported at once.
         saved = None if plan_file is None else load_plan(plan_file)
-        policies = _choose_policies(policy, saved)
+        policies = _choose_policies(inputs.policies, saved)
         conditions = check_fail_on(fail_on, list_policies=partial(list_policy_ids, policies))
         # The log records which of the three it was, for whoever asks later who approved.
         by = "plan_file" if saved else "auto_approve" if auto_approve else "terminal"
         run = partial(
             apply_changes,
-            open_workspace(variables=var, variable_files=var_file, state=state, policies=policies),
+            _open_workspace(inputs, state, policies),
             saved,
             options=options,
             approve=screen.ask_approval if by == "terminal" else accept,
@@ -132,36 +139,55 @@ def apply_command(
             reviewed=None if reviewed is None else load_plan_document(reviewed),
             fail_on=conditions,
             wait=not no_wait,
-            lock_timeout=parse_duration(lock_timeout, "--lock-timeout"),
+            lock_timeout=seconds,
             verify_log=verify_log,
             rerun=advise("apply", plan_file, expect, options),
         )
         show_run(screen, run)
 
 
-def _choose_policies(named: list[Path], saved: Plan | None) -> Sequence[Path | str]:
+def _refuse_flags_of_plan(untrusted: bool, plan_file: Path | None, options: Options) -> None:
+    """Raises UsageError for flags that belong to `plan`."""
+    # A hidden flag, so that a pipeline which swaps `plan` for `apply` gets the reason.
+    if untrusted:
+        raise apply_error()
+    if plan_file is not None and options != Options():
+        raise UsageError(
+            "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
+        )
+
+
+def _open_workspace(
+    inputs: PlanInputs, state: str | None, policies: Sequence[Path | str]
+) -> Workspace:
+    return open_workspace(
+        variables=inputs.variables,
+        variable_files=inputs.variable_files,
+        state=state,
+        policies=policies,
+    )
+
+
+def _choose_policies(named: Sequence[Path], saved: Plan | None) -> Sequence[Path | str]:
     """The folders of policies: of a saved plan, which is judged again, if nobody names others."""
     if saved is None or named or os.environ.get(VARIABLE):
         return named
     return saved.policies.folders
 
 
+@takes_run_inputs
+@destroys_objects
 @chooses_detail
 def destroy(
+    inputs: PlanInputs,
+    options: Options,
     detail: Detail,
+    all: AllFolders = False,
+    folder: Folders = [],
     confirm: Confirm = [],
     expect: Expect = None,
     no_wait: NoWait = False,
-    target: Target = [],
-    exclude: Exclude = [],
-    max_deletes: MaxDeletes = None,
-    accept: Accept = [],
-    accept_open_access: AcceptOpenAccess = False,
-    accept_unproven_access: AcceptUnprovenAccess = False,
-    var: Var = [],
-    var_file: VarFile = [],
     state: StateFile = None,
-    policy: Policy = [],
     lock_timeout: LockTimeout = "0s",
     json: Json = False,
     no_color: NoColor = False,
@@ -172,24 +198,24 @@ def destroy(
 
     Objects that prevent_destroy protects stay.
     """
-    options = Options(
-        Mode.DESTROY,
-        tuple(target),
-        tuple(exclude),
-        max_deletes=max_deletes,
-        accept=check_accepted(
-            list_accepted(
-                accept, open_access=accept_open_access, unproven_access=accept_unproven_access
-            )
-        ),
-    )
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     console = Console.make_standard(no_color=no_color, interactive=input)
+    chosen = make_folder_flags(all, folder)
+    if chosen.typed:
+        from ..folders.apply import ApplyFlags, apply_folders, refuse_single_flags  # noqa: PLC0415  # as above
+
+        refuse_single_flags(chosen, state=state)
+        flags = ApplyFlags(
+            *(chosen, inputs, options, detail, expect, False, confirm, not no_wait),
+            lock_timeout=seconds,
+        )
+        raise typer.Exit(apply_folders(console, flags, json=json, quiet=quiet))
+    options = replace(options, accept=check_accepted(options.accept))
     approved = bool(confirm) or expect is not None
     with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as screen:
         run = partial(
             destroy_objects,
-            open_workspace(variables=var, variable_files=var_file, state=state, policies=policy),
+            _open_workspace(inputs, state, inputs.policies),
             confirm=confirm,
             options=options,
             # No --auto-approve: whoever destroys without a terminal names the clusters.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.model import Note, RunEvent
 from ...workflow.plan_documents import remove_file, save_file
 from ...workflow.planning import list_option_words
+from ...workflow.repository.applying import FolderResult
 from ...workflow.repository.approval import make_approval, save_folders_approval
 from ...workflow.repository.checking import place_fault
 from ...workflow.repository.documents import (
@@ -66,15 +67,15 @@ class FolderScreens(Struct):
         if isinstance(event, FolderOutcome):
             self._show_outcome(event)
         elif isinstance(self.screen, JsonScreen):
-            self._choose_screen(path).progress(event)
+            self.choose_screen(path).progress(event)
         elif not path:
             self.screen.progress(event)
         elif isinstance(event, Note):
             self.screen.note(f"{inline(path)}: {inline(event.text)}")
 
-    def _choose_screen(self, path: str) -> JsonScreen:
-        assert isinstance(self.screen, JsonScreen), "people read one screen"
-        if not path:
+    def choose_screen(self, path: str) -> TextScreen | JsonScreen:
+        """The screen of a folder. Programs read from each line which folder it is about."""
+        if not path or isinstance(self.screen, TextScreen):
             return self.screen
         console, stream = self.screen.console, Stream(SystemClock(), path)
         return self.screens.setdefault(path, JsonScreen(console, "plan", stream=stream))
@@ -82,7 +83,7 @@ class FolderScreens(Struct):
     def _show_outcome(self, outcome: FolderOutcome) -> None:
         path = outcome.folder.path
         if isinstance(self.screen, JsonScreen):
-            self._choose_screen(path).show_diagnostics(self.place_faults(outcome))
+            self.choose_screen(path).show_diagnostics(self.place_faults(outcome))
             return
         review = make_review(outcome)
         (row,) = summarise_folders("", 1, [review]).rows
@@ -91,13 +92,13 @@ class FolderScreens(Struct):
             text = render_last_line(row.view).removeprefix("Plan: ").removesuffix(".")
         self.screen.progress(Message(f"{path}: {text}"))
 
-    def place_faults(self, outcome: FolderOutcome) -> Diagnostics:
+    def place_faults(self, end: FolderOutcome | FolderResult) -> Diagnostics:
         """The faults of a folder, with paths that are seen from the top of the repository."""
         assert self.repository is not None, "the repository is opened first"
-        if outcome.error is None:
+        if end.error is None:
             return ()
-        repository, folder = self.repository.repository, outcome.folder
-        return tuple(place_fault(repository, folder, item) for item in outcome.error.diagnostics)
+        repository, folder = self.repository.repository, end.folder
+        return tuple(place_fault(repository, folder, item) for item in end.error.diagnostics)
 
 
 def plan_folders(console: Console, request: PlanRequest, *, json: bool, quiet: bool) -> int:
@@ -180,6 +181,14 @@ def _show_summary(
     if isinstance(screen, JsonScreen):
         screen.show_event(make_repository_summary(summary))
         return
+    show_plans(screen, summary)
+    if summary.digest:
+        screen.show_next(command)
+    show_faults(shown, plan.folders)
+
+
+def show_plans(screen: TextScreen, summary: FoldersSummary) -> None:
+    """Show the plans of all folders, below their summary."""
     screen.clear()
     console = screen.console
     text = render_folders_text(
@@ -193,13 +202,18 @@ def _show_summary(
         write_paged(console, text)
     else:
         console.write(text)
-    if summary.digest:
-        screen.show_next(command)
+
+
+def show_faults(
+    shown: FolderScreens, ends: Iterable[FolderOutcome] | Iterable[FolderResult]
+) -> None:
+    """Show the faults of all folders to people; one that several have is shown once."""
     faults: dict[Diagnostic, list[str]] = {}
-    for outcome in plan.folders:
-        for fault in shown.place_faults(outcome):
-            faults.setdefault(fault, []).append(outcome.folder.path)
-    screen.show_diagnostics(tuple(_name_folders(item, paths) for item, paths in faults.items()))
+    for end in ends:
+        for fault in shown.place_faults(end):
+            faults.setdefault(fault, []).append(end.folder.path)
+    named = tuple(_name_folders(item, paths) for item, paths in faults.items())
+    shown.screen.show_diagnostics(named)
 
 
 def _name_folders(fault: Diagnostic, paths: Sequence[str]) -> Diagnostic:

@@ -36,6 +36,23 @@ from .flags import (
 )
 
 
+def make_destroy_options(
+    target: Target = [],
+    exclude: Exclude = [],
+    max_deletes: MaxDeletes = None,
+    accept: Accept = [],
+    accept_open_access: AcceptOpenAccess = False,
+    accept_unproven_access: AcceptUnprovenAccess = False,
+) -> Options:
+    """The options of a destroy, with the names of `--accept` as they were typed."""
+    accepted = list_accepted(
+        accept, open_access=accept_open_access, unproven_access=accept_unproven_access
+    )
+    return Options(
+        Mode.DESTROY, tuple(target), tuple(exclude), max_deletes=max_deletes, accept=accepted
+    )
+
+
 class PlanFiles(Struct, frozen=True):
     """The files that a plan is written to; None for those that nobody asked for."""
 
@@ -143,6 +160,11 @@ def make_plan_inputs(
     return PlanInputs(var, var_file, policy, untrusted)
 
 
+def make_run_inputs(var: Var = [], var_file: VarFile = [], policy: Policy = []) -> PlanInputs:
+    """What a configuration is evaluated with by a command that changes something."""
+    return PlanInputs(var, var_file, policy)
+
+
 class PlanChecks(Struct, frozen=True):
     """What a plan is checked for beyond what every plan is."""
 
@@ -190,6 +212,10 @@ chooses_objects = take_flags("options", make_options)
 """Gives a command the flags of `make_options`, and its `options` parameter."""
 takes_inputs = take_flags("inputs", make_plan_inputs)
 """Gives a command the flags of `make_plan_inputs`, and its `inputs` parameter."""
+takes_run_inputs = take_flags("inputs", make_run_inputs)
+"""Gives a command the flags of `make_run_inputs`, and its `inputs` parameter."""
+destroys_objects = take_flags("options", make_destroy_options)
+"""Gives a command the flags of `make_destroy_options`, and its `options` parameter."""
 checks_plans = take_flags("checks", make_plan_checks)
 """Gives a command the flags of `make_plan_checks`, and its `checks` parameter."""
 chooses_detail = take_flags("detail", make_detail)

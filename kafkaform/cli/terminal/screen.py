@@ -169,7 +169,7 @@ class TextScreen(Struct):
     def show_result(self, report: Report, run: str, plan: Plan, *, complete: bool) -> None:
         """Show how every change ended. complete: the command ends without an error."""
         self.clear()
-        lines = _make_report(report, run, plan, complete=complete)
+        lines = make_report(report, run, plan, complete=complete)
         self.console.write("\n" + render_apply_summary(lines, colour=self.console.colour))
         self._show_late(report.invisible)
 
@@ -250,7 +250,7 @@ class JsonScreen(Struct):
             self._put(
                 stream.make_apply_result(result.change, result.outcome, result.duration_ms / 1000)
             )
-        summary = _make_report(report, run, plan, complete=complete)
+        summary = make_report(report, run, plan, complete=complete)
         self._put(stream.make_apply_summary(summary))
         for text in _render_late(report.invisible):
             self.note(text)
@@ -292,7 +292,8 @@ def _count_deletions(instance: str, plan: Plan) -> str:
     return f"{'all ' if whole else ''}{render_count(len(deleted), 'object')}"
 
 
-def _make_report(report: Report, run: str, plan: Plan, *, complete: bool) -> ApplyReport:
+def make_report(report: Report, run: str, plan: Plan, *, complete: bool) -> ApplyReport:
+    """The results of a run as they are shown. complete: it ended without an error."""
     pairs = ((r.change, r.outcome) for r in report.results)
     blocked = sum(1 for change in plan.changes if change.blocked is not None)
     return make_apply_report(
@@ -417,13 +418,15 @@ def show_run(screen: Screen, run: Callable[..., Applied], *, outputs: bool = Tru
         raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
     except KafkaformError as error:
         if error.applied is not None:
-            _show_applied(screen, error.applied, outputs, complete=False)
+            show_applied(screen, error.applied, outputs, complete=False)
         raise
-    _show_applied(screen, applied, outputs, complete=True)
+    show_applied(screen, applied, outputs, complete=True)
     return applied
 
 
-def _show_applied(screen: Screen, applied: Applied, outputs: bool, *, complete: bool) -> None:
+def show_applied(screen: Screen, applied: Applied, outputs: bool, *, complete: bool) -> None:
+    """Show how a run ended. outputs: also what it has put out; complete: it ended without an
+    error."""
     if applied.report is not None:
         screen.show_result(applied.report, applied.run, applied.plan, complete=complete)
     stays = applied.plan.options.mode is not Mode.DESTROY

@@ -34,6 +34,8 @@ from ..model import Applied, DryRun, Note, PlanChosen, RunEvent
 from ..operations import apply_changes, destroy, import_object
 from ..plan_documents import load_plan, render_plan, save_plan
 from ..planning import plan_changes
+from ..repository.applying import FolderResult, RepositoryApplied, apply_repository
+from ..repository.approval import FoldersApproval, make_approval
 from ..repository.folders import OpenFolder, OpenRepository, open_repository
 from ..repository.planning import FolderOutcome, RepositoryPlan, plan_repository
 from ..workspace import Workspace, open_workspace
@@ -53,6 +55,8 @@ __all__ = [
     "DryRunRefused",
     "Finding",
     "FolderOutcome",
+    "FolderResult",
+    "FoldersApproval",
     "GeneratedConfiguration",
     "Harm",
     "Interrupted",
@@ -75,6 +79,7 @@ __all__ = [
     "Progress",
     "Recovered",
     "Report",
+    "RepositoryApplied",
     "RepositoryPlan",
     "Result",
     "RunEvent",
@@ -85,11 +90,13 @@ __all__ = [
     "Work",
     "Workspace",
     "apply_changes",
+    "apply_repository",
     "destroy",
     "exit_code",
     "import_all",
     "import_object",
     "load_plan",
+    "make_approval",
     "open_repository",
     "open_workspace",
     "plan_changes",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ...core.secret import mask_secrets
 from ...render import review
+from ...render.folder_results import FolderEnd, render_folder_ends
 from ...render.folders import FolderReview, FoldersSummary, render_folder_plans, summarise_folders
 from ...render.text import Detail
 from ..configuration.repository_choice import FolderChoice
@@ -50,6 +51,11 @@ def render_folders_text(
     return mask_secrets(
         render_folder_plans(summary, colour=colour, width=width, detail=detail, approval=approval)
     )
+
+
+def render_ends_text(ends: Sequence[FolderEnd], *, colour: bool = False, width: int = 100) -> str:
+    """What became of folders after an apply, as text."""
+    return mask_secrets(render_folder_ends(ends, colour=colour, width=width))
 
 
 def render_folders_comment(

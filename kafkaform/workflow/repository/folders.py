@@ -17,7 +17,7 @@ from ...core.secret import keep_secrets, watched
 from ...state.model import State
 from ..configuration.evaluation import Inputs
 from ..configuration.files import find_root
-from ..configuration.instances import Opener
+from ..configuration.instances import Opener, open_session
 from ..configuration.repository import FILES, Repository, RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders
 from ..stores import STATE_VARIABLE
@@ -44,6 +44,10 @@ class OpenRepository(Struct, frozen=True):
     folders: tuple[OpenFolder, ...]
     systems: SharedSystems
     """What the folders connect through."""
+    inputs: Inputs = Inputs()
+    """What all of them are evaluated with."""
+    policies: Sequence[Path | str] = ()
+    """The folders of policies that judge all of them."""
 
     @property
     def repository(self) -> Repository:
@@ -100,7 +104,14 @@ def open_repository(
         opened = _open_each(choice.folders, open_one, progress)
         for item in opened:
             _note_wanted(item, systems)
-        return OpenRepository(choice, opened, systems)
+        return OpenRepository(choice, opened, systems, inputs, policies)
+
+
+def open_again(repository: OpenRepository, folder: RepositoryFolder) -> OpenFolder:
+    """Evaluate a folder again, such as with new outputs of the folders that it reads, and with
+    sessions of its own."""
+    path = repository.repository.path / folder.path
+    return _open_folder(path, folder, repository.inputs, repository.policies, open_session)
 
 
 def _open_each(

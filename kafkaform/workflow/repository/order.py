@@ -37,6 +37,10 @@ class FolderOrder(Struct, frozen=True):
     circles: Mapping[str, ConfigurationError] = EMPTY
     """The folders that need themselves, through others -> the fault. They are in no layer."""
 
+    def list_users(self, path: str) -> tuple[str, ...]:
+        """The folders that read outputs of this one."""
+        return tuple(user for user, needs in self.needs.items() if path in needs)
+
 
 def find_needed_folders(configuration: Configuration) -> Mapping[Path, Range]:
     """The folders whose outputs a configuration reads, with the places of the data blocks. No state

@@ -210,7 +210,7 @@ def _plan_folder(
 
     applicable = False
     try:
-        own_options = _select_options(opened, options)
+        own_options = select_options(opened, options)
         plan = plan_changes(
             opened.workspace,
             own_options,
@@ -257,8 +257,8 @@ def _refuse_idle_globs(repository: OpenRepository, options: Options) -> None:
             )
 
 
-def _select_options(opened: OpenFolder, options: Options) -> Options:
-    """The options without the addresses that other folders have."""
+def select_options(opened: OpenFolder, options: Options) -> Options:
+    """The options without the addresses that other folders have. The folder must be open."""
     if not (options.adopt or any("=" in name for name in options.accept)):
         return options
     assert opened.workspace is not None, "a folder that is not open is not planned"

@@ -1,0 +1,366 @@
+"""Apply or destroy the folders of a repository, each with its own lock, state, log and approval.
+
+A folder comes after those whose outputs it reads, and uses their new values; a destroy goes the
+other way round. A folder that is blocked or fails keeps those from being tried that need it, and no
+others. An interrupted run is continued by running it again: what is applied already has nothing to
+do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import chdir
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ...apply.report import Rerun
+from ...apply.stop import Stop
+from ...core.diagnostics import Range
+from ...core.errors import (
+    Ended,
+    Interrupted,
+    KafkaformError,
+    PlanRefused,
+    UsageError,
+    exit_code,
+)
+from ...plan.model import Mode, Options, Plan
+from ..configuration.evaluation import read_configuration
+from ..configuration.instances import open_session
+from ..configuration.repository import RepositoryFolder
+from ..configuration.untrusted import apply_error
+from ..model import Applied, RunEvent
+from ..operations import apply_changes, destroy
+from ..workspace import Workspace, read_log
+from .approval import FoldersApproval, make_approval
+from .folders import OpenFolder, OpenRepository, open_again
+from .order import FolderOrder, find_needed_folders, name_needs, order_folders
+from .planning import FolderOutcome, RepositoryPlan, plan_repository, select_options
+
+NOT_BEGUN = "interrupted before it was begun"
+_CONTINUE = "Run the same command again: it goes on where this one ended."
+
+
+class FolderResult(Struct, frozen=True):
+    """What became of one folder."""
+
+    folder: RepositoryFolder
+    applied: Applied | None = None
+    """What its run did. None if there was none, or if it sent nothing before its error."""
+    error: KafkaformError | None = None
+    """Why the run failed, or why there was none."""
+    skipped: str = ""
+    """Why nothing was tried, although something may be to be done; empty otherwise."""
+
+    @property
+    def code(self) -> int:
+        """The exit code of this folder alone."""
+        return 0 if self.error is None else exit_code(self.error)
+
+    @property
+    def done(self) -> bool:
+        """Nothing is left to be done."""
+        return self.error is None and not self.skipped
+
+
+class RepositoryApplied(Struct, frozen=True):
+    """What became of the chosen folders, in the order in which they were tried."""
+
+    plan: RepositoryPlan
+    """The plans that were approved."""
+    folders: tuple[FolderResult, ...]
+
+    @property
+    def code(self) -> int:
+        """The gravest exit code of a folder."""
+        return max((item.code for item in self.folders), default=0)
+
+
+ApplyListener = Callable[[str, RunEvent | FolderOutcome | FolderResult], None]
+"""Called with the path of a folder and an event of its plan or run; at the end of its plan with the
+outcome, and at its own end with the result. Events about all folders have an empty path."""
+
+
+def ignore_apply_event(path: str, event: object) -> None:
+    """A listener that tells nobody."""
+
+
+def apply_repository(
+    repository: OpenRepository,
+    options: Options = Options(),
+    *,
+    approve: Callable[[RepositoryPlan], bool] | None = None,
+    approve_changed: Callable[[str, Plan], bool] | None = None,
+    approved_by: str = "callback",
+    expect: str | FoldersApproval | None = None,
+    fail_on: Sequence[str] = (),
+    wait: bool = True,
+    lock_timeout: float = 0.0,
+    verify_log: bool = False,
+    progress: ApplyListener = ignore_apply_event,
+    stop: Stop | None = None,
+    rerun: Rerun | None = None,
+) -> RepositoryApplied:
+    """Plan the folders, have the plans approved, and apply them; with `Mode.DESTROY`, destroy.
+
+    approve: called with all plans before anything is sent; only True approves. approve_changed:
+    called with the path of a folder whose plan became another one since, because it uses new
+    outputs of other folders; without it, such a plan is refused. approved_by: what the logs call
+    the approval. expect: what was reviewed, and nothing is asked. With the digest of all plans
+    (`FoldersApproval.digest`), nothing is applied if one of them differs. With an approval, a
+    folder whose plan differs is refused alone. The other arguments are as in `apply_changes`, for
+    each folder.
+
+    A folder that fails has its error in the result. Raises UsageError; PlanRefused for another
+    digest, and for an approval of other folders; KafkaformError if nobody approves. Nothing was
+    sent then.
+    """
+    if repository.inputs.untrusted:
+        raise apply_error()
+    if expect is None and approve is None:
+        raise UsageError(
+            "no approval was given or can be asked for, so nothing was applied",
+            "Give a callback that approves the plans, or the approval of reviewed plans.",
+        )
+    if isinstance(expect, FoldersApproval):
+        _refuse_unchosen(repository, expect)
+    order = order_opened(repository)
+    plan = plan_repository(
+        repository, options, fail_on=fail_on, verify_log=verify_log, progress=progress
+    )
+    approval = expect if isinstance(expect, FoldersApproval) else make_approval(plan.folders)
+    if isinstance(expect, str):
+        _refuse_other_digest(approval, expect)
+    job = _Job(
+        *(repository, options, order, plan, approval, expect is not None),
+        *(approve_changed, approved_by, fail_on, wait, lock_timeout, verify_log),
+        *(progress, stop or Stop(), rerun),
+    )
+    if approve is not None and expect is None and job.approval.tokens:
+        shown = RepositoryPlan(tuple(_list_shown(job)))
+        if approve(shown) is not True:
+            raise KafkaformError("not approved; nothing was sent")
+    return _run(job)
+
+
+def _refuse_other_digest(approval: FoldersApproval, expect: str) -> None:
+    if approval.digest == expect:
+        return
+    raise PlanRefused(
+        f"these are not the plans that were approved: the approval of all is {approval.digest} "
+        f"now, and {expect} was approved",
+        "Nothing was sent. Plan again, and have the plans reviewed. The file of --approval-out in "
+        "place of the digest refuses only the folders whose plans differ, and continues an "
+        "interrupted run.",
+    )
+
+
+def _list_shown(job: _Job) -> Iterator[FolderOutcome]:
+    """The plans as they are approved. A folder that cannot be planned yet, because a folder that it
+    needs has still to be applied, does not count as failed."""
+    for outcome in job.plan.folders:
+        path = outcome.folder.path
+        waits_for = [p for p in job.order.needs.get(path, ()) if p in job.approval.tokens]
+        if path in job.order.circles:
+            yield FolderOutcome(outcome.folder, error=job.order.circles[path])
+        elif outcome.plan is None and outcome.error is not None and waits_for and not job.destroys:
+            reason = f"it can be planned when {', '.join(waits_for)} is applied"
+            yield FolderOutcome(outcome.folder, skipped=reason)
+        else:
+            yield outcome
+
+
+def order_opened(repository: OpenRepository) -> FolderOrder:
+    """The order of folders that were opened, or could not be."""
+    needs = {
+        item.folder.path: name_needs(repository.repository, item.folder, needed)
+        for item in repository.folders
+        for needed in [_find_needed(repository, item)]
+    }
+    return order_folders(needs)
+
+
+def _find_needed(repository: OpenRepository, opened: OpenFolder) -> Mapping[Path, Range]:
+    if opened.workspace is not None:
+        return opened.workspace.configuration.asking.outputs.read
+    # Often it cannot be opened because what it needs was never applied: then its text tells.
+    try:
+        path = repository.repository.path / opened.folder.path
+        return find_needed_folders(read_configuration(path, repository.inputs, place=opened.folder))
+    except KafkaformError:
+        return {}
+
+
+def _refuse_unchosen(repository: OpenRepository, approval: FoldersApproval) -> None:
+    """Raises PlanRefused for an approval of a folder that was not chosen: part of what was reviewed
+    would not be applied."""
+    chosen = {item.folder.path for item in repository.folders}
+    for path in approval.tokens:
+        if path not in chosen:
+            raise PlanRefused(
+                f"the approval has a plan of {path}, and the command is not about that folder",
+                "Nothing was sent. Choose all folders that it names, such as with --all.",
+            )
+
+
+# ── one folder after the other ──────────────────────────────────────────────────────────
+
+
+class _Job(Struct, frozen=True):
+    """Everything that the folders are applied with."""
+
+    repository: OpenRepository
+    options: Options
+    order: FolderOrder
+    plan: RepositoryPlan
+    approval: FoldersApproval
+    reviewed: bool
+    """The approval was made before, and nobody is asked."""
+    approve_changed: Callable[[str, Plan], bool] | None
+    approved_by: str
+    fail_on: Sequence[str]
+    wait: bool
+    lock_timeout: float
+    verify_log: bool
+    progress: ApplyListener
+    stop: Stop
+    rerun: Rerun | None
+    results: dict[str, FolderResult] = field(default_factory=dict)
+    """Path -> what became of each folder so far."""
+
+    def has_new_outputs(self, path: str) -> bool:
+        """Whether a folder that was applied has other outputs than when the plans were made."""
+        result = self.results.get(path)
+        opened = next(item for item in self.repository.folders if item.folder.path == path)
+        before = None if opened.state is None else opened.state.outputs
+        return (
+            result is not None
+            and result.applied is not None
+            and result.applied.state.outputs != before
+        )
+
+    @property
+    def destroys(self) -> bool:
+        return self.options.mode is Mode.DESTROY
+
+    def list_paths(self) -> Iterator[str]:
+        """The folders in the order in which they are tried."""
+        layers = reversed(self.order.layers) if self.destroys else self.order.layers
+        yield from self.order.circles
+        for layer in layers:
+            yield from layer
+
+    def list_earlier(self, path: str) -> Collection[str]:
+        """The folders that must be done before this one."""
+        return self.order.list_users(path) if self.destroys else self.order.needs[path]
+
+
+def _run(job: _Job) -> RepositoryApplied:
+    opened = {item.folder.path: item for item in job.repository.folders}
+    outcomes = {item.folder.path: item for item in job.plan.folders}
+    for path in job.list_paths():
+        try:
+            result = _try_folder(job, opened[path], outcomes[path])
+        except Ended as ended:
+            ended.handled = True
+            error = Interrupted(NOT_BEGUN, _CONTINUE, ended.number)
+            result = FolderResult(opened[path].folder, error=error)
+        job.results[path] = result
+        job.progress(path, result)
+    return RepositoryApplied(job.plan, tuple(job.results.values()))
+
+
+def _try_folder(job: _Job, opened: OpenFolder, outcome: FolderOutcome) -> FolderResult:
+    """Apply a folder, unless something keeps it from that, or nothing is to be done."""
+    folder = opened.folder
+    if folder.path in job.order.circles:
+        return FolderResult(folder, error=job.order.circles[folder.path])
+    if reason := _find_obstacle(job, folder.path):
+        return FolderResult(folder, skipped=reason)
+    needs = job.order.needs[folder.path]
+    renewed = not job.destroys and any(map(job.has_new_outputs, needs))
+    approved = folder.path in job.approval.tokens
+    if not (renewed or approved) and (outcome.error is not None or outcome.skipped):
+        return FolderResult(folder, error=outcome.error, skipped=outcome.skipped)
+    try:
+        if not (renewed or approved or outcome.changed or _has_open_work(opened)):
+            return FolderResult(folder)
+        space = _open_to_apply(job, opened, renewed=renewed)
+        return FolderResult(folder, _apply_folder(job, opened, space))
+    except KafkaformError as error:
+        return FolderResult(folder, error.applied, error)
+
+
+def _find_obstacle(job: _Job, path: str) -> str:
+    """Why a folder is not tried; empty if it is."""
+    ended = (isinstance(item.error, Interrupted) for item in job.results.values())
+    if job.stop.requested is not None or any(ended):
+        return NOT_BEGUN
+    for other in job.list_earlier(path):
+        if not job.results[other].done:
+            fate = "was skipped" if job.results[other].skipped else "failed"
+            relation = "which reads its outputs" if job.destroys else "whose outputs it reads"
+            return f"{other}, {relation}, {fate}"
+    return ""
+
+
+def _has_open_work(opened: OpenFolder) -> bool:
+    """Whether an earlier run of the folder has left something that its next run closes. Raises
+    StorageError."""
+    assert opened.workspace is not None, "a folder that is not open has an error"
+    index = read_log(opened.workspace.sink, opened.state)
+    return bool(
+        index.open_run or index.open_intents or index.unsaved or index.obligations or index.unseen
+    )
+
+
+def _open_to_apply(job: _Job, opened: OpenFolder, *, renewed: bool) -> Workspace:
+    """The folder with sessions of its own; evaluated again if it uses new outputs. Raises
+    KafkaformError."""
+    if renewed:
+        opened = open_again(job.repository, opened.folder)
+    if opened.workspace is None:
+        assert opened.error is not None, "a folder that cannot be opened has its error"
+        raise opened.error
+    return replace(opened.workspace, opener=open_session)
+
+
+def _apply_folder(job: _Job, opened: OpenFolder, space: Workspace) -> Applied:
+    """One run, from lock to unlock. Raises as `apply_changes` does."""
+    path = opened.folder.path
+    token = job.approval.tokens.get(path)
+    common: dict[str, Any] = {
+        "options": select_options(replace(opened, workspace=space), job.options),
+        "approve": partial(_approve, job, path),
+        "approved_by": job.approved_by,
+        "expect": token if job.reviewed else None,
+        "wait": job.wait,
+        "lock_timeout": job.lock_timeout,
+        "progress": partial(job.progress, path),
+        "stop": job.stop,
+        "rerun": job.rerun,
+    }
+    # Providers read files such as certificates from the current folder.
+    with chdir(space.configuration.folder):
+        if job.destroys:
+            return destroy(space, **common)
+        return apply_changes(space, fail_on=job.fail_on, verify_log=job.verify_log, **common)
+
+
+def _approve(job: _Job, path: str, plan: Plan) -> bool:
+    """Whether the plan of a folder is the approved one, or is approved now. Raises PlanRefused."""
+    token = job.approval.tokens.get(path)
+    if plan.token == token:
+        return True
+    if job.approve_changed is None or job.reviewed:
+        raise PlanRefused(
+            "this plan was not approved: the folder had no changes then"
+            if token is None
+            else "this is not the plan that was approved: what would be done differs",
+            "Nothing was sent. Plan the folder again, and have its plan reviewed.",
+        )
+    return job.approve_changed(path, plan)

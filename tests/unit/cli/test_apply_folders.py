@@ -1,0 +1,373 @@
+"""`apply` and `destroy` for many folders of a repository: one question, each folder with its own
+run, in the order of the outputs that they read. The cluster is simulated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkaform.core.clock import SystemClock
+from kafkaform.core.errors import Interrupted
+from kafkaform.state.backends.local import LocalBackend
+from kafkaform.workflow.operations import apply_changes
+from kafkaform.workflow.repository import applying
+from kafkaform.workflow.workspace import make_lock_info
+
+from ...kit.commands.here import Here
+from ...kit.simulated.repository import (
+    FILE,
+    CountingProvider,
+    simulate_kafka,
+    write_repository,
+    write_topics,
+)
+
+READ = 'data "kafkaform_outputs" "platform" {\n  folder = "../platform"\n}\n'
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> CountingProvider:
+    return simulate_kafka(monkeypatch)
+
+
+@pytest.fixture
+def top(here: Here, kafka: CountingProvider) -> Here:
+    """The top of a repository of three folders."""
+    write_repository(here.path, "pay", "shop", "web")
+    return here
+
+
+@pytest.fixture
+def chain(here: Here, kafka: CountingProvider) -> Here:
+    """`app` reads outputs of `platform`, and `report` those of `app`; `alone` reads none."""
+    write_repository(here.path, "alone")
+    write_platform(here, "1000")
+    for name, source in (("app", "platform"), ("report", "app")):
+        outputs = f"data.kafkaform_outputs.{source}.outputs"
+        write_topics(
+            here.path,
+            name,
+            f"{name}.a",
+            more=f'config = {{ "retention.ms" = {outputs}.retention }}',
+        )
+        here.write(
+            f"teams/{name}/outputs.kf.hcl",
+            READ.replace("platform", source)
+            + f'output "retention" {{\n  value = {outputs}.retention\n}}\n',
+        )
+    return here
+
+
+def write_platform(here: Here, retention: str) -> None:
+    folder = write_topics(here.path, "platform", "platform.a")
+    (folder / "outputs.kf.hcl").write_text(f'output "retention" {{\n  value = "{retention}"\n}}\n')
+
+
+def read_retention(kafka: CountingProvider, topic: str) -> str:
+    """The config of a topic of the simulated cluster."""
+    return str(kafka.cluster.topics[topic].config["retention.ms"])
+
+
+def list_topics(kafka: CountingProvider) -> list[str]:
+    return sorted(kafka.cluster.topics)
+
+
+def read_lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def read_state(here: Here, name: str) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads(
+        (here.path / "teams" / name / "kafkaform.state.json").read_text()
+    )
+    return state
+
+
+def test_all_folders_are_applied_after_one_question(top: Here, kafka: CountingProvider) -> None:
+    """Each with a state and a log of its own. A second run has nothing to send."""
+    said = top.done("apply", "--all", "--auto-approve")
+    assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"]
+    assert said.out.startswith("folder      owner  create  change  destroy  dangers\n")
+    assert said.out.endswith("Applied in 3 folders: 3 added, 0 changed, 0 destroyed.\n")
+    for name in ("pay", "shop", "web"):
+        assert f'"{name}.a"' in json.dumps(read_state(top, name)["objects"])
+        assert (top.path / "teams" / name / "kafkaform.audit.jsonl").exists()
+    again = top.done("apply", "--all", "--auto-approve")
+    assert again.out == "\n3 folders had nothing to send.\n"
+
+
+def test_globs_choose_folders(top: Here, kafka: CountingProvider) -> None:
+    top.done("apply", "--folder", "teams/s*", "--auto-approve")
+    assert list_topics(kafka) == ["shop.a"]
+
+
+def test_nobody_approves(top: Here, kafka: CountingProvider) -> None:
+    """Without a terminal somebody has to say how the plans were approved; all plans are shown."""
+    said = top.run("apply", "--all")
+    assert said.code == 1 and "No terminal to ask for approval" in said.err
+    assert "── teams/web" in said.out and not list_topics(kafka)
+    assert not (top.path / "teams/pay/kafkaform.audit.jsonl").exists()
+
+
+def test_a_folder_fails_alone(top: Here, kafka: CountingProvider) -> None:
+    """The others are applied, the summary begins with what failed, and the gravest code counts."""
+    top.write("teams/pay/main.kf.hcl", 'resource "kafka_topic" "a" {\n  name = "pay\n}\n')
+    top.write("teams/shop/kafkaform.state.json", "no state")
+    said = top.run("apply", "--all", "--auto-approve")
+    assert said.code == 9
+    assert list_topics(kafka) == ["web.a"]
+    end = said.out.rpartition("\n2 of 3 folders failed\n")[2]
+    assert end.startswith("  ! teams/pay: the configuration has faults\n  ! teams/shop:")
+    assert end.endswith("\n\nApplied in 1 folder: 1 added, 0 changed, 0 destroyed.\n")
+    assert "on teams/pay/main.kf.hcl:2:10" in said.err
+
+
+def test_a_locked_folder_fails_alone(top: Here, kafka: CountingProvider) -> None:
+    backend = LocalBackend(top.path / "teams/shop/kafkaform.state.json")
+    with backend.lock(make_lock_info("run", "apply", "now"), 0, SystemClock()):
+        said = top.run("apply", "--all", "--auto-approve")
+    assert said.code == 7 and "  ! teams/shop:" in said.out
+    assert list_topics(kafka) == ["pay.a", "web.a"]
+
+
+# ── approvals ───────────────────────────────────────────────────────────────────────────
+
+
+def approve(top: Here) -> tuple[str, Path]:
+    """The digest of all plans, and the file that has it."""
+    file = top.path.parent / f"{top.path.name}-approval"
+    top.done("plan", "--all", "--approval-out", str(file))
+    return file.read_text().splitlines()[0], file
+
+
+@pytest.mark.parametrize("form", ["digest", "file"])
+def test_what_was_reviewed_is_applied(top: Here, kafka: CountingProvider, form: str) -> None:
+    digest, file = approve(top)
+    top.done("apply", "--all", "--expect", digest if form == "digest" else str(file))
+    assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"]
+
+
+def test_a_digest_approves_all_or_nothing(top: Here, kafka: CountingProvider) -> None:
+    digest, _ = approve(top)
+    write_topics(top.path, "shop", "shop.b")
+    said = top.run("apply", "--all", "--expect", digest)
+    assert said.code == 4 and digest in said.err
+    assert not list_topics(kafka)
+
+
+def test_a_file_refuses_what_differs_alone(top: Here, kafka: CountingProvider) -> None:
+    """A folder whose plan is another one, and one that had no changes when it was reviewed."""
+    top.done("apply", "--folder=teams/web", "--auto-approve")
+    _, file = approve(top)
+    write_topics(top.path, "shop", "shop.b")
+    write_topics(top.path, "web", "web.a", "web.b")
+    said = top.run("apply", "--all", "--expect", str(file))
+    assert said.code == 4
+    assert list_topics(kafka) == ["pay.a", "web.a"]
+    assert "  ! teams/shop: this is not the plan that was approved" in said.out
+    assert "  ! teams/web: this plan was not approved" in said.out
+
+
+def test_a_file_can_be_applied_twice(top: Here, kafka: CountingProvider) -> None:
+    """As a pipeline does that is started again: what is applied stays applied."""
+    _, file = approve(top)
+    top.done("apply", "--folder=teams/pay", "--auto-approve")
+    top.done("apply", "--all", "--expect", str(file))
+    said = top.done("apply", "--all", "--expect", str(file))
+    assert "Already applied by run" in said.err
+    assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"]
+
+
+def test_an_approval_that_does_not_fit(top: Here, kafka: CountingProvider) -> None:
+    """Each with its reason; nothing is sent."""
+    digest, file = approve(top)
+    token = file.read_text().splitlines()[1].split()[0]
+    assert "the approval of one folder" in top.fails("apply", "--all", "--expect", token)
+    assert "cannot be read as a file" in top.fails("apply", "--all", "--expect", "nowhere")
+    other = top.fails("apply", "--folder=teams/pay", "--expect", str(file), code=4)
+    assert "teams/shop, and the command is not about that folder" in other
+    file.write_text(file.read_text().replace("teams/web", "teams/wep"))
+    assert "as it was written" in top.fails("apply", "--all", "--expect", str(file))
+    assert digest and not list_topics(kafka)
+
+
+# ── outputs from folder to folder ───────────────────────────────────────────────────────
+
+
+def test_the_folder_that_provides_comes_first(chain: Here, kafka: CountingProvider) -> None:
+    """Nothing has a state yet, so `app` and `report` can only be planned on the way."""
+    said = chain.done("apply", "--all", "--auto-approve")
+    assert list_topics(kafka) == ["alone.a", "app.a", "platform.a", "report.a"]
+    assert "teams/app is skipped: it can be planned when teams/platform is applied" in said.out
+    assert said.out.index("── teams/platform") < said.out.rindex("── teams/app")
+    assert said.out.rindex("── teams/app") < said.out.rindex("── teams/report")
+    assert read_retention(kafka, "report.a") == "1000"
+
+
+def test_new_outputs_are_used_in_the_same_run(chain: Here, kafka: CountingProvider) -> None:
+    """A plan shows the recorded value; the apply plans again with the new one."""
+    chain.done("apply", "--all", "--auto-approve")
+    write_platform(chain, "2000")
+    planned = chain.done("plan", "--all")
+    assert "── teams/app" not in planned.out
+    chain.done("apply", "--all", "--auto-approve")
+    assert {read_retention(kafka, name) for name in ("app.a", "report.a")} == {"2000"}
+
+
+def test_what_new_outputs_change_was_not_reviewed(chain: Here, kafka: CountingProvider) -> None:
+    """With an approval, the folders behind are refused alone; the next review has their plans."""
+    chain.done("apply", "--all", "--auto-approve")
+    write_platform(chain, "2000")
+    _, file = approve(chain)
+    said = chain.run("apply", "--all", "--expect", str(file))
+    assert said.code == 4
+    assert "  ! teams/app: this plan was not approved" in said.out
+    assert "teams/report was skipped: teams/app, whose outputs it reads, failed" in said.out
+    assert read_retention(kafka, "app.a") == "1000"
+    assert read_state(chain, "platform")["outputs"]["retention"]["value"] == "2000"
+    _, file = approve(chain)
+    assert chain.run("apply", "--all", "--expect", str(file)).code == 4
+    assert read_retention(kafka, "app.a") == "2000"
+    _, file = approve(chain)
+    chain.done("apply", "--all", "--expect", str(file))
+    assert read_retention(kafka, "report.a") == "2000"
+
+
+def test_what_needs_a_failed_folder_is_skipped(chain: Here, kafka: CountingProvider) -> None:
+    """With the reason, also further away; what does not need it is applied."""
+    chain.done("apply", "--all", "--auto-approve")
+    chain.write("teams/platform/main.kf.hcl", "resource {")
+    write_topics(chain.path, "alone", "alone.a", "alone.b")
+    chain.write("teams/report/more.kf.hcl", 'resource "kafka_topic" "b" {\n  name = "more"\n}\n')
+    said = chain.run("apply", "--all", "--auto-approve")
+    assert said.code == 1
+    assert "teams/app was skipped: teams/platform, whose outputs it reads, failed" in said.out
+    assert "teams/report was skipped: teams/app, whose outputs it reads, was skipped" in said.out
+    assert "alone.b" in list_topics(kafka) and "more" not in list_topics(kafka)
+
+
+def test_a_circle_is_an_error_of_its_folders(chain: Here, kafka: CountingProvider) -> None:
+    """With the chain; the others are applied."""
+    chain.write("teams/platform/back.kf.hcl", READ.replace("platform", "app"))
+    said = chain.run("apply", "--all", "--auto-approve")
+    assert said.code == 1 and list_topics(kafka) == ["alone.a"]
+    assert (
+        "teams/app (teams/app/outputs.kf.hcl:1:1) → "
+        "teams/platform (teams/platform/back.kf.hcl:1:1) → teams/app"
+    ) in said.text
+    assert "teams/report was skipped: teams/app, whose outputs it reads, failed" in said.out
+
+
+# ── destroy ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_destroy_goes_the_other_way_round(chain: Here, kafka: CountingProvider) -> None:
+    """What reads outputs goes before what provides them. The cluster is named once."""
+    chain.done("apply", "--all", "--auto-approve")
+    scope = read_state(chain, "app")["providers"]["kafka"]
+    assert "--confirm CLUSTER" in chain.fails("destroy", "--all")
+    wrong = chain.fails("destroy", "--all", "--confirm", "other")
+    assert "--confirm names other" in wrong and len(list_topics(kafka)) == 4
+    said = chain.done("destroy", "--all", "--confirm", scope)
+    assert not list_topics(kafka)
+    order = [said.out.rindex(f"── teams/{name}") for name in ("report", "app", "platform")]
+    assert order == sorted(order)
+
+
+def test_a_folder_that_others_read_stays_if_they_fail(chain: Here, kafka: CountingProvider) -> None:
+    chain.done("apply", "--all", "--auto-approve")
+    scope = read_state(chain, "app")["providers"]["kafka"]
+    chain.write("teams/app/main.kf.hcl", "resource {")
+    said = chain.run("destroy", "--all", "--confirm", scope)
+    assert said.code == 1
+    assert list_topics(kafka) == ["app.a", "platform.a"]
+    assert "teams/platform was skipped: teams/app, which reads its outputs, failed" in said.out
+
+
+# ── programs, interrupts, flags ─────────────────────────────────────────────────────────
+
+
+def test_json_lines_name_their_folder(chain: Here) -> None:
+    """Each plan is there once; the last line is the summary, also of what failed."""
+    chain.write("teams/alone/main.kf.hcl", "resource {")
+    said = chain.run("apply", "--all", "--auto-approve", "--json")
+    assert said.code == 1
+    lines = read_lines(said.out)
+    planned = [line["folder"] for line in lines if line["type"] == "planned_change"]
+    assert sorted(planned) == ["teams/app", "teams/platform", "teams/report"]
+    applied = [line["folder"] for line in lines if line["type"] == "apply_complete"]
+    assert applied == ["teams/platform", "teams/app", "teams/report"]
+    assert {line.get("folder") for line in lines if line["type"] == "diagnostic"} >= {"teams/alone"}
+    last = lines[-1]
+    assert last["type"] == "repository_summary" and "folder" not in last
+    repository = last["repository"]
+    assert (repository["add"], repository["failed"], repository["skipped"]) == (3, 1, 0)
+    by_path = {item["folder"]: item for item in repository["folders"]}
+    assert by_path["teams/alone"]["exit_code"] == 1
+    assert by_path["teams/app"]["run"] and by_path["teams/app"]["owner"] == "app"
+
+
+def test_folders_that_were_not_begun_are_named(
+    top: Here, kafka: CountingProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After Ctrl-C in one of them. The next run goes on."""
+
+    def interrupt(space: Any, **flags: Any) -> Any:
+        applied = apply_changes(space, **flags)
+        if space.configuration.folder.name == "shop":
+            error = Interrupted("stopped by a signal")
+            error.applied = applied
+            raise error
+        return applied
+
+    monkeypatch.setattr(applying, "apply_changes", interrupt)
+    said = top.run("apply", "--all", "--auto-approve")
+    assert said.code == 130
+    assert "  ! teams/shop: stopped by a signal" in said.out
+    assert "teams/web was skipped: interrupted before it was begun" in said.out
+    assert list_topics(kafka) == ["pay.a", "shop.a"]
+    monkeypatch.undo()
+    simulate_kafka(monkeypatch, lambda: kafka)
+    top.monkeypatch.chdir(top.path)
+    again = top.done("apply", "--all", "--auto-approve")
+    assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"]
+    assert "2 folders had nothing to send." in again.out
+
+
+def test_flags_that_are_about_one_folder(top: Here) -> None:
+    assert "chooses objects of one folder" in top.fails("apply", "--all", "--target=kafka_topic.a")
+    assert "PLAN cannot be combined with --all" in top.fails("apply", "--all", "saved.kfplan")
+    assert "each folder of a repository has a state" in top.fails(
+        "destroy", "--folder=teams/*", "--state=x.json"
+    )
+    assert "apply takes no --untrusted" in top.fails("apply", "--all", "--untrusted")
+
+
+def test_a_condition_blocks_its_folder_alone(top: Here, kafka: CountingProvider) -> None:
+    """`--fail-on`, and what is blocked."""
+    top.done("apply", "--all", "--auto-approve")
+    write_topics(top.path, "shop", "shop.a", more='config = { "retention.ms" = "1000" }')
+    write_topics(top.path, "web", "web.a", "web.b")
+    said = top.run("apply", "--all", "--auto-approve", "--fail-on=data-loss")
+    assert said.code == 8 and "web.b" in list_topics(kafka)
+    assert "  ! teams/shop: --fail-on" in said.out
+
+
+def test_relative_paths_are_seen_from_each_folder(top: Here, kafka: CountingProvider) -> None:
+    """Providers read certificates from the current folder, which is that of the configuration."""
+    seen: list[str] = []
+    opened = CountingProvider.open
+
+    def open_and_look(self: CountingProvider, *arguments: Any) -> Any:
+        seen.append(Path.cwd().name)
+        return opened(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CountingProvider, "open", open_and_look)
+        top.write("kafkaform.hcl", FILE)
+        top.done("apply", "--all", "--auto-approve")
+    assert {"pay", "shop", "web"} <= set(seen)
+    assert Path.cwd() == top.path
