@@ -37,9 +37,17 @@ from ..model import Applied, RunEvent
 from ..operations import apply_changes, destroy
 from ..workspace import Workspace, read_log
 from .approval import FoldersApproval, make_approval
+from .conflicts import find_conflicts
 from .folders import OpenFolder, OpenRepository, open_again
 from .order import FolderOrder, find_needed_folders, name_needs, order_folders
-from .planning import FolderOutcome, RepositoryPlan, plan_repository, select_options
+from .planning import (
+    FolderOutcome,
+    RepositoryPlan,
+    list_folder_claims,
+    make_conflict_error,
+    plan_repository,
+    select_options,
+)
 
 NOT_BEGUN = "interrupted before it was begun"
 _CONTINUE = "Run the same command again: it goes on where this one ended."
@@ -284,6 +292,9 @@ def _try_folder(job: _Job, opened: OpenFolder, outcome: FolderOutcome) -> Folder
     needs = job.order.needs[folder.path]
     renewed = not job.destroys and any(map(job.has_new_outputs, needs))
     approved = folder.path in job.approval.tokens
+    if outcome.conflicting and not renewed:
+        # Also if it was approved: another folder has got the object since.
+        return FolderResult(folder, error=outcome.error)
     if not (renewed or approved) and (outcome.error is not None or outcome.skipped):
         return FolderResult(folder, error=outcome.error, skipped=outcome.skipped)
     try:
@@ -326,7 +337,18 @@ def _open_to_apply(job: _Job, opened: OpenFolder, *, renewed: bool) -> Workspace
     if opened.workspace is None:
         assert opened.error is not None, "a folder that cannot be opened has its error"
         raise opened.error
+    if renewed:
+        _refuse_conflicts(job, opened)
     return replace(opened.workspace, opener=open_session)
+
+
+def _refuse_conflicts(job: _Job, opened: OpenFolder) -> None:
+    """Raises ConfigurationError if the folder declares with new outputs what another one has."""
+    path = opened.folder.path
+    others = (claim for claim in job.plan.claims if claim.folder != path)
+    faults = find_conflicts([*others, *list_folder_claims(opened)]).get(path)
+    if faults:
+        raise make_conflict_error(faults)
 
 
 def _apply_folder(job: _Job, opened: OpenFolder, space: Workspace) -> Applied:

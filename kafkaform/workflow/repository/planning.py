@@ -19,6 +19,7 @@ from ...core.errors import (
 )
 from ...core.progress import Progress
 from ...core.secret import keep_secrets
+from ...core.value import EMPTY
 from ...plan.model import Options, Plan
 from ...provider.registry import Registry
 from ..configuration.repository import RepositoryFolder
@@ -42,6 +43,8 @@ class FolderOutcome(Struct, frozen=True):
     """Why the folder was left out, empty if it was not."""
     applicable: bool = False
     """An apply of the plan has something to do, and nothing keeps it from that."""
+    conflicting: bool = False
+    """The error is that another folder has the same objects."""
 
     @property
     def code(self) -> int:
@@ -59,6 +62,8 @@ class RepositoryPlan(Struct, frozen=True):
     """The plans of the chosen folders of a repository, in the order of their paths."""
 
     folders: tuple[FolderOutcome, ...]
+    claims: tuple[FolderClaim, ...] = ()
+    """The objects of all these folders."""
 
     @property
     def code(self) -> int:
@@ -128,41 +133,45 @@ def _plan_folders(
     )
     wishes = replace(wishes, fail_on=conditions)
     _refuse_idle_globs(repository, options)
-    conflicts = find_folder_conflicts(repository.folders)
+    claims = tuple(_list_all_claims(repository.folders))
+    conflicts = find_conflicts(claims)
     outcomes: list[FolderOutcome] = []
     task, label, total = "plan folders", "Planning folders", len(repository.folders)
     for item in repository.folders:
         progress("", Progress(task, label, len(outcomes), total, "folders"))
         faults = conflicts.get(item.folder.path, ())
         outcome = (
-            FolderOutcome(item.folder, error=_make_conflict_error(faults))
+            FolderOutcome(item.folder, error=make_conflict_error(faults), conflicting=True)
             if faults
             else _plan_folder(item, options, wishes, progress)
         )
         progress(item.folder.path, outcome)
         outcomes.append(outcome)
     progress("", Progress(task, label, total, total, "folders", finished=True))
-    return RepositoryPlan(tuple(outcomes))
+    return RepositoryPlan(tuple(outcomes), claims)
 
 
-def find_folder_conflicts(folders: Sequence[OpenFolder]) -> Mapping[str, Diagnostics]:
-    """Path of a folder -> its objects that another one of these folders has, too. Asks the systems
-    who they are, if there are several folders."""
-    opened = [item for item in folders if item.workspace is not None]
-    if len(opened) < 2:
-        return {}
-    return find_conflicts(claim for item in opened for claim in _list_claims(item))
+def _list_all_claims(folders: Sequence[OpenFolder]) -> Iterator[FolderClaim]:
+    """The objects of these folders, if there are several. The systems are asked who they are."""
+    if len(folders) < 2:
+        return
+    for item in folders:
+        space = item.workspace
+        if space is None:
+            continue
+        with keep_secrets(space.known):
+            scopes = dict(_ask_scopes(item, space))
+        yield from list_folder_claims(item, scopes)
 
 
-def _list_claims(opened: OpenFolder) -> Iterator[FolderClaim]:
+def list_folder_claims(
+    opened: OpenFolder, scopes: Mapping[str, str] = EMPTY
+) -> Iterator[FolderClaim]:
+    """The objects of an open folder. scopes: provider instance -> the id of its system."""
     space = opened.workspace
     assert space is not None, "only what is open has claims"
-    location = space.backend.location
-    with keep_secrets(space.known):
-        scopes = dict(_ask_scopes(opened, space))
-    return list_claims(
-        opened.folder, space.desired, space.providers, opened.state, location, scopes
-    )
+    location, state = space.backend.location, opened.state
+    return list_claims(opened.folder, space.desired, space.providers, state, location, scopes)
 
 
 def _ask_scopes(opened: OpenFolder, space: Workspace) -> Iterator[tuple[str, str]]:
@@ -180,7 +189,8 @@ def _ask_scopes(opened: OpenFolder, space: Workspace) -> Iterator[tuple[str, str
         yield instance, scope_id
 
 
-def _make_conflict_error(faults: Diagnostics) -> ConfigurationError:
+def make_conflict_error(faults: Diagnostics) -> ConfigurationError:
+    """The error of a folder. faults: its objects that another folder has, too."""
     objects = f"{len(faults):,} object{'' if len(faults) == 1 else 's'}"
     return ConfigurationError(f"another folder has {objects} of it, too", diagnostics=faults)
 
