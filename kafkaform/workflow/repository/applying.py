@@ -35,8 +35,16 @@ from ..model import Applied, RunEvent
 from ..operations import REPEATED, apply_changes, destroy
 from ..workspace import Workspace, read_log
 from .approval import FoldersApproval, make_approval
+from .conflicts import FolderClaim, find_conflicts
 from .folders import OpenFolder, OpenRepository, open_again
-from .planning import FolderOutcome, RepositoryPlan, plan_repository, select_options
+from .planning import (
+    FolderOutcome,
+    RepositoryPlan,
+    list_folder_claims,
+    make_conflict_error,
+    plan_repository,
+    select_options,
+)
 
 NOT_BEGUN = "interrupted before it was begun"
 _CONTINUE = "Run the same command again: it goes on where this one ended."
@@ -123,8 +131,7 @@ def apply_repository(
             "no approval was given or can be asked for, so nothing was applied",
             "Give a callback that approves the plans, or the approval of reviewed plans.",
         )
-    if isinstance(expect, FoldersApproval):
-        _refuse_unchosen(repository, expect)
+    _refuse_unchosen(repository, expect)
     plan = plan_repository(
         repository, options, fail_on=fail_on, verify_log=verify_log, progress=progress
     )
@@ -142,6 +149,7 @@ def apply_repository(
         {"approved_by": approved_by, "wait": wait, "lock_timeout": lock_timeout},
         {"fail_on": fail_on, "verify_log": verify_log},
     )
+    job.claims.extend(plan.claims)
     asked = approve if expect is None and approval.tokens else None
     if asked is not None and asked(plan) is not True:
         raise KafkaformError("not approved; nothing was sent")
@@ -168,11 +176,11 @@ def _choose_approval(plan: RepositoryPlan, expect: str | FoldersApproval | None)
     )
 
 
-def _refuse_unchosen(repository: OpenRepository, approval: FoldersApproval) -> None:
+def _refuse_unchosen(repository: OpenRepository, expect: str | FoldersApproval | None) -> None:
     """Raises PlanRefused for an approval of a folder that was not chosen: part of what was reviewed
     would not be applied."""
     chosen = {item.folder.path for item in repository.folders}
-    for path in approval.tokens:
+    for path in expect.tokens if isinstance(expect, FoldersApproval) else ():
         if path not in chosen:
             raise PlanRefused(
                 f"the approval has a plan of {path}, and the command is not about that folder",
@@ -202,6 +210,8 @@ class _Job(Struct, frozen=True):
     """Those that only an apply has."""
     results: dict[str, FolderResult] = field(default_factory=dict)
     """Path -> what became of each folder so far."""
+    claims: list[FolderClaim] = field(default_factory=list)
+    """The objects of all folders, as they were evaluated last."""
 
     def has_new_outputs(self, path: str) -> bool:
         """Whether a folder that was applied has other outputs than when the plans were made."""
@@ -248,6 +258,9 @@ def _try_folder(job: _Job, opened: OpenFolder, outcome: FolderOutcome) -> Folder
     needs = job.plan.order.needs[folder.path]
     renewed = not job.destroys and any(map(job.has_new_outputs, needs))
     approved = folder.path in job.approval.tokens
+    if outcome.conflicting and not renewed:
+        # Also if it was approved: another folder has got the object since.
+        return FolderResult(folder, error=outcome.error)
     if not (renewed or approved) and (outcome.error is not None or outcome.skipped):
         # What it waited for has come to nothing, so it still cannot be opened.
         return FolderResult(folder, error=outcome.error or opened.error)
@@ -291,7 +304,18 @@ def _open_to_apply(job: _Job, opened: OpenFolder, *, renewed: bool) -> Workspace
     if opened.workspace is None:
         assert opened.error is not None, "a folder that cannot be opened has its error"
         raise opened.error
+    if renewed:
+        _refuse_conflicts(job, opened)
     return replace(opened.workspace, opener=open_session)
+
+
+def _refuse_conflicts(job: _Job, opened: OpenFolder) -> None:
+    """Raises ConfigurationError if the folder declares with new outputs what another one has."""
+    path = opened.folder.path
+    others = [claim for claim in job.claims if claim.folder != path]
+    job.claims[:] = [*others, *list_folder_claims(opened)]
+    if faults := find_conflicts(job.claims).get(path):
+        raise make_conflict_error(faults)
 
 
 def _apply_folder(job: _Job, opened: OpenFolder, space: Workspace) -> Applied:

@@ -12,10 +12,10 @@ from ...core.errors import ConfigurationError, KafkaformError, UsageError
 from ...render.suite_results import RunResult, SuiteResult, SuiteStart
 from ..configuration.evaluation import Inputs, read_configuration
 from ..configuration.repository import RepositoryFolder
-from ..configuration.repository_check import place_fault
 from ..configuration.repository_choice import FolderChoice
 from ..testing.files import SuiteFile, list_default_files, read_suite_files
 from ..testing.suites import SuiteEvent, run_suites
+from .checking import place_fault
 
 
 def run_folder_suites(

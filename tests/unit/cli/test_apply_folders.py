@@ -134,6 +134,17 @@ def test_a_locked_folder_fails_alone(top: Here, kafka: CountingProvider) -> None
     assert list_topics(kafka) == ["pay.a", "web.a"]
 
 
+def test_an_object_of_two_folders_is_applied_by_none(top: Here, kafka: CountingProvider) -> None:
+    """Both fail before anything is sent, and the third is applied."""
+    write_topics(top.path, "web", "pay.a")
+    said = top.run("apply", "--all", "--auto-approve")
+    assert said.code == 1
+    assert "  ! teams/pay: another folder has 1 object of it, too" in said.out
+    assert "  ! teams/web: another folder has 1 object of it, too" in said.out
+    assert list_topics(kafka) == ["shop.a"]
+    assert not (top.path / "teams/pay/kafkaform.audit.jsonl").exists()
+
+
 # ── questions on a terminal ─────────────────────────────────────────────────────────────
 
 
@@ -231,6 +242,16 @@ def test_a_file_refuses_what_differs_alone(top: Here, kafka: CountingProvider) -
     assert "  ! teams/web: this plan was not approved" in said.out
 
 
+def test_an_approval_does_not_lift_a_conflict(top: Here, kafka: CountingProvider) -> None:
+    """Another folder got the same topic after the review."""
+    _, file = approve(top)
+    write_topics(top.path, "web", "pay.a")
+    said = top.run("apply", "--all", "--expect", str(file))
+    assert said.code == 1
+    assert list_topics(kafka) == ["shop.a"]
+    assert "object-in-two-folders" in said.err
+
+
 def test_a_file_can_be_applied_twice(top: Here, kafka: CountingProvider) -> None:
     """As a pipeline does that is started again: what is applied stays applied."""
     _, file = approve(top)
@@ -296,6 +317,21 @@ def test_new_outputs_are_used_in_the_same_run(chain: Here, kafka: CountingProvid
     assert "── teams/app" not in planned.out
     chain.done("apply", "--all", "--auto-approve")
     assert {read_retention(kafka, name) for name in ("app.a", "report.a")} == {"2000"}
+
+
+def test_a_name_that_new_outputs_bring_can_be_that_of_another_folder(
+    chain: Here, kafka: CountingProvider
+) -> None:
+    """Nobody knew it when the plans were made: the folder that uses the output is refused."""
+    chain.write("teams/platform/name.kf.hcl", 'output "name" {\n  value = "alone.a"\n}\n')
+    topic = "data.kafkaform_outputs.platform.outputs.name"
+    block = f'resource "kafka_topic" "more" {{\n  name = {topic}\n}}\n'
+    chain.write("teams/app/more.kf.hcl", block)
+    said = chain.run("apply", "--all", "--auto-approve")
+    assert said.code == 1
+    assert "  ! teams/app: another folder has 1 object of it, too" in said.out
+    assert "teams/alone (teams/alone/main.kf.hcl:1)" in " ".join(said.err.replace("│", " ").split())
+    assert list_topics(kafka) == ["alone.a", "platform.a"]
 
 
 def test_what_new_outputs_change_was_not_reviewed(chain: Here, kafka: CountingProvider) -> None:
