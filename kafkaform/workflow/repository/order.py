@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os.path import normpath
 from pathlib import Path
 from typing import NoReturn
@@ -10,7 +10,7 @@ from typing import NoReturn
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.diagnostics import Diagnostic, Range, Severity
+from ...core.diagnostics import Diagnostic, Range, Severity, has_errors
 from ...core.errors import ConfigurationError, KafkaformError
 from ...core.resource import ProviderConfig
 from ...core.value import EMPTY
@@ -31,16 +31,56 @@ of the repository."""
 class FolderOrder(Struct, frozen=True):
     """In which order folders are applied. All folders are named by their paths."""
 
-    layers: tuple[tuple[str, ...], ...]
+    layers: tuple[tuple[str, ...], ...] = ()
     """Each folder needs only folders of earlier layers. Those of one layer are sorted."""
     needs: Mapping[str, Needs] = EMPTY
     """What each folder needs."""
     circles: Mapping[str, ConfigurationError] = EMPTY
     """The folders that need themselves, through others -> the fault. They are in no layer."""
 
+    def list_paths(self, *, backwards: bool = False) -> Iterator[str]:
+        """All folders: those of circles first, then layer by layer."""
+        yield from self.circles
+        for layer in reversed(self.layers) if backwards else self.layers:
+            yield from layer
+
     def list_users(self, path: str) -> tuple[str, ...]:
         """The folders that read outputs of this one."""
         return tuple(user for user, needs in self.needs.items() if path in needs)
+
+
+def order_opened(repository: OpenRepository) -> FolderOrder:
+    """The order of folders that were opened, or could not be."""
+    needs = {
+        item.folder.path: name_needs(repository.repository, item.folder, needed)
+        for item in repository.folders
+        for needed in [_find_needed(repository, item)]
+    }
+    return order_folders(needs)
+
+
+def _find_needed(repository: OpenRepository, opened: OpenFolder) -> Mapping[Path, Range]:
+    if opened.workspace is not None:
+        return opened.workspace.configuration.asking.outputs.read
+    # Often it cannot be opened because what it needs was never applied: then its text tells.
+    try:
+        return find_needed_folders(_read_again(repository, opened))
+    except KafkaformError:
+        return {}
+
+
+def is_sound_without_outputs(repository: OpenRepository, opened: OpenFolder) -> bool:
+    """Whether nothing but what it reads can keep a folder from being opened."""
+    try:
+        built = _read_again(repository, opened).evaluate(ask=False)
+    except KafkaformError:
+        return False
+    return not has_errors(built.desired.diagnostics)
+
+
+def _read_again(repository: OpenRepository, opened: OpenFolder) -> Configuration:
+    path = repository.repository.path / opened.folder.path
+    return read_configuration(path, repository.inputs, place=opened.folder)
 
 
 def find_needed_folders(configuration: Configuration) -> Mapping[Path, Range]:
@@ -76,27 +116,6 @@ def _place_range(folder: RepositoryFolder, location: Range) -> Range:
     if is_git(location.file):
         return location
     return replace(location, file=normpath(f"{folder.path}/{location.file}"))
-
-
-def order_opened(repository: OpenRepository) -> FolderOrder:
-    """The order of folders that were opened, or could not be."""
-    needs = {
-        item.folder.path: name_needs(repository.repository, item.folder, needed)
-        for item in repository.folders
-        for needed in [_find_needed(repository, item)]
-    }
-    return order_folders(needs)
-
-
-def _find_needed(repository: OpenRepository, opened: OpenFolder) -> Mapping[Path, Range]:
-    if opened.workspace is not None:
-        return opened.workspace.configuration.asking.outputs.read
-    # Often it cannot be opened because what it needs was never applied: then its text tells.
-    try:
-        path = repository.repository.path / opened.folder.path
-        return find_needed_folders(read_configuration(path, repository.inputs, place=opened.folder))
-    except KafkaformError:
-        return {}
 
 
 def order_folders(needs: Mapping[str, Needs]) -> FolderOrder:

@@ -3,8 +3,7 @@ the same object both fail, before anything is planned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,7 +30,7 @@ from ..planning import find_unmet, plan_changes, refuse_if_blocked
 from ..workspace import Workspace, open_instance
 from .conflicts import FolderClaim, find_conflicts, list_claims
 from .folders import OpenFolder, OpenRepository, open_again
-from .order import order_opened
+from .order import FolderOrder, is_sound_without_outputs, order_opened
 
 
 class FolderOutcome(Struct, frozen=True):
@@ -46,11 +45,20 @@ class FolderOutcome(Struct, frozen=True):
     """Why the folder was left out, empty if it was not."""
     applicable: bool = False
     """An apply of the plan has something to do, and nothing keeps it from that."""
+    conflicting: bool = False
+    """The error is that another folder has the same objects."""
 
     @property
     def code(self) -> int:
         """The exit code of this folder alone."""
         return 0 if self.error is None else exit_code(self.error)
+
+    @property
+    def hides_outputs(self) -> bool:
+        """True if only an apply shows some of the folder's outputs."""
+        changes = self.plan.outputs if self.plan is not None and self.applicable else ()
+        deferred = (change.after is not None and change.after.deferred for change in changes)
+        return bool(self.skipped) or any(deferred)
 
     @property
     def changed(self) -> bool:
@@ -63,6 +71,10 @@ class RepositoryPlan(Struct, frozen=True):
     """The plans of the chosen folders of a repository, in the order of their paths."""
 
     folders: tuple[FolderOutcome, ...]
+    order: FolderOrder = FolderOrder()
+    """In which order they are applied."""
+    claims: tuple[FolderClaim, ...] = ()
+    """The objects of all these folders."""
 
     @property
     def code(self) -> int:
@@ -132,47 +144,55 @@ def _plan_folders(
     )
     wishes = replace(wishes, fail_on=conditions)
     _refuse_idle_globs(repository, options)
-    return _plan_in_order(repository, options, wishes, progress)
-
-
-def _plan_in_order(
-    repository: OpenRepository, options: Options, wishes: PlanWishes, progress: FolderListener
-) -> RepositoryPlan:
-    """Plan each folder after those whose outputs it reads, with the outputs that they will have."""
-    order = order_opened(repository)
     opened = {item.folder.path: item for item in repository.folders}
-    conflicts = find_folder_conflicts(opened.values())
-    outcomes: dict[str, FolderOutcome] = {}
+    order, outcomes = order_opened(repository), dict[str, FolderOutcome]()
+    claims = list(_list_all_claims(repository.folders))
+    conflicts = find_conflicts(claims)
     task, label, total = "plan folders", "Planning folders", len(opened)
-    for path in (*order.circles, *chain.from_iterable(order.layers)):
+    for path in order.list_paths():
         progress("", Progress(task, label, len(outcomes), total, "folders"))
         folder = opened[path].folder
-        needs = [outcomes[name] for name in order.needs.get(path, ()) if name in outcomes]
-        outputs = {
-            item.folder.path: predict_outputs(opened[item.folder.path].state, item.plan)
-            for item in needs
-            if item.applicable and item.plan is not None and item.plan.outputs
-        }
-        if options.mode is Mode.DESTROY:
-            outputs = {}  # a folder is destroyed before those whose outputs it reads
-        if outputs:
+        if outputs := _predict_needed(order.needs.get(path, ()), opened, outcomes, options):
             top = repository.repository.path
             planned = {top / name: values for name, values in outputs.items()}
             opened[path] = open_again(repository, folder, planned)
-            conflicts = find_folder_conflicts(opened.values())
+            claims = [item for item in claims if item.folder != path]
+            claims.extend(_list_all_claims([opened[path]]))
+            conflicts = find_conflicts(claims)
         if path in order.circles:
             outcome = FolderOutcome(folder, error=order.circles[path])
         elif path in conflicts:
-            outcome = FolderOutcome(folder, error=_make_conflict_error(conflicts[path]))
+            error = make_conflict_error(conflicts[path])
+            outcome = FolderOutcome(folder, error=error, conflicting=True)
+        elif awaited := _list_awaited(repository, opened[path], order, outcomes, options):
+            reason = f"it can be planned when {', '.join(awaited)} is applied"
+            outcome = FolderOutcome(folder, skipped=reason)
         else:
             outcome = _plan_folder(opened[path], options, wishes, progress)
-        if outputs and opened[path].workspace is None and path not in order.circles:
-            reason = f"it can be planned when {', '.join(outputs)} is applied"
-            outcome = FolderOutcome(folder, skipped=reason)
         progress(path, outcome)
         outcomes[path] = outcome
     progress("", Progress(task, label, total, total, "folders", finished=True))
-    return RepositoryPlan(tuple(outcomes[path] for path in opened))
+    return RepositoryPlan(tuple(outcomes[path] for path in opened), order, tuple(claims))
+
+
+def _predict_needed(
+    needs: Iterable[str],
+    opened: Mapping[str, OpenFolder],
+    outcomes: Mapping[str, FolderOutcome],
+    options: Options,
+) -> dict[str, FrozenMap]:
+    """The outputs after the apply, in the form of the state, of each of these folders that will
+    have others than are recorded."""
+    if options.mode is Mode.DESTROY:
+        return {}  # a folder is destroyed before those whose outputs it reads
+    return {
+        path: predict_outputs(opened[path].state, plan)
+        for path in needs
+        if path in outcomes
+        and outcomes[path].applicable
+        and (plan := outcomes[path].plan) is not None
+        and plan.outputs
+    }
 
 
 def predict_outputs(state: State | None, plan: Plan) -> FrozenMap:
@@ -187,24 +207,40 @@ def predict_outputs(state: State | None, plan: Plan) -> FrozenMap:
     return FrozenMap(outputs)
 
 
-def find_folder_conflicts(folders: Collection[OpenFolder]) -> Mapping[str, Diagnostics]:
-    """Path of a folder -> its objects that another one of these folders has, too. Asks the systems
-    who they are, if there are several folders."""
-    opened = [item for item in folders if item.workspace is not None]
-    if len(opened) < 2:
-        return {}
-    return find_conflicts(claim for item in opened for claim in _list_claims(item))
+def _list_awaited(
+    repository: OpenRepository,
+    opened: OpenFolder,
+    order: FolderOrder,
+    outcomes: Mapping[str, FolderOutcome],
+    options: Options,
+) -> list[str]:
+    """The folders that must be applied before this one can be planned: it cannot be opened, and
+    for no other reason than that it reads outputs that nobody knows yet."""
+    if opened.workspace is not None or options.mode is Mode.DESTROY:
+        return []
+    awaited = [path for path in order.needs[opened.folder.path] if outcomes[path].hides_outputs]
+    return awaited if awaited and is_sound_without_outputs(repository, opened) else []
 
 
-def _list_claims(opened: OpenFolder) -> Iterator[FolderClaim]:
+def _list_all_claims(folders: Sequence[OpenFolder]) -> Iterator[FolderClaim]:
+    """The objects of these folders. The systems are asked who they are."""
+    for item in folders:
+        space = item.workspace
+        if space is None:
+            continue
+        with keep_secrets(space.known):
+            scopes = dict(_ask_scopes(item, space))
+        yield from list_folder_claims(item, scopes)
+
+
+def list_folder_claims(
+    opened: OpenFolder, scopes: Mapping[str, str] = EMPTY
+) -> Iterator[FolderClaim]:
+    """The objects of an open folder. scopes: provider instance -> the id of its system."""
     space = opened.workspace
     assert space is not None, "only what is open has claims"
-    location = space.backend.location
-    with keep_secrets(space.known):
-        scopes = dict(_ask_scopes(opened, space))
-    return list_claims(
-        opened.folder, space.desired, space.providers, opened.state, location, scopes
-    )
+    location, state = space.backend.location, opened.state
+    return list_claims(opened.folder, space.desired, space.providers, state, location, scopes)
 
 
 def _ask_scopes(opened: OpenFolder, space: Workspace) -> Iterator[tuple[str, str]]:
@@ -222,7 +258,8 @@ def _ask_scopes(opened: OpenFolder, space: Workspace) -> Iterator[tuple[str, str
         yield instance, scope_id
 
 
-def _make_conflict_error(faults: Diagnostics) -> ConfigurationError:
+def make_conflict_error(faults: Diagnostics) -> ConfigurationError:
+    """The error of a folder. faults: its objects that another folder has, too."""
     objects = f"{len(faults):,} object{'' if len(faults) == 1 else 's'}"
     return ConfigurationError(f"another folder has {objects} of it, too", diagnostics=faults)
 

@@ -107,3 +107,33 @@ def test_the_plan_says_why_it_stays(there: Here) -> None:
     there.write("main.kf.hcl", TOPIC)
     said = there.done("plan").out
     assert "it stays, because its block said that it is shared with other folders" in said
+
+
+QUOTA = (
+    'resource "kafka_quota" "a" {\n  user = "ci"\n  config = { producer_byte_rate = 1048576 }\n'
+    f"{SHARED}}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "text"),
+    [
+        ("kafka_acl", "kafka_access.a", make_role("other")),
+        ("kafka_quota", "kafka_quota.a", QUOTA),
+    ],
+)
+def test_a_plan_to_create_it_holds_if_another_folder_was_faster(
+    here: Here, cluster: SimulatedCluster, kind: str, address: str, text: str
+) -> None:
+    """In one apply of all folders, the first one creates what both have planned to create."""
+    here.write("provider.kf.hcl", PROVIDER)
+    apply(here, "")
+    here.write("main.kf.hcl", TOPIC + text)
+    here.done("plan", "--out", "saved.json")
+    apply(here, text)
+    before = {*cluster.world.of(kind)}
+    here.done("state", "rm", address)
+    here.done("apply", "saved.json", "--auto-approve")
+    assert {*cluster.world.of(kind)} == before
+    assert address in here.done("state", "list").out
+    assert "No changes" in here.done("plan").out

@@ -1,6 +1,10 @@
+data "kafkaform_outputs" "platform" {
+  folder = "../../platform"
+}
+
 resource "kafka_topic" "clicks" {
   name       = "analytics.clicks"
-  partitions = 6
+  partitions = data.kafkaform_outputs.platform.outputs.sizes.large
   config     = { "retention.ms" = retention("3d") }
 }
 
