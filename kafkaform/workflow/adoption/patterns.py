@@ -25,7 +25,7 @@ def choose_patterns(folders: Mapping[str, Meaning], avoided: Collection[str]) ->
     """Pattern -> what its folders are meant for.
 
     folders: by path; avoided: paths of folders that no pattern may match. A pattern with wildcards
-    means more of its folders than it does not mean.
+    means more of its folders than it does not mean, or at least as many as of any other kind.
     """
     matches: dict[str, set[str]] = defaultdict(set)
     for path in folders:
@@ -38,6 +38,16 @@ def choose_patterns(folders: Mapping[str, Meaning], avoided: Collection[str]) ->
     for meaning in dict.fromkeys(folders.values()):
         meant = {path for path in folders if folders[path] == meaning}
         chosen |= dict.fromkeys(_cover(meant, matches), meaning)
+    alone = {path for path in chosen if path in folders}
+    for pattern in sorted(matches, key=lambda p: (-len(matches[p]), p.count("*"), p)):
+        # Folders that stand alone, of several kinds: the pattern is for the most frequent kind.
+        if matches[pattern] <= alone:
+            kinds = Counter(folders[path] for path in sorted(matches[pattern]))
+            meaning, count = kinds.most_common(1)[0]
+            if count > 1:
+                meant = {path for path in matches[pattern] if folders[path] == meaning}
+                alone -= meant
+                chosen = {p: m for p, m in chosen.items() if p not in meant} | {pattern: meaning}
     return dict(sorted(chosen.items()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from msgspec.structs import replace
 import kafkaform
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import UsageError
+from kafkaform.core.value import EMPTY
+from kafkaform.language.declare.settings import read_settings
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.adoption.differences import (
@@ -23,7 +26,7 @@ from kafkaform.workflow.adoption.differences import (
 )
 from kafkaform.workflow.adoption.patterns import choose_patterns
 from kafkaform.workflow.adoption.repository_draft import RepositoryDraft, draft_repository
-from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.configuration.repository_check import check_folders
 from kafkaform.workflow.configuration.repository_file import read_repository
 from kafkaform.workflow.configuration.repository_folders import compile_pattern, list_folders
@@ -97,6 +100,8 @@ def test_few_patterns_for_many_folders() -> None:
     assert choose_patterns(flat, ()) == {"*-dev": "dev", "*-prod": "prod"}
     same = dict.fromkeys(paths, 1)
     assert choose_patterns(same, ()) == {"*/*": 1}
+    mixed = {"t/a": 1, "t/b": 2, "t/c": 3, "t/d": 2, "t/e": 1, "t/f": 4}
+    assert choose_patterns(mixed, ()) == {"t/*": 1, "t/b": 2, "t/c": 3, "t/d": 2, "t/f": 4}
     assert choose_patterns({**paths, "prod/pay": "own"}, ()) == {
         "dev/*": "dev",
         "prod/*": "prod",
@@ -444,6 +449,43 @@ def test_no_plan_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             re.sub(".", "#", provider) + 'module "t"' + calls.partition("kafkaform {")[0]
         )
     assert make_plans() == before
+
+
+NAMES = st.lists(st.sampled_from(["dev", "prod", "a", "b-dev", "c-dev"]), min_size=1, max_size=3)
+FOLDERS = st.dictionaries(
+    NAMES.map("/".join),
+    st.tuples(st.sampled_from(["", "k1", "k2"]), st.sampled_from(["", "path", "name", "alone"])),
+    min_size=1,
+    max_size=9,
+)
+
+
+@given(folders=FOLDERS)
+@settings(max_examples=examples(40), deadline=None)
+def test_for_any_folders_nothing_changes(folders: dict[str, tuple[str, str]]) -> None:
+    """Each is in the file, with its own cluster or none, and with its own state or none."""
+    keys = {"path": "{path}", "name": "x/{name}", "alone": "{digest}"}
+    files = {}
+    for path, (host, state) in folders.items():
+        name = path.rpartition("/")[2]
+        key = keys.get(state, "").format(path=path, name=name, digest=hash(path))
+        text = (make_provider(host) if host else "") + (S3.format(key=key) if key else "")
+        files[f"{path}/main.kf.hcl"] = text + make_topic("a")
+    with tempfile.TemporaryDirectory() as place:
+        top = Path(place).resolve()
+        made = draft(top, files)
+        repository = read_repository(top / "kafkaform.hcl", content=made.text.encode())
+        found = {folder.path: folder for folder in list_folders(repository)}
+        inputs = Inputs.read(())
+        assert found.keys() == folders.keys()
+        for path, folder in found.items():
+            before = read_configuration(top / path, inputs).evaluate(offline=True).desired
+            after = read_configuration(top / path, inputs, place=folder)
+            assert not folder.faults
+            same = {"digest": "", "sources": EMPTY}
+            assert replace(after.evaluate(offline=True).desired, **same) == replace(before, **same)
+            key = read_settings(after.tree)[0].options.get("key")
+            assert folder.state in (None, f"s3://acme/{key}?region=eu-west-1")
 
 
 def test_all_folders_are_valid(tmp_path: Path) -> None:
