@@ -51,7 +51,7 @@ class Login(Struct, frozen=True):
     """Secret argument -> why no other file can have it, as the end of a sentence."""
     obstacle: str
     """Why no cluster can stand for the block, as the end of a sentence; empty if one can."""
-    place: str
+    location: str
     """File and line, seen from the top."""
 
     @property
@@ -92,9 +92,9 @@ def read_logins(folder: Path, path: str, tree: Tree, registry: Registry) -> Mapp
             body = _BodyReader(evaluate)
             pairs = dict(body.read(block.block.body, providers[name].config))
             obstacle = "it has for_each" if block.several else next(iter(body.obstacles), "")
-            place = f"{path}/{block.block.header_range}"
+            location = f"{path}/{block.block.header_range}"
             missing = FrozenMap(body.missing)
-            logins[instance] = Login(name, FrozenMap(pairs), missing, obstacle, place)
+            logins[instance] = Login(name, FrozenMap(pairs), missing, obstacle, location)
     return logins
 
 

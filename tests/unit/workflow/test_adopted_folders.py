@@ -242,6 +242,19 @@ def test_few_states_of_a_pattern_need_no_block_of_their_own(tmp_path: Path) -> N
     assert {p: m.state for p, m in draft(tmp_path, files).groups.items()} == {"teams/*": None}
 
 
+def test_a_state_of_two_folders_is_named(tmp_path: Path) -> None:
+    """No block says it: a repository refuses folders with the same state."""
+    files = make_teams()
+    for team in ("ads", "pay"):
+        files[f"teams/{team}/main.kf.hcl"] += S3.format(key="shop")
+        files[f"more/{team}/main.kf.hcl"] = S3.format(key=f"x/{team}")
+    made = draft(tmp_path, files)
+    assert made.groups["teams/*"].state is None
+    told = "\n".join(list_differences(made))
+    assert "teams/ads, teams/pay have the same state, s3://acme/shop?region=eu-west-1:" in told
+    assert "stay" not in told
+
+
 def test_a_repository_of_terraform(tmp_path: Path) -> None:
     """Provider blocks with values of files of variables; its states are named, and not used."""
     files = {
@@ -279,7 +292,7 @@ def test_a_repository_of_terraform(tmp_path: Path) -> None:
         '  # state = "s3://tf/kafkaform/${folder.path}"\n'
         "}\n"
     )
-    assert dict(made.roots.others) == {
+    assert dict(made.roots.excluded) == {
         "modules/topic": "is a module, which dev/ads calls",
         "network": "declares nothing for kafkaform",
     }

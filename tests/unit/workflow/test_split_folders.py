@@ -228,6 +228,15 @@ def test_a_system_that_does_not_answer_is_an_error(land: Land) -> None:
         land.split()
 
 
+def test_a_folder_without_configuration_is_named(land: Land) -> None:
+    """It could get something, if it had a file."""
+    (land.path / "teams/web").mkdir()
+    (gap,) = (gap for gap in land.split().gaps if "teams/web" in gap)
+    assert gap.startswith("teams/web has no configuration, so it gets nothing.")
+    make_files(land.path, {"teams/web/main.kf.hcl": ""})
+    assert list_counts(land.split())["teams/web"] == 1
+
+
 def test_two_logins_to_one_cluster_find_each_object_once(land: Land) -> None:
     """Folders with provider blocks of their own take part, whatever they call the cluster."""
     own = 'provider "kafka" {\n  bootstrap_servers = ["prod:9092"]\n  sasl_username = "x"\n}\n'
