@@ -18,8 +18,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...apply.secrets import resolve_instance_secrets
-from ...core.diagnostics import Diagnostic
-from ...core.errors import ConfigurationError, KafkaformError, UsageError
+from ...core.diagnostics import Diagnostic, Severity
+from ...core.errors import ConfigurationError, ConnectError, KafkaformError, UsageError
 from ...core.resource import Fence, Identity, Reading
 from ...core.secret import Secret, keep_secrets, watched
 from ...core.value import FrozenMap
@@ -155,6 +155,7 @@ def _open_folders(
     opened."""
     folders: list[_OpenFolder] = []
     faults: list[Diagnostic] = []
+    unread: list[str] = []
     for folder in choice.folders:
         try:
             if folder.faults:
@@ -167,14 +168,14 @@ def _open_folders(
             refuse_unread(space)
             state = space.backend.load().state or make_first_state(space.sink)
         except KafkaformError as error:
+            unread.append(folder.path)
             faults += (place_fault(choice.repository, folder, f) for f in error.diagnostics)
         else:
             folders.append(_OpenFolder(folder, space, frozenset(state.objects)))
-    if faults:
-        raise ConfigurationError(
-            "some folders cannot be read, so nobody knows what they declare",
-            diagnostics=tuple(faults),
-        )
+    if unread:
+        summary = f"nothing was written, because nobody knows what {', '.join(unread)} declare"
+        reason = Diagnostic(Severity.ERROR, summary, advice="Mend these folders first.")
+        raise ConfigurationError(summary, diagnostics=(*faults, reason))
     return folders
 
 
@@ -191,7 +192,7 @@ def _open_logins(folders: Sequence[_OpenFolder], stack: ExitStack) -> list[_Logi
             if login is None:
                 # Paths in a provider block are seen from its folder.
                 with chdir(configuration.folder):
-                    session = item.space.providers[instance].open(instance, block.config, secrets)
+                    session = _open(item, instance, block.config, secrets)
                 stack.callback(session.close)
                 login = _Login(*key, instance, session)
                 logins.append(login)
@@ -200,6 +201,20 @@ def _open_logins(folders: Sequence[_OpenFolder], stack: ExitStack) -> list[_Logi
             )
             item.logins[instance] = login
     return logins
+
+
+def _open(
+    item: _OpenFolder, instance: str, config: FrozenMap, secrets: Mapping[str, Secret]
+) -> Session:
+    try:
+        return item.space.providers[instance].open(instance, config, secrets)
+    except ConnectError as error:
+        # One of the other folders could have the same system at another address.
+        raise ConnectError(
+            f"nothing was written, because {instance} of {item.folder.path} was not reached: "
+            f"{error.message}",
+            error.advice,
+        ) from None
 
 
 # ── which folder ────────────────────────────────────────────────────────────────────────
