@@ -91,16 +91,16 @@ def find_roots(top: Path, registry: Registry) -> Roots:
     """
     excluded: dict[str, str] = {}
     folders: dict[str, _Folder | Root] = {}
-    at_top = False
     for path in _list_folders(top, excluded):
         folder = _read_folder(top, path)
-        if path == "" and folder is not None:
-            at_top = True
-        elif folder is not None and (reason := _find_path_fault(path)):
+        if folder is None:
+            continue
+        if path and (reason := _find_path_fault(path)):
             excluded[path] = reason
-        elif folder is not None:
+        else:
             folders[path] = folder
     callers = _find_callers(folders)
+    at_top = folders.pop("", None) is not None
     words = _list_words(registry)
     roots = []
     for path, folder in sorted(folders.items()):
@@ -213,7 +213,7 @@ def _find_reason(folder: _Folder, callers: Mapping[str, str], words: frozenset[s
     """Why a folder is no root, as the end of a sentence; empty if it is one."""
     has_own_state = folder.has_state or _find_backend(folder) is not None
     if folder.path in callers and not has_own_state:
-        return f"is a module, which {callers[folder.path]} calls"
+        return f"is a module, which {callers[folder.path] or 'this folder'} calls"
     in_modules = any(part in _MODULES for part in folder.path.split("/"))
     if in_modules and not has_own_state and not folder.declarations.providers:
         return "is a module that no folder calls"

@@ -357,6 +357,19 @@ def test_modules_links_and_odd_names_are_matched_by_no_pattern(tmp_path: Path) -
     assert "modules/unused is a module that no folder calls" in told
 
 
+def test_a_module_of_the_top_is_no_folder(tmp_path: Path) -> None:
+    """As in a repository with one configuration, whose modules are below it."""
+    call = 'module "m" {\n  source = "./topics"\n}\n'
+    files = {"main.kf.hcl": call, "topics/main.kf.hcl": make_topic("a")}
+    with pytest.raises(UsageError, match="only this one has"):
+        draft(tmp_path, files)
+    made = draft(tmp_path, make_teams())
+    assert [*list_left_out(made)] == [
+        "this folder has a configuration itself, which stays as it is: no block matches it",
+        "topics is a module, which this folder calls",
+    ]
+
+
 def test_a_folder_that_does_not_parse_gets_nothing(tmp_path: Path) -> None:
     """A block of its own, which changes nothing once it is mended."""
     files = make_teams(S3.format(key="x"))
