@@ -26,7 +26,7 @@ def list_differences(draft: RepositoryDraft) -> Iterator[str]:
     for (name, reason), clusters in lacking.items():
         noun = "cluster" if len(clusters) == 1 else "clusters"
         verb = "lacks" if len(clusters) == 1 else "lack"
-        yield f"{noun} {_name_few(clusters)} {verb} {name}: {inline(reason)}"
+        yield f"{noun} {_name_few(clusters)} {verb} {name}: it {inline(reason)}"
     obstacles: dict[str, list[str]] = defaultdict(list)
     for root in draft.roots.roots:
         for login in root.logins.values():
@@ -34,7 +34,8 @@ def list_differences(draft: RepositoryDraft) -> Iterator[str]:
             if reason:
                 obstacles[reason].append(login.location)
     for reason, locations in obstacles.items():
-        yield f"no cluster stands for the provider block {_name_few(locations)}: {inline(reason)}"
+        noun = "block" if len(locations) == 1 else "blocks"
+        yield f"no cluster stands for the provider {noun} {_name_few(locations)}: {inline(reason)}"
     yield from _list_exceptions(draft)
     yield from _list_states(draft.roots.roots, draft)
 

@@ -207,7 +207,7 @@ def _write_cluster(cluster: ClusterDraft) -> str:
     attributes: dict[str, Writable] = {"provider": cluster.login.provider, **plain}
     text = write_blocks((NewBlock("cluster", (cluster.name,), attributes, inner),))
     comments = (
-        f"  # {name} is missing: {inline(reason)}\n"
+        f"  # {name} is missing: it {inline(reason)}\n"
         for name, reason in cluster.login.missing.items()
     )
     return text.removesuffix("}\n") + "".join(comments) + "}\n"

@@ -100,6 +100,7 @@ def test_few_patterns_for_many_folders() -> None:
     assert choose_patterns(flat, ()) == {"*-dev": "dev", "*-prod": "prod"}
     same = dict.fromkeys(paths, 1)
     assert choose_patterns(same, ()) == {"*/*": 1}
+    assert choose_patterns({"a/b/c": 1, "d/e/f": 1}, ()) == {"a/b/c": 1, "d/e/f": 1}
     mixed = {"t/a": 1, "t/b": 2, "t/c": 3, "t/d": 2, "t/e": 1, "t/f": 4}
     assert choose_patterns(mixed, ()) == {"t/*": 1, "t/b": 2, "t/c": 3, "t/d": 2, "t/f": 4}
     assert choose_patterns({**paths, "prod/pay": "own"}, ()) == {
@@ -328,7 +329,7 @@ def test_what_no_cluster_can_stand_for(tmp_path: Path) -> None:
     told = [*list_differences(made)]
     assert any("b/main.kf.hcl:1:1: it has for_each" in text for text in told)
     assert any(
-        "a/main.kf.hcl:2:1: of bootstrap_servers: it is var.hosts, which has no value" in text
+        "a/main.kf.hcl:2:1: its bootstrap_servers is var.hosts, which has no value" in text
         for text in told
     )
     assert any("c/main.kf.hcl:1:1: there is no argument nope" in text for text in told)
