@@ -62,7 +62,8 @@ Write a file such as main.kf.hcl:
     partitions = 3
   }
 
-Then run `kafkaform init` again. No Kafka at hand? `kafkaform sandbox up` starts one here."""
+Then run `kafkaform init` again. No Kafka at hand? `kafkaform sandbox up` starts one here. Are there
+configurations in folders below? `kafkaform init --repository` writes one file for all of them."""
 
 
 Upgrade = Annotated[

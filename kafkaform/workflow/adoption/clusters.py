@@ -64,13 +64,18 @@ def draft_clusters(roots: Sequence[Root], addresses: Mapping[str, str]) -> tuple
     return tuple(drafts)
 
 
-def _list_telling_parts(own: Sequence[str], others: Sequence[str]) -> list[str]:
-    """The parts that all paths of a cluster's folders have and few others do, such as `prod`."""
-    counts = Counter(part for path in others for part in set(path.split("/")))
-    common = set(own[0].split("/")).intersection(*(path.split("/") for path in own))
-    # What all folders have says nothing, and what most of the others have even less.
-    telling = [part for part in common if counts[part] < min(len(own), len(others))]
-    return sorted(telling, key=lambda part: (counts[part], own[0].split("/").index(part)))
+def _list_telling_parts(own: Sequence[str], rivals: Sequence[str]) -> list[str]:
+    """The parts of paths that most of a cluster's folders have, and few others: such as `prod`."""
+    counts = Counter(part for path in own for part in dict.fromkeys(path.split("/")))
+    rival_counts = Counter(part for path in rivals for part in set(path.split("/")))
+    telling = [
+        part
+        for part, count in counts.items()
+        if 4 * count >= 3 * len(own)
+        # What all folders have says nothing, and what most of the others have even less.
+        and rival_counts[part] < min(count, len(rivals))
+    ]
+    return sorted(telling, key=lambda part: (rival_counts[part], -counts[part]))
 
 
 def _list_host_words(address: Value) -> list[str]:

@@ -10,6 +10,7 @@ from ...core.value import FrozenMap, Value
 from ...render.text import inline, render_count
 from ..configuration.repository_folders import compile_pattern
 from .patterns import choose_patterns
+from .places import list_shared_states
 from .repository_draft import RepositoryDraft
 from .roots import ForeignState, Root
 
@@ -21,19 +22,20 @@ def list_differences(draft: RepositoryDraft) -> Iterator[str]:
     lacking: dict[tuple[str, str], list[str]] = defaultdict(list)
     for cluster in draft.clusters:
         for name, reason in cluster.login.missing.items():
-            lacking[name, reason].append(f"{cluster.name} ({cluster.login.place})")
+            lacking[name, reason].append(f"{cluster.name} ({cluster.login.location})")
     for (name, reason), clusters in lacking.items():
         noun = "cluster" if len(clusters) == 1 else "clusters"
         verb = "lacks" if len(clusters) == 1 else "lack"
-        yield f"{noun} {_name_few(clusters)} {verb} {name}: {inline(reason)}"
+        yield f"{noun} {_name_few(clusters)} {verb} {name}: it {inline(reason)}"
     obstacles: dict[str, list[str]] = defaultdict(list)
     for root in draft.roots.roots:
         for login in root.logins.values():
-            reason = login.obstacle or draft.unused.get(login.place)
+            reason = login.obstacle or draft.unused.get(login.location)
             if reason:
-                obstacles[reason].append(login.place)
-    for reason, places in obstacles.items():
-        yield f"no cluster stands for the provider block {_name_few(places)}: {inline(reason)}"
+                obstacles[reason].append(login.location)
+    for reason, locations in obstacles.items():
+        noun = "block" if len(locations) == 1 else "blocks"
+        yield f"no cluster stands for the provider {noun} {_name_few(locations)}: {inline(reason)}"
     yield from _list_exceptions(draft)
     yield from _list_states(draft.roots.roots, draft)
 
@@ -46,7 +48,7 @@ def list_left_out(draft: RepositoryDraft) -> Iterator[str]:
         if root.fault:
             yield f"nothing was read from {inline(root.path)}: {inline(root.fault)}"
     groups: dict[str, list[str]] = defaultdict(list)
-    for path, reason in draft.roots.others.items():
+    for path, reason in draft.roots.excluded.items():
         groups[reason].append(path)
     for reason, paths in groups.items():
         if len(paths) == 1:
@@ -57,9 +59,9 @@ def list_left_out(draft: RepositoryDraft) -> Iterator[str]:
 
 def list_avoidable(draft: RepositoryDraft) -> list[str]:
     """The folders without which fewer patterns would do, because they must match none."""
-    others = draft.roots.others
+    excluded = draft.roots.excluded
     fewer = [p for p in choose_patterns(draft.meanings, ()) if p not in draft.groups]
-    return [path for path in others if any(compile_pattern(p).fullmatch(path) for p in fewer)]
+    return [path for path in excluded if any(compile_pattern(p).fullmatch(path) for p in fewer)]
 
 
 def _list_exceptions(draft: RepositoryDraft) -> Iterator[str]:
@@ -103,10 +105,19 @@ def _list_different(first: FrozenMap, second: FrozenMap) -> list[str]:
 
 
 def _list_states(roots: Sequence[Root], draft: RepositoryDraft) -> Iterator[str]:
+    shared = list_shared_states(roots)
+    for location, paths in shared.items():
+        yield (
+            f"{_name_few(paths)} have the same state, {inline(location)}: for an apply in one of "
+            "them, the objects of the others are no longer declared. Give each folder its own place"
+        )
+    several = {path for paths in shared.values() for path in paths}
     alone = [
         root.path
         for root in roots
-        if root.settings.backend is not None and draft.meanings[root.path].state is None
+        if root.settings.backend is not None
+        and draft.meanings[root.path].state is None
+        and root.path not in several
     ]
     if alone:
         yield f"the backend blocks of {_name_few(alone)} stay, because no pattern covers them"

@@ -48,10 +48,10 @@ class Login(Struct, frozen=True):
     """Those that differ from the defaults, by the provider's own names; those of a nested block
     under the name of the block."""
     missing: FrozenMap
-    """Secret argument -> why no other file can have it, as the end of a sentence."""
+    """Secret argument -> why no other file can have it, as a predicate: `is var.password, …`."""
     obstacle: str
     """Why no cluster can stand for the block, as the end of a sentence; empty if one can."""
-    place: str
+    location: str
     """File and line, seen from the top."""
 
     @property
@@ -92,9 +92,9 @@ def read_logins(folder: Path, path: str, tree: Tree, registry: Registry) -> Mapp
             body = _BodyReader(evaluate)
             pairs = dict(body.read(block.block.body, providers[name].config))
             obstacle = "it has for_each" if block.several else next(iter(body.obstacles), "")
-            place = f"{path}/{block.block.header_range}"
+            location = f"{path}/{block.block.header_range}"
             missing = FrozenMap(body.missing)
-            logins[instance] = Login(name, FrozenMap(pairs), missing, obstacle, place)
+            logins[instance] = Login(name, FrozenMap(pairs), missing, obstacle, location)
     return logins
 
 
@@ -124,9 +124,9 @@ class _BodyReader(Struct, frozen=True):
             if hidden and isinstance(value, _Missing):
                 self.missing[name] = value.reason
             elif hidden and not isinstance(value, SecretRef | None):
-                self.missing[name] = "it is a secret in plain text"
+                self.missing[name] = "is a secret in plain text"
             elif isinstance(value, _Missing):
-                self.obstacles.append(f"of {name}: {value.reason}")
+                self.obstacles.append(f"its {name} {value.reason}")
             elif value is not None and value != attribute.default:
                 yield attribute.name, value
         for inner in body.blocks:
@@ -141,6 +141,7 @@ class _Missing(Struct, frozen=True):
     """A value that no other file can say."""
 
     reason: str
+    """A predicate."""
 
 
 def _read_value(node: Expression, evaluate: Evaluate) -> Value | _Missing:
@@ -153,9 +154,9 @@ def _read_value(node: Expression, evaluate: Evaluate) -> Value | _Missing:
         if isinstance(sealed, SecretRef) and sealed.source != "variable":
             return lower_value(value)
         if sealed is not None or SENSITIVE in marks_of(value):
-            return _Missing(f"it is {name}, which is sensitive")
+            return _Missing(f"is {name}, which is sensitive")
         return lower_value(value)
     except (Deferred, Poisoned):
-        return _Missing(f"it is {name}, which has no value in the files of the folder")
+        return _Missing(f"is {name}, which has no value in the files of the folder")
     except EvalError:
-        return _Missing("it cannot be evaluated with the files of the folder alone")
+        return _Missing("cannot be evaluated with the files of the folder alone")

@@ -25,7 +25,8 @@ def choose_patterns(folders: Mapping[str, Meaning], avoided: Collection[str]) ->
     """Pattern -> what its folders are meant for.
 
     folders: by path; avoided: paths of folders that no pattern may match. A pattern with wildcards
-    means more of its folders than it does not mean.
+    means more of its folders than it does not mean, or at least as many as of any other kind; and
+    the more wildcards it has, the more folders it means.
     """
     matches: dict[str, set[str]] = defaultdict(set)
     for path in folders:
@@ -38,6 +39,16 @@ def choose_patterns(folders: Mapping[str, Meaning], avoided: Collection[str]) ->
     for meaning in dict.fromkeys(folders.values()):
         meant = {path for path in folders if folders[path] == meaning}
         chosen |= dict.fromkeys(_cover(meant, matches), meaning)
+    alone = {path for path in chosen if path in folders}
+    for pattern in sorted(matches, key=lambda p: (-len(matches[p]), p.count("*"), p)):
+        # Folders that stand alone, of several kinds: the pattern is for the most frequent kind.
+        if matches[pattern] <= alone:
+            kinds = Counter(folders[path] for path in sorted(matches[pattern]))
+            meaning, count = kinds.most_common(1)[0]
+            if _is_frequent(pattern, count):
+                meant = {path for path in matches[pattern] if folders[path] == meaning}
+                alone -= meant
+                chosen = {p: m for p, m in chosen.items() if p not in meant} | {pattern: meaning}
     return dict(sorted(chosen.items()))
 
 
@@ -48,17 +59,22 @@ def _cover(meant: Collection[str], matches: Mapping[str, set[str]]) -> Iterator[
     candidates = {
         pattern
         for pattern, count in counts.items()
-        if count > 1 and pattern in matches and 2 * count > len(matches[pattern])
+        if _is_frequent(pattern, count) and pattern in matches and 2 * count > len(matches[pattern])
     }
     while remaining and candidates:
         gains = {p: 2 * len(matches[p] & remaining) - len(matches[p]) for p in candidates}
         best = max(candidates, key=lambda p: (gains[p], -p.count("*"), len(p), p))
-        if len(matches[best] & remaining) < 2 or gains[best] <= 0:
+        if gains[best] <= 0:
             break
         yield best
         remaining -= matches[best]
         candidates.remove(best)
     yield from remaining
+
+
+def _is_frequent(pattern: str, count: int) -> bool:
+    """Whether so many folders are no coincidence: two for each wildcard, and a grid for several."""
+    return bool(count >= 2 ** pattern.count("*"))
 
 
 def _generalise(path: str) -> Iterator[str]:

@@ -52,7 +52,7 @@ class RepositoryDraft(Struct, frozen=True):
     patterns: Mapping[str, str]
     """Path of a folder -> the pattern that counts for it."""
     unused: FrozenMap
-    """The place of a provider block that no cluster stands for -> why, as a sentence."""
+    """The file and line of a provider block that no cluster stands for -> why, as a sentence."""
 
 
 def draft_repository(top: Path) -> RepositoryDraft:
@@ -69,37 +69,37 @@ def draft_repository(top: Path) -> RepositoryDraft:
             "A repository has one such file, at its top. Edit it by hand, or move it away first.",
         )
     registry = Registry()
-    found = find_roots(top, registry)
-    if not found.roots:
-        raise UsageError(*_explain_nothing(found))
+    roots = find_roots(top, registry)
+    if not roots.roots:
+        raise UsageError(*_explain_nothing(roots))
     addresses = {name: registry.load(name).words.address for name in registry.names}
     clusters: list[ClusterDraft] = []
     unused: dict[str, str] = {}
-    for cluster in draft_clusters(found.roots, addresses):
+    for cluster in draft_clusters(roots.roots, addresses):
         reason = _find_cluster_fault(top, cluster)
         if reason:
-            unused[cluster.login.place] = reason
+            unused[cluster.login.location] = reason
         else:
             clusters.append(cluster)
-    meanings = _find_meanings(found.roots, clusters)
+    meanings = _find_meanings(roots.roots, clusters)
     # Where few states follow a pattern, their folders keep their backend blocks, and need no block
     # of their own for it.
-    alone = choose_patterns(meanings, found.others).keys() & meanings.keys()
+    alone = choose_patterns(meanings, roots.excluded).keys() & meanings.keys()
     meanings |= {path: replace(meanings[path], state=None) for path in alone}
-    groups = choose_patterns(meanings, found.others)
-    draft = RepositoryDraft("", found, tuple(clusters), groups, meanings, EMPTY, FrozenMap(unused))
+    groups = choose_patterns(meanings, roots.excluded)
+    draft = RepositoryDraft("", roots, tuple(clusters), groups, meanings, EMPTY, FrozenMap(unused))
     return _prove(top, _prove(top, draft, repairs=True), repairs=False)
 
 
-def _explain_nothing(found: Roots) -> tuple[str, str]:
+def _explain_nothing(roots: Roots) -> tuple[str, str]:
     """What happened, and what to do."""
-    if found.at_top:
+    if roots.at_top:
         return (
             "no folder below this one has a configuration, only this one has",
             "A repository file says what several folders have in common. Change to the folder "
             "above them, or put each team's files into a folder of its own.",
         )
-    reasons = [f"{inline(path)} {reason}" for path, reason in sorted(found.others.items())]
+    reasons = [f"{inline(path)} {reason}" for path, reason in sorted(roots.excluded.items())]
     return (
         "no folder below this one has a configuration" + "".join(f"\n{text}" for text in reasons),
         "Change to the top of the repository. docs/repository.md shows a file to begin with.",
@@ -146,12 +146,12 @@ def _prove(top: Path, draft: RepositoryDraft, *, repairs: bool) -> RepositoryDra
     text = write_repository(top, draft)
     repository = read_repository(top / FILES[0], content=text.encode())
     folders = {folder.path: folder for folder in list_folders(repository)}
-    places = {root.path: find_state(root) for root in draft.roots.roots}
+    locations = {root.path: find_state(root) for root in draft.roots.roots}
     wrong = [
         path
         for path, meaning in draft.meanings.items()
         if path not in folders
-        or not _has_meaning(repository.path, folders[path], meaning, places[path])
+        or not _has_meaning(repository.path, folders[path], meaning, locations[path])
     ]
     if repairs:
         groups = {**draft.groups, **{path: draft.meanings[path] for path in wrong}}
@@ -167,15 +167,15 @@ def _prove(top: Path, draft: RepositoryDraft, *, repairs: bool) -> RepositoryDra
 
 
 def _has_meaning(
-    top: Path, folder: RepositoryFolder, meaning: FolderMeaning, place: str | None
+    top: Path, folder: RepositoryFolder, meaning: FolderMeaning, location: str | None
 ) -> bool:
-    """Whether the block that counts says what is meant. place: that of the folder's own block."""
+    """Whether the block that counts says what is meant. location: of the folder's own block."""
     uses = {instance: cluster.name for instance, cluster in folder.uses.items()}
     if folder.faults or uses != dict(meaning.uses):
         return False
-    if meaning.state is None or place is None:
+    if meaning.state is None or location is None:
         return folder.state is None
-    return folder.state == (place if "://" in place else str(top / place))
+    return folder.state == (location if "://" in location else str(top / location))
 
 
 # ── the text ────────────────────────────────────────────────────────────────────────────
@@ -207,7 +207,7 @@ def _write_cluster(cluster: ClusterDraft) -> str:
     attributes: dict[str, Writable] = {"provider": cluster.login.provider, **plain}
     text = write_blocks((NewBlock("cluster", (cluster.name,), attributes, inner),))
     comments = (
-        f"  # {name} is missing: {inline(reason)}\n"
+        f"  # {name} is missing: it {inline(reason)}\n"
         for name, reason in cluster.login.missing.items()
     )
     return text.removesuffix("}\n") + "".join(comments) + "}\n"

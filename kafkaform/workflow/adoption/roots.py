@@ -67,7 +67,7 @@ class Roots(Struct, frozen=True):
 
     roots: tuple[Root, ...]
     """Sorted by their paths."""
-    others: Mapping[str, str]
+    excluded: Mapping[str, str]
     """Path of a folder that no pattern may match -> what it is, as the end of a sentence."""
     at_top: bool = False
     """The place itself has a configuration."""
@@ -89,32 +89,32 @@ def find_roots(top: Path, registry: Registry) -> Roots:
 
     Raises UsageError for another kafkaform.hcl below, and for more folders than a repository has.
     """
-    others: dict[str, str] = {}
+    excluded: dict[str, str] = {}
     folders: dict[str, _Folder | Root] = {}
-    at_top = False
-    for path in _list_folders(top, others):
+    for path in _list_folders(top, excluded):
         folder = _read_folder(top, path)
-        if path == "" and folder is not None:
-            at_top = True
-        elif folder is not None and (reason := _find_path_fault(path)):
-            others[path] = reason
-        elif folder is not None:
+        if folder is None:
+            continue
+        if path and (reason := _find_path_fault(path)):
+            excluded[path] = reason
+        else:
             folders[path] = folder
     callers = _find_callers(folders)
+    at_top = folders.pop("", None) is not None
     words = _list_words(registry)
     roots = []
     for path, folder in sorted(folders.items()):
         reason = "" if isinstance(folder, Root) else _find_reason(folder, callers, words)
         if reason:
-            others[path] = reason
+            excluded[path] = reason
         else:
             roots.append(folder if isinstance(folder, Root) else _make_root(top, folder, registry))
-    return Roots(tuple(roots), others, at_top)
+    return Roots(tuple(roots), excluded, at_top)
 
 
-def _list_folders(top: Path, others: dict[str, str]) -> Iterator[str]:
+def _list_folders(top: Path, excluded: dict[str, str]) -> Iterator[str]:
     """The paths of the place and of all folders below, seen from it. Adds what cannot be entered to
-    `others`."""
+    `excluded`."""
     pending, count = [""], 0
     while pending:
         path = pending.pop()
@@ -126,27 +126,27 @@ def _list_folders(top: Path, others: dict[str, str]) -> Iterator[str]:
             )
         try:
             with os.scandir(top / path) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
+                children = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            others[path] = f"cannot be read: {(error.strerror or 'it failed').lower()}"
+            excluded[path] = f"cannot be read: {(error.strerror or 'it failed').lower()}"
             continue
-        names = [entry.name for entry in found]
+        names = [entry.name for entry in children]
         nested = next((name for name in FILES if name in names), None)
         if nested is not None:
-            place = f"{path}/{nested}" if path else nested
+            file = f"{path}/{nested}" if path else nested
             raise UsageError(
-                f"{place} exists, and is not overwritten",
+                f"{file} exists, and is not overwritten",
                 "A repository has one such file, at its top. Remove it, or edit it by hand: "
                 "docs/repository.md explains it.",
             )
         yield path
         prefix = f"{path}/" if path else ""
-        for entry in found:
+        for entry in children:
             if entry.name.startswith(".") or entry.name in _PASSED_OVER or not entry.is_dir():
                 continue
             if entry.is_symlink():
                 if _has_configuration(Path(entry.path)):
-                    others[f"{prefix}{entry.name}"] = "is a link, and boundaries follow none"
+                    excluded[f"{prefix}{entry.name}"] = "is a link, and boundaries follow none"
             else:
                 pending.append(f"{prefix}{entry.name}")
 
@@ -172,8 +172,8 @@ def _read_folder(top: Path, path: str) -> _Folder | Root | None:
     tree = load_folder(files)
     broken = next((d for d in tree.diagnostics if d.severity is Severity.ERROR), None)
     if broken is not None:
-        place = f"{path}/{broken.range}: " if broken.range else ""
-        return Root(path, fault=f"{place}{broken.summary}", terraform=tree.terraform)
+        location = f"{path}/{broken.range}: " if broken.range else ""
+        return Root(path, fault=f"{location}{broken.summary}", terraform=tree.terraform)
     return _Folder(path, tree, declare_blocks(tree)[0], (folder / STATE_FILE).exists())
 
 
@@ -211,11 +211,11 @@ def _list_words(registry: Registry) -> frozenset[str]:
 
 def _find_reason(folder: _Folder, callers: Mapping[str, str], words: frozenset[str]) -> str:
     """Why a folder is no root, as the end of a sentence; empty if it is one."""
-    has_place = folder.has_state or _find_backend(folder) is not None
-    if folder.path in callers and not has_place:
-        return f"is a module, which {callers[folder.path]} calls"
+    has_own_state = folder.has_state or _find_backend(folder) is not None
+    if folder.path in callers and not has_own_state:
+        return f"is a module, which {callers[folder.path] or 'this folder'} calls"
     in_modules = any(part in _MODULES for part in folder.path.split("/"))
-    if in_modules and not has_place and not folder.declarations.providers:
+    if in_modules and not has_own_state and not folder.declarations.providers:
         return "is a module that no folder calls"
     if folder.tree.terraform and not folder.declarations.modules:
         settings = read_terraform_settings(folder.tree)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...apply.secrets import resolve_instance_secrets
-from ...core.diagnostics import Diagnostic
-from ...core.errors import ConfigurationError, KafkaformError, UsageError
+from ...core.diagnostics import Diagnostic, Severity
+from ...core.errors import ConfigurationError, ConnectError, KafkaformError, UsageError
 from ...core.resource import Fence, Identity, Reading
 from ...core.secret import Secret, keep_secrets, watched
 from ...core.value import FrozenMap
@@ -28,6 +28,7 @@ from ...plan.boundaries import covers, find_breaches
 from ...provider.contract import Provider, Session
 from ..configuration.repository import RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders
+from ..configuration.repository_folders import ANY, expand_pattern
 from ..generate.blocks import UndeclaredObject, fill_defaults
 from ..generate.files import GeneratedConfiguration, Stock, generate_configuration
 from ..import_all import (
@@ -75,11 +76,11 @@ class _Login(Struct, frozen=True):
     config: FrozenMap
     secrets: Mapping[str, Secret]
     instance: str
-    """The provider instance that it was opened as. The objects that it lists have this name."""
+    """The provider instance that it was folders as. The objects that it lists have this name."""
     session: Session
 
 
-class _Opened(Struct, frozen=True):
+class _OpenFolder(Struct, frozen=True):
     """A folder, and how it reaches its systems."""
 
     folder: RepositoryFolder
@@ -124,18 +125,37 @@ def import_into_folders(
     with ExitStack() as stack:
         # All folders add their secrets to this one set.
         stack.enter_context(keep_secrets(watched()))
-        opened = _open_folders(choice, variables, variable_files)
-        refuse_unknown_types((p for item in opened for p in item.space.providers.values()), filters)
-        logins = _open_logins(opened, stack)
-        return _split(choice.repository.path, opened, logins, filters, name)
+        folders = _open_folders(choice, variables, variable_files)
+        refuse_unknown_types(
+            (p for item in folders for p in item.space.providers.values()), filters
+        )
+        logins = _open_logins(folders, stack)
+        split = _split(choice.repository.path, folders, logins, filters, name)
+    gaps = (*split.gaps, *_describe_empty_folders(choice))
+    return replace(split, gaps=gaps)
+
+
+def _describe_empty_folders(choice: FolderChoice) -> Iterator[str]:
+    """The folders that a block with a boundary matches, and that have no configuration yet."""
+    paths = {folder.path for folder in choice.folders}
+    for group in choice.repository.groups:
+        # `**` matches every folder of schemas and other files as well.
+        if group.block.list_blocks("boundary") and ANY not in group.pattern:
+            for path in sorted({*expand_pattern(choice.repository, group)} - paths):
+                yield (
+                    f"{path} has no configuration, so it gets nothing. A file main.kf.hcl that is "
+                    "empty is enough."
+                )
 
 
 def _open_folders(
     choice: FolderChoice, variables: Sequence[str | Path], variable_files: Sequence[Path]
-) -> list[_Opened]:
-    """Open every folder. Raises ConfigurationError with the faults of all that cannot be opened."""
-    opened: list[_Opened] = []
+) -> list[_OpenFolder]:
+    """Open every folder. Raises ConfigurationError with the faults of all that cannot be
+    opened."""
+    folders: list[_OpenFolder] = []
     faults: list[Diagnostic] = []
+    unread: list[str] = []
     for folder in choice.folders:
         try:
             if folder.faults:
@@ -148,22 +168,22 @@ def _open_folders(
             refuse_unread(space)
             state = space.backend.load().state or make_first_state(space.sink)
         except KafkaformError as error:
+            unread.append(folder.path)
             faults += (place_fault(choice.repository, folder, f) for f in error.diagnostics)
         else:
-            opened.append(_Opened(folder, space, frozenset(state.objects)))
-    if faults:
-        raise ConfigurationError(
-            "what these folders declare is not known, so nothing was written",
-            diagnostics=tuple(faults),
-        )
-    return opened
+            folders.append(_OpenFolder(folder, space, frozenset(state.objects)))
+    if unread:
+        summary = f"nothing was written, because nobody knows what {', '.join(unread)} declare"
+        reason = Diagnostic(Severity.ERROR, summary, advice="Mend these folders first.")
+        raise ConfigurationError(summary, diagnostics=(*faults, reason))
+    return folders
 
 
-def _open_logins(opened: Sequence[_Opened], stack: ExitStack) -> list[_Login]:
+def _open_logins(folders: Sequence[_OpenFolder], stack: ExitStack) -> list[_Login]:
     """Open the sessions of all folders; those that log in to the same place alike share one. Raises
     ConnectError, ConfigurationError."""
     logins: list[_Login] = []
-    for item in opened:
+    for item in folders:
         configuration = item.space.configuration
         for instance, block in sorted(item.space.desired.providers.items()):
             secrets = resolve_instance_secrets(block, configuration.find_secrets)
@@ -172,7 +192,7 @@ def _open_logins(opened: Sequence[_Opened], stack: ExitStack) -> list[_Login]:
             if login is None:
                 # Paths in a provider block are seen from its folder.
                 with chdir(configuration.folder):
-                    session = item.space.providers[instance].open(instance, block.config, secrets)
+                    session = _open(item, instance, block.config, secrets)
                 stack.callback(session.close)
                 login = _Login(*key, instance, session)
                 logins.append(login)
@@ -183,53 +203,67 @@ def _open_logins(opened: Sequence[_Opened], stack: ExitStack) -> list[_Login]:
     return logins
 
 
+def _open(
+    item: _OpenFolder, instance: str, config: FrozenMap, secrets: Mapping[str, Secret]
+) -> Session:
+    try:
+        return item.space.providers[instance].open(instance, config, secrets)
+    except ConnectError as error:
+        # One of the other folders could have the same system at another address.
+        raise ConnectError(
+            f"nothing was written, because {instance} of {item.folder.path} was not reached: "
+            f"{error.message}",
+            error.advice,
+        ) from None
+
+
 # ── which folder ────────────────────────────────────────────────────────────────────────
 
 
 def _split(
     top: Path,
-    opened: Sequence[_Opened],
+    folders: Sequence[_OpenFolder],
     logins: Sequence[_Login],
     filters: ImportFilter,
     name: str,
 ) -> SplitImport:
-    known: set[Thing] = set()
-    for item in opened:
+    recorded: set[Thing] = set()
+    for item in folders:
         sessions = {instance: login.session for instance, login in item.logins.items()}
-        known |= find_known(item.space, sessions, item.recorded)
+        recorded |= find_known(item.space, sessions, item.recorded)
     stock = Stock()
     chosen: dict[str, list[UndeclaredObject]] = defaultdict(list)
     reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
     for login in logins:
-        users = [item for item in opened if item.find_instance(login.session.facts.scope_id)]
+        users = [item for item in folders if item.find_instance(login.session.facts.scope_id)]
         space = next(item.space for item in users if login in item.logins.values())
-        taken = take_instance_stock(space, login.session, login.instance, known, filters)
+        taken = take_instance_stock(space, login.session, login.instance, recorded, filters)
         stock += replace(taken, found=())
-        for found in taken.found:
-            fits, reason = _find_folders(users, space.providers[login.instance], found)
+        for live in taken.found:
+            fits, reason = _find_folders(users, space.providers[login.instance], live)
             if len(fits) == 1:
                 instance = fits[0].find_instance(login.session.facts.scope_id)
-                identity = replace(found.identity, instance=instance)
-                chosen[fits[0].folder.path].append(replace(found, identity=identity))
+                identity = replace(live.identity, instance=instance)
+                chosen[fits[0].folder.path].append(replace(live, identity=identity))
             else:
-                shown = login.session.words.name_object(found.identity.kind, found.identity.key)
-                reasons[found.identity.kind, reason].append(shown)
-    folders = [_generate(item, chosen[item.folder.path], filters, name) for item in opened]
+                label = login.session.words.name_object(live.identity.kind, live.identity.key)
+                reasons[live.identity.kind, reason].append(label)
+    imports = (_generate(item, chosen[item.folder.path], filters, name) for item in folders)
+    written = tuple(item for item in imports if item.generated.count)
     left_out = tuple(
         f"Left out: {len(names):,} of {kind}: {reason}: {', '.join(sorted(names))}."
         for (kind, reason), names in sorted(reasons.items())
     )
-    written = tuple(folder for folder in folders if folder.generated.count)
     return SplitImport(top, written, left_out, stock.gaps, not stock.failed)
 
 
 def _find_folders(
-    users: Sequence[_Opened], provider: Provider, found: UndeclaredObject
-) -> tuple[list[_Opened], str]:
+    users: Sequence[_OpenFolder], provider: Provider, live: UndeclaredObject
+) -> tuple[list[_OpenFolder], str]:
     """The folders whose boundary an object fits, and why these are not exactly one. users: the
     folders that use its system."""
-    kind = provider.types[found.identity.kind]
-    attributes = kind.canonical(fill_defaults(found.arguments, kind.schema), NO_FACTS)
+    kind = provider.types[live.identity.kind]
+    attributes = kind.canonical(fill_defaults(live.arguments, kind.schema), NO_FACTS)
     reaches = provider.list_reaches(kind.name, attributes)
     if not reaches or any(not reach.noun for reach in reaches):
         return [], "no boundary can cover them"
@@ -255,11 +289,11 @@ def _is_inside(fence: Fence, noun: str, pattern: str) -> bool:
 
 
 def _generate(
-    item: _Opened, found: Sequence[UndeclaredObject], filters: ImportFilter, name: str
+    item: _OpenFolder, objects: Sequence[UndeclaredObject], filters: ImportFilter, name: str
 ) -> FolderImport:
     """The configuration for one folder, which can be empty."""
     space, tree = item.space, read_tree(item.space)
-    stock = Stock(found=tuple(found))
+    stock = Stock(found=tuple(objects))
     for instance, login in item.logins.items():
         stock += take_declared(space, partial(_read, login), instance, item.recorded, filters)
     # A type that the boundary denies must not stand for several objects either, as a role does.

@@ -50,8 +50,8 @@ def choose_folders(
     if text is None:
         raise UsageError(
             f"there is no {FILES[0]} here or in a folder above",
-            "--all, --folder and --changed-since choose folders of a repository. "
-            f"docs/repository.md explains {FILES[0]}.",
+            "--all, --folder and --changed-since choose folders of a repository. `kafkaform init "
+            f"--repository` writes {FILES[0]} for the folders that are there.",
         )
     repository = read_repository(text.path, content=text.content, base=text.base)
     every = list_folders(repository)

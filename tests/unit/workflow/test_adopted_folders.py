@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from msgspec.structs import replace
 import kafkaform
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import UsageError
+from kafkaform.core.value import EMPTY
+from kafkaform.language.declare.settings import read_settings
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.adoption.differences import (
@@ -23,7 +26,7 @@ from kafkaform.workflow.adoption.differences import (
 )
 from kafkaform.workflow.adoption.patterns import choose_patterns
 from kafkaform.workflow.adoption.repository_draft import RepositoryDraft, draft_repository
-from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.configuration.repository_file import read_repository
 from kafkaform.workflow.configuration.repository_folders import compile_pattern, list_folders
 from kafkaform.workflow.repository.checking import check_folders
@@ -97,6 +100,9 @@ def test_few_patterns_for_many_folders() -> None:
     assert choose_patterns(flat, ()) == {"*-dev": "dev", "*-prod": "prod"}
     same = dict.fromkeys(paths, 1)
     assert choose_patterns(same, ()) == {"*/*": 1}
+    assert choose_patterns({"a/b/c": 1, "d/e/f": 1}, ()) == {"a/b/c": 1, "d/e/f": 1}
+    mixed = {"t/a": 1, "t/b": 2, "t/c": 3, "t/d": 2, "t/e": 1, "t/f": 4}
+    assert choose_patterns(mixed, ()) == {"t/*": 1, "t/b": 2, "t/c": 3, "t/d": 2, "t/f": 4}
     assert choose_patterns({**paths, "prod/pay": "own"}, ()) == {
         "dev/*": "dev",
         "prod/*": "prod",
@@ -237,6 +243,19 @@ def test_few_states_of_a_pattern_need_no_block_of_their_own(tmp_path: Path) -> N
     assert {p: m.state for p, m in draft(tmp_path, files).groups.items()} == {"teams/*": None}
 
 
+def test_a_state_of_two_folders_is_named(tmp_path: Path) -> None:
+    """No block says it: a repository refuses folders with the same state."""
+    files = make_teams()
+    for team in ("ads", "pay"):
+        files[f"teams/{team}/main.kf.hcl"] += S3.format(key="shop")
+        files[f"more/{team}/main.kf.hcl"] = S3.format(key=f"x/{team}")
+    made = draft(tmp_path, files)
+    assert made.groups["teams/*"].state is None
+    told = "\n".join(list_differences(made))
+    assert "teams/ads, teams/pay have the same state, s3://acme/shop?region=eu-west-1:" in told
+    assert "stay" not in told
+
+
 def test_a_repository_of_terraform(tmp_path: Path) -> None:
     """Provider blocks with values of files of variables; its states are named, and not used."""
     files = {
@@ -274,7 +293,7 @@ def test_a_repository_of_terraform(tmp_path: Path) -> None:
         '  # state = "s3://tf/kafkaform/${folder.path}"\n'
         "}\n"
     )
-    assert dict(made.roots.others) == {
+    assert dict(made.roots.excluded) == {
         "modules/topic": "is a module, which dev/ads calls",
         "network": "declares nothing for kafkaform",
     }
@@ -310,7 +329,7 @@ def test_what_no_cluster_can_stand_for(tmp_path: Path) -> None:
     told = [*list_differences(made)]
     assert any("b/main.kf.hcl:1:1: it has for_each" in text for text in told)
     assert any(
-        "a/main.kf.hcl:2:1: of bootstrap_servers: it is var.hosts, which has no value" in text
+        "a/main.kf.hcl:2:1: its bootstrap_servers is var.hosts, which has no value" in text
         for text in told
     )
     assert any("c/main.kf.hcl:1:1: there is no argument nope" in text for text in told)
@@ -337,6 +356,19 @@ def test_modules_links_and_odd_names_are_matched_by_no_pattern(tmp_path: Path) -
     assert "teams/link is a link" in told
     assert "teams/a b has a name that is refused" in told
     assert "modules/unused is a module that no folder calls" in told
+
+
+def test_a_module_of_the_top_is_no_folder(tmp_path: Path) -> None:
+    """As in a repository with one configuration, whose modules are below it."""
+    call = 'module "m" {\n  source = "./topics"\n}\n'
+    files = {"main.kf.hcl": call, "topics/main.kf.hcl": make_topic("a")}
+    with pytest.raises(UsageError, match="only this one has"):
+        draft(tmp_path, files)
+    made = draft(tmp_path, make_teams())
+    assert [*list_left_out(made)] == [
+        "this folder has a configuration itself, which stays as it is: no block matches it",
+        "topics is a module, which this folder calls",
+    ]
 
 
 def test_a_folder_that_does_not_parse_gets_nothing(tmp_path: Path) -> None:
@@ -444,6 +476,43 @@ def test_no_plan_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             re.sub(".", "#", provider) + 'module "t"' + calls.partition("kafkaform {")[0]
         )
     assert make_plans() == before
+
+
+NAMES = st.lists(st.sampled_from(["dev", "prod", "a", "b-dev", "c-dev"]), min_size=1, max_size=3)
+FOLDERS = st.dictionaries(
+    NAMES.map("/".join),
+    st.tuples(st.sampled_from(["", "k1", "k2"]), st.sampled_from(["", "path", "name", "alone"])),
+    min_size=1,
+    max_size=9,
+)
+
+
+@given(folders=FOLDERS)
+@settings(max_examples=examples(40), deadline=None)
+def test_for_any_folders_nothing_changes(folders: dict[str, tuple[str, str]]) -> None:
+    """Each is in the file, with its own cluster or none, and with its own state or none."""
+    keys = {"path": "{path}", "name": "x/{name}", "alone": "{digest}"}
+    files = {}
+    for path, (host, state) in folders.items():
+        name = path.rpartition("/")[2]
+        key = keys.get(state, "").format(path=path, name=name, digest=hash(path))
+        text = (make_provider(host) if host else "") + (S3.format(key=key) if key else "")
+        files[f"{path}/main.kf.hcl"] = text + make_topic("a")
+    with tempfile.TemporaryDirectory() as place:
+        top = Path(place).resolve()
+        made = draft(top, files)
+        repository = read_repository(top / "kafkaform.hcl", content=made.text.encode())
+        found = {folder.path: folder for folder in list_folders(repository)}
+        inputs = Inputs.read(())
+        assert found.keys() == folders.keys()
+        for path, folder in found.items():
+            before = read_configuration(top / path, inputs).evaluate(offline=True).desired
+            after = read_configuration(top / path, inputs, place=folder)
+            assert not folder.faults
+            same = {"digest": "", "sources": EMPTY}
+            assert replace(after.evaluate(offline=True).desired, **same) == replace(before, **same)
+            key = read_settings(after.tree)[0].options.get("key")
+            assert folder.state in (None, f"s3://acme/{key}?region=eu-west-1")
 
 
 def test_all_folders_are_valid(tmp_path: Path) -> None:

@@ -212,7 +212,9 @@ def test_one_folder_that_cannot_be_read_is_an_error(land: Land) -> None:
     make_files(land.path, {"teams/pay/main.kf.hcl": "resource", "platform/main.kf.hcl": "a ="})
     with pytest.raises(ConfigurationError) as caught:
         land.split()
-    places = {str(fault.range).partition(":")[0] for fault in caught.value.diagnostics}
+    *faults, reason = caught.value.diagnostics
+    assert reason.summary.endswith("nobody knows what platform, teams/pay declare")
+    places = {str(fault.range).partition(":")[0] for fault in faults}
     assert places == {"teams/pay/main.kf.hcl", "platform/main.kf.hcl"}
     make_files(land.path, {"teams/pay/main.kf.hcl": EMPTY, "platform/main.kf.hcl": EMPTY})
     (land.path / "platform/kafkaform.state.json").write_text("{}")
@@ -224,8 +226,17 @@ def test_a_system_that_does_not_answer_is_an_error(land: Land) -> None:
     """It could be one of the others, at another address."""
     text = REPOSITORY.replace("dev:9092", "gone:9092")
     make_files(land.path, {"kafkaform.hcl": text})
-    with pytest.raises(ConnectError, match="gone:9092 does not answer"):
+    with pytest.raises(ConnectError, match="kafka.dev of dev/shop was not reached: gone:9092"):
         land.split()
+
+
+def test_a_folder_without_configuration_is_named(land: Land) -> None:
+    """It could get something, if it had a file."""
+    (land.path / "teams/web").mkdir()
+    (gap,) = (gap for gap in land.split().gaps if "teams/web" in gap)
+    assert gap.startswith("teams/web has no configuration, so it gets nothing.")
+    make_files(land.path, {"teams/web/main.kf.hcl": ""})
+    assert list_counts(land.split())["teams/web"] == 1
 
 
 def test_two_logins_to_one_cluster_find_each_object_once(land: Land) -> None:
