@@ -313,12 +313,10 @@ def _offer_next(view: _View) -> Iterator[Candidate]:
     """What can follow the words of a reference."""
     chain, schemas = view.cursor.chain, view.project.library.schemas
     root, number = chain[0], len(chain)
-    if view.file == REPOSITORY:
-        if number == 1 and root == "cluster":
-            yield from _offer_symbols(view, _list_declared(view, Kind.CLUSTER))
-        elif number == 1 and root in list_roots(view.file, view.path):
-            yield from (Candidate(name, "name") for name in FIXED[root])
-    elif number == 1 and root in FIXED:
+    roots = list_roots(view.file, view.path)
+    if view.file == REPOSITORY and root not in roots:
+        return
+    if number == 1 and root in FIXED and root in roots:
         yield from (Candidate(name, "name") for name in FIXED[root])
     elif number == 1 and root in _NAMED:
         yield from _offer_symbols(view, _list_declared(view, _NAMED[root]))
@@ -341,7 +339,12 @@ def _offer_next(view: _View) -> Iterator[Candidate]:
         yield from _offer_fields(schemas.types[root].schema)
 
 
-_NAMED = {"var": Kind.VARIABLE, "local": Kind.LOCAL, "module": Kind.MODULE}
+_NAMED = {
+    "var": Kind.VARIABLE,
+    "local": Kind.LOCAL,
+    "module": Kind.MODULE,
+    "cluster": Kind.CLUSTER,
+}
 
 
 def _offer_data(view: _View) -> Iterator[Candidate]:

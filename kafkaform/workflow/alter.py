@@ -26,7 +26,7 @@ from ..core.canonical import digest
 from ..core.change import Change
 from ..core.clock import SystemClock
 from ..core.diagnostics import has_errors
-from ..core.errors import Blocked, ConfigurationError, StorageError, UsageError
+from ..core.errors import Blocked, ConfigurationError, KafkaformError, StorageError, UsageError
 from ..core.resource import Desired, Identity, InstanceWorld, Reading
 from ..core.secret import NoSecret, Secret, keep_secrets
 from ..core.storage import make_private_folder
@@ -42,16 +42,19 @@ from ..provider.registry import Registry
 from ..render.text import inline
 from ..state.backend import Held
 from ..state.backends.local import LocalBackend
+from ..state.model import State
 from ..version import VERSION
 from .configuration.evaluation import Configuration, DataAnswers, Inputs
 from .configuration.places import find_state_home
 from .configuration.policies import choose_policies, find_today
+from .configuration.repository import Repository
+from .configuration.repository_folders import list_folders
 from .connection import Connection
 from .judgement import refuse_unmatched
 from .model import Announcer, ApplyRequest, Listener, Note, Scene, list_named
 from .plan_choice import choose_plan
 from .planning import judge_by_policies, refuse_dry_run, refuse_if_blocked
-from .stores import AUDIT_FILE, STATE_FILE, open_store
+from .stores import AUDIT_FILE, STATE_FILE, open_listed_store, open_store
 from .workspace import (
     Workspace,
     list_display_settings,
@@ -65,6 +68,10 @@ from .workspace import (
 UNKNOWN_OWNER = (
     "There is no configuration here, so it is unknown whether one manages this object. If one "
     "does, its next plan shows this change."
+)
+NOT_RECORDED = (
+    "No state of the repository that could be read has this object. If a block declares it that "
+    "was not applied yet, its next plan shows this change."
 )
 _SAFE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
@@ -80,7 +87,10 @@ def plan_alteration(scene: Scene, connection: Connection, alteration: Alteration
     free = [i for i, draft in zip(identities, alteration.drafts, strict=True) if not draft.managed]
     for identity in free:
         _refuse_managed(scene, identity)
-    if free and connection.configuration is None:
+    if free and connection.repository is not None:
+        _refuse_recorded(scene, connection.repository, free)
+        scene.announce(Note(NOT_RECORDED))
+    elif free and connection.configuration is None:
         scene.announce(Note(UNKNOWN_OWNER))
     needs = [Identity(instance, kind, key) for kind, key in alteration.needs]
     # In one call: what must exist is mostly what changes.
@@ -144,13 +154,8 @@ def make_header(scene: Scene) -> PlanHeader:
 
 def _refuse_managed(scene: Scene, identity: Identity) -> None:
     """Raise Blocked for an object that the configuration manages."""
-    # An apply would undo the change. A part counts as its container: both would change one object.
-    types = scene.space.types
-    whole = types[identity.kind].part_of or identity.kind
-    kinds = (kind for kind, type_ in types.items() if whole in (kind, type_.part_of))
-    alternatives = {replace(identity, kind=kind) for kind in kinds}
-    words = scene.sessions[identity.instance].words
-    name = inline(words.name_object(identity.kind, identity.key))
+    # An apply would undo the change.
+    alternatives, name = _find_alternatives(scene, identity), _name_object(scene, identity)
     for item in scene.space.desired.declared:
         if item.identity in alternatives:
             raise Blocked(
@@ -166,6 +171,47 @@ def _refuse_managed(scene: Scene, identity: Identity) -> None:
                 "Declare it and run `kafkaform apply`, or let it go with `kafkaform state rm`. "
                 "Nothing was sent.",
             )
+
+
+def _find_alternatives(scene: Scene, identity: Identity) -> set[Identity]:
+    """The object as its container and as its parts have it: both would change one object."""
+    types = scene.space.types
+    whole = types[identity.kind].part_of or identity.kind
+    kinds = (kind for kind, type_ in types.items() if whole in (kind, type_.part_of))
+    return {replace(identity, kind=kind) for kind in kinds}
+
+
+def _name_object(scene: Scene, identity: Identity) -> str:
+    words = scene.sessions[identity.instance].words
+    return inline(words.name_object(identity.kind, identity.key))
+
+
+def _refuse_recorded(
+    scene: Scene, repository: Repository, identities: Collection[Identity]
+) -> None:
+    """Raise Blocked for an object that the state of a folder of the repository has."""
+    for folder in list_folders(repository):
+        try:
+            if folder.faults:
+                raise ConfigurationError("", diagnostics=folder.faults)
+            store = open_listed_store(repository.path / folder.path, folder)
+            state = store.backend.load().state or State("")
+        except KafkaformError as error:
+            reason = error.diagnostics[0].summary
+            scene.announce(Note(f"Whether {folder.path} manages this is unknown: {reason}"))
+            continue
+        for identity in identities:
+            scope = scene.sessions[identity.instance].facts.scope_id
+            instances = [name for name, system in state.providers.items() if system == scope]
+            for item in _find_alternatives(scene, identity):
+                rows = (state.objects.get(replace(item, instance=name)) for name in instances)
+                if row := next(filter(None, rows), None):
+                    raise Blocked(
+                        f"{_name_object(scene, identity)} is managed: the state of {folder.path} "
+                        f"has it as {', '.join(row.owners)}",
+                        f"Change its block in {folder.path} and run `kafkaform apply` there. "
+                        "Nothing was sent.",
+                    )
 
 
 # ── the state and the log ───────────────────────────────────────────────────────────────

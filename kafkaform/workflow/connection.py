@@ -33,6 +33,7 @@ from ..render.text import inline
 from ..syntax.nodes import Block
 from .configuration.evaluation import Configuration, DataAnswers, Inputs, read_configuration
 from .configuration.files import find_root, read_folder
+from .configuration.repository import Repository
 from .configuration.repository_clusters import choose_cluster, connect_cluster
 from .stores import load_outputs
 
@@ -95,6 +96,8 @@ class Connection(PartialRepr, frozen=True):
     """The values of the references in the settings."""
     configuration: Configuration | None = None
     """Where the settings come from, None if the command line or a repository file gives them."""
+    repository: Repository | None = None
+    """Whose file gives them."""
 
     @property
     def instance(self) -> str:
@@ -146,7 +149,7 @@ def _resolve_cluster(inputs: ConnectionInputs, provider: str | None) -> Connecti
     nothing, no_data = Tree((), (), {}), DataAnswers(_refuse_question)
     reader = Configuration(folder, repository.path, nothing, inputs.inputs, registry, no_data)
     secrets = apply.secrets.resolve_instance_secrets(settings, reader.find_secrets)
-    return Connection(registry.load(settings.name), settings, secrets)
+    return Connection(registry.load(settings.name), settings, secrets, repository=repository)
 
 
 def _refuse_question(config: ProviderConfig) -> Session:

@@ -2,8 +2,8 @@
 
 --bootstrap-server, --command-config and --client-property name a cluster as Kafka's own tools do;
 without them, the configuration of the folder names it, or --provider a cluster of the repository
-file, from anywhere in the repository. A shell keeps its sessions open for the
-commands that are typed in it.
+file, from anywhere in the repository. A shell keeps its sessions open for the commands that are
+typed in it.
 """
 
 from __future__ import annotations

@@ -67,3 +67,23 @@ def test_a_change_needs_the_name(top: Here) -> None:
     assert "alter at the top of a repository needs the name of the cluster" in refused.err
     # A simulated cluster is changed, and cannot be described afterwards.
     assert "Apply complete: 1 added" in top.run(*change, "--provider", "cluster.prod").out
+
+
+def test_what_a_folder_manages_is_not_altered(top: Here) -> None:
+    """By the states of the folders; one that cannot be read is named."""
+    top.write("kafkaform.hcl", FILE + 'folders "teams/*" {\n  uses = { kafka = cluster.prod }\n}\n')
+    block = 'resource "kafka_topic" "a" {\n  name       = "a"\n  partitions = 1\n}\n'
+    for name in ("pay", "shop"):
+        top.write(f"teams/{name}/main.kf.hcl", block.replace('"a"', f'"{name}"'))
+    top.monkeypatch.chdir(top.path / "teams/shop")
+    top.done("apply", "--auto-approve")
+    top.write("teams/pay/kafkaform.state.json", "{}")
+    top.monkeypatch.chdir(top.path)
+    change = ("--add-config", "retention.ms=1000000", "--auto-approve")
+    refused = top.run("alter", "topic", "shop", *change, "--provider", "cluster.prod")
+    assert refused.code == 8
+    assert "is managed: the state of teams/shop has it as kafka_topic.shop" in refused.text
+    assert "Whether teams/pay manages this is unknown" in refused.text
+    quota = ("alter", "user", "app", "--add-config", "producer_byte_rate=1048576")
+    said = top.run(*quota, "--auto-approve", "--provider", "cluster.prod")
+    assert "No state of the repository that could be read has this object" in said.text

@@ -111,6 +111,15 @@ def test_names_of_folders_and_clusters_are_offered(editor: Editor) -> None:
     assert set(editor.complete(NAME, uses + "kafka = cluster.| }\n}\n")) == {"prod"}
 
 
+def test_a_configuration_has_no_such_names(editor: Editor) -> None:
+    """They are words of the repository file."""
+    editor.write(NAME, CLUSTERS)
+    for word in ("folder", "cluster"):
+        assert editor.complete(SHOP, make_topic("a") + f"locals {{\n  a = {word}.|\n}}\n") == {}
+    inside = CLUSTERS.partition("folders")[0].replace('"ci"', "cluster.|")
+    assert editor.complete(NAME, inside) == {}
+
+
 def test_values_are_offered(editor: Editor) -> None:
     """Providers of a cluster, and what a boundary can deny."""
     assert set(editor.complete(NAME, 'cluster "a" {\n  provider = "|"\n}\n')) >= {"kafka"}
