@@ -134,6 +134,23 @@ def test_a_change_from_outside_stands_between_the_looks_that_enclose_it(
     assert "unknown" in said and "seen" in said
 
 
+def test_a_refresh_shows_what_it_took_in(there: Here, cluster: SimulatedCluster) -> None:
+    """A value that others set, and one that they removed; what is as before is not told."""
+    applied(there, topic(retention_ms="1000000", segment_ms="700000"))
+    cluster.outside.alter("orders", {"retention.ms": "5", "segment.ms": None})
+    there.done("apply", "--refresh-only", "--auto-approve")
+    (item,) = there.json("history", "topic/orders", "--json")["objects"]
+    made, seen = item["changes"]
+    assert (seen["action"], seen["actor"], seen["since"]) == ("outside", None, made["time"])
+    assert [(v["path"], v["before"], v["after"]) for v in seen["values"]] == [
+        ("config.retention.ms", "1000000", "5"),
+        ("config.segment.ms", "700000", None),
+    ]
+    there.done("apply", "--auto-approve")
+    changes = there.json("history", "topic/orders", "--json")["objects"][0]["changes"]
+    assert [change["action"] for change in changes] == ["create", "outside", "update"]
+
+
 def test_objects_that_are_gone_or_renamed_keep_their_history(there: Here) -> None:
     """A deleted object is found by its name, an address that was moved by both."""
     applied(there, topic() + topic("old"))
