@@ -249,6 +249,18 @@ def test_one_line_for_each_change_and_filters(there: Here) -> None:
     assert "No changes of run nobody" in there.done("audit", "show", "--run", "nobody").err
 
 
+def test_a_long_value_widens_its_own_line_only(there: Here) -> None:
+    """In a pipe, where no line is broken."""
+    keys = "retention_ms segment_ms flush_ms flush_messages delete_retention_ms max_message_bytes"
+    many = dict.fromkeys(keys.split(), "1000000")
+    applied(there, topic(retention_ms="1000000"))
+    applied(there, topic(retention_ms="1000000") + topic("other", **many))
+    short, long = there.done("audit", "show").out.splitlines()
+    assert len(long) > 300 and len(short) < 200
+    _, head, *rows = there.done("history", "topic/orders").out.splitlines()
+    assert all(len(row) < 150 for row in (head, *rows))
+
+
 def test_records_are_shown_as_they_are(there: Here) -> None:
     """All kinds, of a run, and whole as JSON; filters of changes do not go with them."""
     run = applied(there, topic())
