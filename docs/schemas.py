@@ -257,8 +257,7 @@ def manifest_schema() -> Schema:
     known: Schema = {}
     reference = from_struct(SegmentManifest, known)
     manifest, segment = known[SegmentManifest.__name__], known[Segment.__name__]["properties"]
-    manifest["properties"]["format"] = {"const": SegmentManifest().format}
-    manifest["required"] = sorted(manifest["properties"])
+    manifest |= closed(manifest["properties"] | {"format": {"const": SegmentManifest().format}})
     segment |= dict.fromkeys(("head_in", "head_out", "lines_sha256", "object_sha256"), DIGEST)
     segment |= {**dict.fromkeys(("first", "last", "length"), POSITIVE), "time": TIME}
     return titled("The manifest of kafkaform's audit log", reference, known)
