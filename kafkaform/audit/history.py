@@ -425,9 +425,9 @@ def _make_live(intent: Mapping[str, Any]) -> _LiveObject:
             values[name] = value
     maps = frozenset(name for name, value in target.items() if isinstance(value, Mapping))
     theirs = set(intent.get("theirs", ()))
-    return _LiveObject(
-        {path: item for path, item in values.items() if path not in theirs}, "", maps
-    )
+    # What is kept for others is not told here, so nobody knows what it was like.
+    own = {path: item for path, item in values.items() if path not in theirs}
+    return _LiveObject(own, "", maps, theirs)
 
 
 def _is_private(value: LoggedValue) -> bool:

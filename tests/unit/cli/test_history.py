@@ -151,6 +151,22 @@ def test_a_refresh_shows_what_it_took_in(there: Here, cluster: SimulatedCluster)
     assert [change["action"] for change in changes] == ["create", "outside", "update"]
 
 
+def test_a_refresh_of_an_adopted_topic_tells_no_old_values_of_others(
+    there: Here, cluster: SimulatedCluster
+) -> None:
+    """An override that was there before the adoption was not set between two looks."""
+    cluster.outside.create("orders")
+    cluster.outside.alter("orders", {"segment.ms": "700000"})
+    applied(there, topic(retention_ms="1000000"), "alice", "--adopt", "*")
+    cluster.outside.alter("orders", {"retention.ms": "5"})
+    there.done("apply", "--refresh-only", "--auto-approve")
+    assert [
+        line[2:]
+        for line in lines_of(there.json("history", "topic/orders", "--json"))
+        if not line[0]
+    ] == [("config.retention.ms", "1000000", "5")]
+
+
 def test_objects_that_are_gone_or_renamed_keep_their_history(there: Here) -> None:
     """A deleted object is found by its name, an address that was moved by both."""
     applied(there, topic() + topic("old"))
