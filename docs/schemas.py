@@ -24,7 +24,6 @@ from kafkaform.audit.bodies import MemberRule, Rules
 from kafkaform.audit.checkpoint import Checkpoint
 from kafkaform.audit.event import RecordKind
 from kafkaform.audit.history import RECORDED
-from kafkaform.audit.segments import FORMAT as SEGMENTS_FORMAT
 from kafkaform.audit.segments import Segment, SegmentManifest
 from kafkaform.core.canonical import NOTHING, list_defaults
 from kafkaform.core.change import Action, OutcomeStatus
@@ -257,15 +256,13 @@ def checkpoint_schema() -> Schema:
 
 
 def manifest_schema() -> Schema:
-    """The list of a log's segments."""
+    """The list of a log's segments, in which members with their default values are written, too."""
     known: Schema = {}
     reference = from_struct(SegmentManifest, known)
-    manifest = known[SegmentManifest.__name__]
-    manifest["properties"]["format"] = {"const": SEGMENTS_FORMAT}
-    manifest["required"] = sorted(manifest["properties"])  # members with defaults are written, too
-    members = known[Segment.__name__]["properties"]
-    members |= dict.fromkeys(("head_in", "head_out", "lines_sha256", "object_sha256"), DIGEST)
-    members |= {**dict.fromkeys(("first", "last", "length"), POSITIVE), "time": TIME}
+    manifest, segment = known[SegmentManifest.__name__], known[Segment.__name__]["properties"]
+    manifest |= closed(manifest["properties"] | {"format": {"const": SegmentManifest().format}})
+    segment |= dict.fromkeys(("head_in", "head_out", "lines_sha256", "object_sha256"), DIGEST)
+    segment |= {**dict.fromkeys(("first", "last", "length"), POSITIVE), "time": TIME}
     return titled("The manifest of kafkaform's audit log", reference, known)
 
 

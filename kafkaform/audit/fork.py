@@ -28,19 +28,24 @@ class Fork(Struct, frozen=True):
     begin: int
     """The first number that two records have."""
     stays: tuple[bool, ...]
-    """For each line of the log, in order: it belongs to the branch that stays."""
+    """For each line that was read, in order: it belongs to the branch that stays."""
+    start: Head = GENESIS
+    """The record that the first of these lines follows."""
 
 
-def find_fork(lines: Iterable[Line], source: str, anchor: Head | None = None) -> Fork | None:
+def find_fork(
+    lines: Iterable[Line], source: str, anchor: Head | None = None, start: Head = GENESIS
+) -> Fork | None:
     """The branches of a log, None if it has only one.
 
     anchor: the state's, which decides what branch stays; of several such branches, and without an
-    anchor, the longest one stays. Raises StorageError if something else is wrong with the log: a
-    record that was changed, or one that follows no other.
+    anchor, the longest one stays; start: the record that the first line follows. Raises
+    StorageError if something else is wrong with the log: a record that was changed, or one that
+    follows no other.
     """
     heads: list[Head] = []
     parents: list[int] = []
-    positions = {GENESIS: -1}
+    positions = {start: -1}
     for line in lines:
         head, prev = _parse_heads(line, source, len(heads))
         if prev not in positions or head in positions:
@@ -61,7 +66,7 @@ def find_fork(lines: Iterable[Line], source: str, anchor: Head | None = None) ->
     path = max(paths, key=len)
     stays = tuple(position in path for position in range(len(heads)))
     begin = heads[stays.index(False)].seq
-    return Fork(heads[max(path)], begin, stays)
+    return Fork(heads[max(path)], begin, stays, start)
 
 
 def rejoin_branches(

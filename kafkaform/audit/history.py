@@ -314,7 +314,7 @@ class _ChangeTeller(Struct):
         intent = self.open.pop((run, body["step"], body["attempt"]), None)
         values = _list_values(body)
         if body["action"] == Action.REFRESH:
-            self._read_refresh(identity, record, values)
+            self._read_refresh(identity, record, intent)
             return
         self._add(identity, record, run, body["outcome"], values)
         if body["outcome"] in SUCCEEDED:
@@ -323,15 +323,21 @@ class _ChangeTeller(Struct):
             # A superseded step may have been carried out all the same.
             self.live[identity].doubted.update(value.path for value in values)
 
-    def _read_refresh(
-        self, identity: Identity, record: Any, values: tuple[LoggedValue, ...]
-    ) -> None:
-        """A refresh takes in what others changed: it is the look that shows it."""
-        live = self.live.setdefault(identity, _LiveObject({}, ""))
-        if values:
-            self._add_outside(identity, record, live, values)
-        if live.values is not None:
-            live.values.update((value.path, value.after) for value in values)
+    def _read_refresh(self, identity: Identity, record: Any, intent: Any) -> None:
+        """A refresh takes in what others changed: it is the look that shows it. Its step has no
+        paths; its intent says what the object is like."""
+        if intent is None:
+            return
+        seen, live = _make_live(intent.body), self.live.get(identity)
+        assert seen.values is not None
+        if live is None or live.values is None:
+            live = self.live[identity] = seen
+        else:
+            theirs = frozenset(intent.body.get("theirs", ()))
+            different = _list_differences(live, seen, theirs)
+            if different and self.outside:
+                self._add_outside(identity, record, live, different)
+            live.values.update((value.path, value.after) for value in different)
         live.looked = record.time
 
     def _note_success(
@@ -393,6 +399,21 @@ def _list_values(body: Mapping[str, Any]) -> tuple[LoggedValue, ...]:
     )
 
 
+def _list_differences(
+    live: _LiveObject, seen: _LiveObject, theirs: frozenset[str]
+) -> tuple[LoggedValue, ...]:
+    """What is known to be not as it was. seen: the object later; theirs: paths that it does not
+    tell."""
+    before, after = live.values or {}, seen.values or {}
+    gone = (path for path in before.keys() - after.keys() if path.partition(".")[0] in seen.maps)
+    paths = sorted({*after, *gone} - theirs)
+    return tuple(
+        LoggedValue(path, before.get(path), after.get(path))
+        for path in paths
+        if live.has(path) and before.get(path) != after.get(path)
+    )
+
+
 def _make_live(intent: Mapping[str, Any]) -> _LiveObject:
     """The object that a step leads to, without what it keeps for others."""
     values: dict[str, Value] = {}
@@ -404,9 +425,9 @@ def _make_live(intent: Mapping[str, Any]) -> _LiveObject:
             values[name] = value
     maps = frozenset(name for name, value in target.items() if isinstance(value, Mapping))
     theirs = set(intent.get("theirs", ()))
-    return _LiveObject(
-        {path: item for path, item in values.items() if path not in theirs}, "", maps
-    )
+    # What is kept for others is not told here, so nobody knows what it was like.
+    own = {path: item for path, item in values.items() if path not in theirs}
+    return _LiveObject(own, "", maps, theirs)
 
 
 def _is_private(value: LoggedValue) -> bool:

@@ -173,7 +173,7 @@ def mend_log(store: Store, clock: Clock, timeout: float) -> Mended | None:
         start = find_start(store.sink.sealed, anchor)
         if verify_log(store.sink.lines(start.seq), anchor, start=start).ok:
             return None
-        fork = find_fork(store.sink.lines(), store.sink.location, anchor)
+        fork = find_fork(store.sink.lines(start.seq), store.sink.location, anchor, start)
         # In a store a record is an object that nobody can overwrite, so no log there has branches.
         # Segments were checked when they were made, so they have none either.
         if (
@@ -189,9 +189,9 @@ def mend_log(store: Store, clock: Clock, timeout: float) -> Mended | None:
 
 
 def _mend_fork(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -> Mended:
-    gone = [not stays for stays in fork.stays]
+    gone, start = [not stays for stays in fork.stays], fork.start.seq
     removed_records = tuple(
-        parse_record(line, sink.location) for line in compress(sink.lines(), gone)
+        parse_record(line, sink.location) for line in compress(sink.lines(start), gone)
     )
     plans = _find_plans(sink, fork, {get_run(record) for record in removed_records})
     copy = sink.keep_whole(f"forked-{fork.begin}")
@@ -200,7 +200,9 @@ def _mend_fork(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -
     )
     # Sealed lines are not in the file, and no branch begins among them.
     sealed = read_manifest(sink.sealed).head.seq
-    staying = (read_line(line) for line in compress(sink.lines(sealed), fork.stays[sealed:]))
+    staying = (
+        read_line(line) for line in compress(sink.lines(sealed), fork.stays[sealed - start :])
+    )
     # Whoever took the lock over in the meantime may be appending to the file that is replaced.
     lease.ensure(0.0)
     sink.replace_whole(chain(staying, (encode(record) for record in joined)))
@@ -209,7 +211,7 @@ def _mend_fork(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -
 
 def _find_plans(sink: LocalSink, fork: Fork, runs: Collection[str]) -> list[Record]:
     """The plans of these runs that are in the branch that stays."""
-    staying = compress(sink.lines(), fork.stays)
+    staying = compress(sink.lines(fork.start.seq), fork.stays)
     records = (parse_record(line, sink.location) for line in staying if _is_plan(line))
     return [record for record in records if record.run in runs]
 

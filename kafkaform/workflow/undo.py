@@ -47,6 +47,7 @@ from .alter import make_header
 from .configuration.policies import find_today
 from .history import find_run, list_recent_runs
 from .model import Note, Scene
+from .outside_changes import find_fleet_root, name_writers
 from .planning import judge_by_policies
 from .stores import Store, find_anchor
 
@@ -152,7 +153,7 @@ def read_run(scene: Scene, run: str) -> RunRecord:
     _refuse_unfinished(scene, run, told)
     done: dict[Identity, list[LoggedChange]] = {}
     since: dict[Identity, list[LoggedChange]] = {}
-    for change in told.changes:
+    for change in name_writers(told, state.providers, find_fleet_root()):
         if change.run == run and change.outcome in SUCCEEDED:
             done.setdefault(change.identity, []).append(change)
         elif change.identity in done and change.outcome not in ("failed", "skipped"):
@@ -355,6 +356,8 @@ def _tell_later(change: LoggedChange, path: str = "") -> str:
     time = _render_time(change.time)
     if change.action == OUTSIDE:
         since = f"between {_render_time(change.since)} and {time}" if change.since else f"by {time}"
+        if change.actor:
+            return f"{change.actor} changed it from another state since ({since}, run {change.run})"
         return f"it was changed outside kafkaform since ({since}; who is unknown)"
     verb = {Action.DELETE: "deleted", Action.CREATE: "created"}.get(change.action, "changed")  # type: ignore[call-overload]
     return f"{change.actor} {verb} it since ({time}, {change.action}, run {change.run})"

@@ -1,4 +1,5 @@
-"""Plan and apply with a log of years beside the same with an empty one, in a file and in a store.
+"""Plan, apply and `audit show` with a log of years beside the same with an empty one, in a file and
+in a store.
 
 `python -m tests.bench.long_log [RUNS] [LATENCY_MS] [PLACE ...]`; places are `file`, `sealed-file`
 and `sealed-store`. Each command is a process of its own on a simulated cluster, whose answers cost
@@ -158,6 +159,7 @@ def compare(empty: Place, long: Place) -> None:
     for label, act in (
         ("plan", lambda place, _: place.run("plan", retention=place.live)),
         ("apply", lambda place, number: place.apply(str(10_000 + number))),
+        ("audit show", lambda place, _: place.run("audit", "show", retention=place.live)),
     ):
         figures: dict[str, list[Ended]] = {"empty": [], "long": []}
         for number in range(ROUNDS):
@@ -169,7 +171,7 @@ def compare(empty: Place, long: Place) -> None:
         peaks = [max(item.peak for item in figures[name]) for name in figures]
         requests = [max(item.requests for item in figures[name]) for name in figures]
         print(
-            f"    {label:<6} {much:.2f} s = {much / base:.2f} x an empty log, the fastest "
+            f"    {label:<10} {much:.2f} s = {much / base:.2f} x an empty log, the fastest "
             f"{fastest[1] / fastest[0]:.2f} x; processor time "
             f"{most:.2f} s = {most / least:.2f} x; requests {requests[1]} and {requests[0]}; "
             f"peak memory {peaks[1]:.0f} and {peaks[0]:.0f} MB",

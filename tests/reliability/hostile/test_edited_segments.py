@@ -83,9 +83,11 @@ def _write(objects: Objects, files: Files) -> None:
 
 
 def _is_found(store: Store) -> bool:
-    """Whether the log is refused with advice, or something is named that is no part of it."""
+    """Whether the log is refused with advice, or something is named that is no part of it, or that
+    was not checked because it is said to be in an archive."""
     try:
-        return bool(verify_store(store).strays)
+        verified = verify_store(store)
+        return bool(verified.strays) or verified.unread.seq > 0
     except StorageError as error:
         return bool(error.advice)
 
@@ -138,6 +140,13 @@ def _edit_manifest(files: Files) -> Iterator[Edit]:
     yield "one more member", write(more=1)
     yield "in another order", write(segments=entries[::-1])
     yield "an entry twice", write(segments=[entries[0], *entries])
+    moved = [{**entry, "archived": "/nowhere"} for entry in entries]
+    for count in (1, len(entries)):
+        told = write(segments=[*moved[:count], *entries[count:]])
+        gone = sorted(files.keys() - {MANIFEST})[:count]
+        yield f"{count} segments are said to be archived", told
+        kept = {key: data for key, data in told.items() if key not in gone}
+        yield f"{count} segments are said to be archived, and are gone", kept
     for position, entry in enumerate(entries):
         rest = entries[:position], entries[position + 1 :]
         which = f"entry {position}" if rest[1] else "the last entry"

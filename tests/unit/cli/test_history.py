@@ -134,6 +134,39 @@ def test_a_change_from_outside_stands_between_the_looks_that_enclose_it(
     assert "unknown" in said and "seen" in said
 
 
+def test_a_refresh_shows_what_it_took_in(there: Here, cluster: SimulatedCluster) -> None:
+    """A value that others set, and one that they removed; what is as before is not told."""
+    applied(there, topic(retention_ms="1000000", segment_ms="700000"))
+    cluster.outside.alter("orders", {"retention.ms": "5", "segment.ms": None})
+    there.done("apply", "--refresh-only", "--auto-approve")
+    (item,) = there.json("history", "topic/orders", "--json")["objects"]
+    made, seen = item["changes"]
+    assert (seen["action"], seen["actor"], seen["since"]) == ("outside", None, made["time"])
+    assert [(v["path"], v["before"], v["after"]) for v in seen["values"]] == [
+        ("config.retention.ms", "1000000", "5"),
+        ("config.segment.ms", "700000", None),
+    ]
+    there.done("apply", "--auto-approve")
+    changes = there.json("history", "topic/orders", "--json")["objects"][0]["changes"]
+    assert [change["action"] for change in changes] == ["create", "outside", "update"]
+
+
+def test_a_refresh_of_an_adopted_topic_tells_no_old_values_of_others(
+    there: Here, cluster: SimulatedCluster
+) -> None:
+    """An override that was there before the adoption was not set between two looks."""
+    cluster.outside.create("orders")
+    cluster.outside.alter("orders", {"segment.ms": "700000"})
+    applied(there, topic(retention_ms="1000000"), "alice", "--adopt", "*")
+    cluster.outside.alter("orders", {"retention.ms": "5"})
+    there.done("apply", "--refresh-only", "--auto-approve")
+    assert [
+        line[2:]
+        for line in lines_of(there.json("history", "topic/orders", "--json"))
+        if not line[0]
+    ] == [("config.retention.ms", "1000000", "5")]
+
+
 def test_objects_that_are_gone_or_renamed_keep_their_history(there: Here) -> None:
     """A deleted object is found by its name, an address that was moved by both."""
     applied(there, topic() + topic("old"))
@@ -230,6 +263,18 @@ def test_one_line_for_each_change_and_filters(there: Here) -> None:
         ("bob", second, "apply")
     ]
     assert "No changes of run nobody" in there.done("audit", "show", "--run", "nobody").err
+
+
+def test_a_long_value_widens_its_own_line_only(there: Here) -> None:
+    """In a pipe, where no line is broken."""
+    keys = "retention_ms segment_ms flush_ms flush_messages delete_retention_ms max_message_bytes"
+    many = dict.fromkeys(keys.split(), "1000000")
+    applied(there, topic(retention_ms="1000000"))
+    applied(there, topic(retention_ms="1000000") + topic("other", **many))
+    short, long = there.done("audit", "show").out.splitlines()
+    assert len(long) > 300 and len(short) < 200
+    _, head, *rows = there.done("history", "topic/orders").out.splitlines()
+    assert all(len(row) < 150 for row in (head, *rows))
 
 
 def test_records_are_shown_as_they_are(there: Here) -> None:

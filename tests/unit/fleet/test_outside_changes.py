@@ -18,11 +18,18 @@ from kafkaform.plan.model import Mode, Options
 from kafkaform.workflow.history import read_history
 from kafkaform.workflow.outside_changes import ROOT, name_writers
 from kafkaform.workflow.stores import Store
+from kafkaform_kafka.memory import SimulatedCluster
 
+from ...kit.commands.fixtures import here
+from ...kit.commands.here import Here
 from ...kit.fleet.lake import NOW, publish
 from ...kit.simulated.engine import apply, desired, plan, topic
 from ...kit.simulated.managed_topics import MS, built
+from ..cli.test_history import applied, cluster, there
+from ..cli.test_history import topic as managed_topic
 from ..plan.worlds import decided, live, row
+
+__all__ = ["cluster", "here", "there"]
 
 HOUR = timedelta(hours=1)
 IT = Identity("kafka", "kafka_topic", "orders")
@@ -192,3 +199,23 @@ def test_the_command_asks_the_fleet_that_the_environment_names(
     (outside,) = [change for change in item.changes if change.action == OUTSIDE]
     assert (outside.actor, outside.run) == ("ann", "r-7")
     assert [(v.path, v.after) for v in outside.values] == [("config.retention.ms", "5")]
+
+
+def test_an_undo_names_who_changed_a_value_since(
+    tmp_path: Path, there: Here, cluster: SimulatedCluster
+) -> None:
+    """Another state's run has a name, as a run of this one would."""
+    root = tmp_path / "fleet"
+    applied(there, managed_topic(retention_ms="1000000"))
+    run = applied(there, managed_topic(retention_ms="2000000"))
+    cluster.outside.alter("orders", {"retention.ms": "5"})
+    there.done("apply", "--refresh-only", "--auto-approve")
+    assert "who is unknown" in there.done("undo", run, "--auto-approve").text
+    seen = make_row(datetime.fromisoformat("2100-01-01T00:00:00Z"), "applied")
+    seen = {**seen, "window_start": None, "actor": "ann", "run": "r-7"}
+    cluster_row = {"cluster": "prod", "cluster_id": cluster.id}
+    publish(root, "b-1", {"change_attribution": [seen], "cluster": [cluster_row]})
+    there.monkeypatch.setenv(ROOT, str(root))
+    said = there.done("undo", run, "--auto-approve").text
+    assert "config.retention.ms: ann changed it from another state since" in said
+    assert "run r-7" in said

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit.event import read_line
+from kafkaform.audit.chain import verify_log
+from kafkaform.audit.event import RecordKind, read_line
+from kafkaform.audit.journal import Journal
 from kafkaform.audit.segments import (
     MANIFEST,
     Limits,
@@ -33,10 +35,12 @@ from kafkaform.workflow.archiving import (
     read_with_archive,
     restore_log,
 )
+from kafkaform.workflow.audit_log import mend_log
 from kafkaform.workflow.stores import Store
 from kafkaform.workflow.verification import verify_store
 
-from ...kit.sealing import Died, Mortal, read_lines, run_seal, write_runs
+from ...kit.audit_story import LINEAGE
+from ...kit.sealing import BODY, Died, Mortal, read_lines, run_seal, write_runs
 
 SIZES = (1, 2, 3, 1, 2, 3, 2)
 NOW = Limits(grace=0.0)
@@ -216,6 +220,36 @@ def test_what_cannot_be_archived_is_refused(
     with pytest.raises(UsageError, match="has no checkpoint"):
         _move(store, archive)
     assert manifest.segments == ()
+
+
+def test_a_fork_is_mended_without_the_archive(tmp_path: Path, archive: LogArchive) -> None:
+    """Its branches begin after the segments; what is archived is not needed, and stays as it is."""
+    store = _open("file", tmp_path / "log")
+    for _ in range(3):
+        write_runs(store, *SIZES)
+        assert run_seal(store) == []
+    sealed: Any = store.sink.sealed
+    cover(sealed, read_manifest(sealed).segments[-2].last)
+    _move(store, archive)
+    border, path = read_manifest(sealed).archived, store.sink.path  # type: ignore[attr-defined]
+    assert mend_log(store, CLOCK, 0.0) is None
+    before = path.read_bytes()
+    branches = []
+    for size in (2, 3):
+        path.write_bytes(before)
+        sink = LocalSink(path)
+        Journal(sink, CLOCK, f"run-{size}", "ada", LINEAGE).write_all(
+            [(RecordKind.STATE, BODY)] * size
+        )
+        branches.append(path.read_bytes()[len(before) :])
+    path.write_bytes(before + b"".join(branches))
+    forked = Store(store.folder, store.backend, LocalSink(path))
+    assert not verify_log(forked.sink.lines(border.seq), start=border).ok
+    mended = mend_log(forked, CLOCK, 0.0)
+    assert mended is not None and len(mended.others) == 2
+    assert verify_store(forked).unread == border
+    restore_log(forked, archive, CLOCK, 0.0)
+    assert verify_store(forked).unread.seq == 0
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
