@@ -39,9 +39,12 @@ class Texts:
 
     def read(self) -> dict[str, str]:
         """Name -> content."""
-        admin = User("admin")
-        page = self.server.store.page(admin, "file", "", full=True)
-        return {one["name"]: one["content"] for one in page["items"]}
+        items, after = [], ""
+        while after is not None:
+            page = self.server.store.page(User("admin"), "file", after, full=True)
+            items += page["items"]
+            after = page["next"]
+        return {one["name"]: one["content"] for one in items}
 
     def put(self, name: str, content: str) -> None:
         """Somebody changes a text by hand."""
