@@ -33,6 +33,13 @@ class Rerun(Struct, frozen=True):
     """The command line that runs it once more, in words."""
     reviewed: bool = False
     """Its plan was reviewed before it began: it comes from a file, or its approval was given."""
+    folder: str = ""
+    """The folder of the run, if that is not the current one."""
+
+    @property
+    def program(self) -> str:
+        """How a command line begins that is about the folder of the run."""
+        return f"kafkaform --chdir {self.folder}" if self.folder else "kafkaform"
 
     @property
     def repeat_advice(self) -> str:
@@ -220,8 +227,8 @@ class Report(Struct, frozen=True):
             )
         return (
             "Whether the secret arrived cannot be read back. Apply the same approval again "
-            "(`kafkaform "
-            "apply --expect APPROVAL`), which sends it once more, or give it another version."
+            f"(`{rerun.program} apply --expect APPROVAL`), which sends it once more, or give it "
+            "another version."
         )
 
 

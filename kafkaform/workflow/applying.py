@@ -540,7 +540,7 @@ def close_earlier_runs(
         result for result in recovered.open if resumed or result.step.identity.instance in sessions
     ]
     if unclear:
-        raise _make_unresolved_error(unclear, index, ask.command, space.words)
+        raise _make_unresolved_error(unclear, index, ask, space.words)
     if recovered.open:
         announce(
             Note(
@@ -555,12 +555,9 @@ def close_earlier_runs(
 
 
 def _make_unresolved_error(
-    results: Sequence[Result], index: LogIndex, command: str, words: Vocabulary
+    results: Sequence[Result], index: LogIndex, ask: ApplyRequest, words: Vocabulary
 ) -> OutcomeUnknown:
-    """The error for steps whose result is unknown, with what the user can do about them.
-
-    command: the one that runs.
-    """
+    """The error for steps whose result is unknown, with what the user can do about them."""
     # Nobody can read back a password, so for a secret there is nothing to make readable.
     hidden = [result for result in results if is_untellable(result.change, result.step)]
     if hidden != list(results) or index.open_run is None or index.open_run.plan is None:
@@ -568,10 +565,12 @@ def _make_unresolved_error(
         return OutcomeUnknown(
             f"{render_count(len(results), 'step')} of an earlier run cannot be read: "
             f"{_render_names(results)}",
-            f"Make them readable ({nodes}, rights), then run {command} again. Nothing was sent.",
+            f"Make them readable ({nodes}, rights), then run {ask.command} again. Nothing was "
+            "sent.",
         )
     plan = read_recorded_plan(index.open_run.plan, index.open_run.run)
-    repeat = f"Send the same once more with `kafkaform apply --expect {plan.token}`, or give"
+    program = ask.rerun.program
+    repeat = f"Send the same once more with `{program} apply --expect {plan.token}`, or give"
     return OutcomeUnknown(
         f"an earlier run sent a secret and got no answer, and nothing can show whether it arrived: "
         f"{_render_names(results)}",

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from ...apply.report import Rerun
-from ...core.errors import UsageError
+from ...core.errors import KafkaformError, UsageError
 from ...core.storage import read_named_file
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Options, Plan
@@ -27,7 +27,7 @@ from ...workflow.repository.documents import render_ends_text, summarise_outcome
 from ...workflow.repository.planning import FolderOutcome, RepositoryPlan
 from ..options.flags import FolderFlags
 from ..options.plan_flags import PlanInputs
-from ..terminal.console import Console, outlive_output
+from ..terminal.console import ELSEWHERE, Console, Unwritable, outlive_output
 from ..terminal.screen import JsonScreen, TextScreen, make_report, open_screen, show_applied
 from ..terminal.signals import stop_on_signals
 from .plan import FolderScreens, open_chosen, show_faults, show_plans
@@ -116,22 +116,26 @@ def apply_folders(console: Console, flags: ApplyFlags, *, json: bool, quiet: boo
     ) as screen:
         shown = ApplyScreens(screen)
         repository = shown.repository = open_chosen(flags.chosen, flags.inputs, screen)
-        with stop_on_signals() as stop:
-            applied = apply_repository(
-                repository,
-                flags.options,
-                approve=partial(_approve, shown, flags),
-                approve_changed=partial(_approve_changed, shown, flags),
-                approved_by=_name_approval(flags),
-                expect=expect,
-                fail_on=flags.fail_on,
-                wait=flags.wait,
-                lock_timeout=flags.lock_timeout,
-                verify_log=flags.verify_log,
-                progress=shown.show,
-                stop=stop,
-                rerun=_advise(flags, command),
-            )
+        try:
+            with stop_on_signals() as stop:
+                applied = apply_repository(
+                    repository,
+                    flags.options,
+                    approve=partial(_approve, shown, flags),
+                    approve_changed=partial(_approve_changed, shown, flags),
+                    approved_by=_name_approval(flags),
+                    expect=expect,
+                    fail_on=flags.fail_on,
+                    wait=flags.wait,
+                    lock_timeout=flags.lock_timeout,
+                    verify_log=flags.verify_log,
+                    progress=shown.show,
+                    stop=stop,
+                    rerun=_advise(flags, command),
+                )
+        # Only before the first send: after it, the rest of the output is dropped instead.
+        except Unwritable as fault:
+            raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
         _show_end(shown, repository.repository.name)
     return applied.code
 

@@ -8,6 +8,7 @@ do.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import chdir
 from functools import partial
@@ -34,7 +35,7 @@ from ..configuration.instances import open_session
 from ..configuration.repository import RepositoryFolder
 from ..configuration.untrusted import apply_error
 from ..model import Applied, RunEvent
-from ..operations import apply_changes, destroy
+from ..operations import REPEATED, apply_changes, destroy
 from ..workspace import Workspace, read_log
 from .approval import FoldersApproval, make_approval
 from .folders import OpenFolder, OpenRepository, open_again
@@ -138,13 +139,17 @@ def apply_repository(
     job = _Job(
         *(repository, options, order, plan, approval, expect is not None),
         *(approve_changed, approved_by, fail_on, wait, lock_timeout, verify_log),
-        *(progress, stop or Stop(), rerun),
+        *(progress, stop or Stop(), rerun or Rerun(_name_command(options), REPEATED)),
     )
     if approve is not None and expect is None and job.approval.tokens:
         shown = RepositoryPlan(tuple(_list_shown(job)))
         if approve(shown) is not True:
             raise KafkaformError("not approved; nothing was sent")
     return _run(job)
+
+
+def _name_command(options: Options) -> str:
+    return "destroy" if options.mode is Mode.DESTROY else "apply"
 
 
 def _refuse_other_digest(approval: FoldersApproval, expect: str) -> None:
@@ -228,7 +233,7 @@ class _Job(Struct, frozen=True):
     verify_log: bool
     progress: ApplyListener
     stop: Stop
-    rerun: Rerun | None
+    rerun: Rerun
     results: dict[str, FolderResult] = field(default_factory=dict)
     """Path -> what became of each folder so far."""
 
@@ -342,7 +347,7 @@ def _apply_folder(job: _Job, opened: OpenFolder, space: Workspace) -> Applied:
         "lock_timeout": job.lock_timeout,
         "progress": partial(job.progress, path),
         "stop": job.stop,
-        "rerun": job.rerun,
+        "rerun": replace(job.rerun, folder=os.path.relpath(space.configuration.folder)),
     }
     # Providers read files such as certificates from the current folder.
     with chdir(space.configuration.folder):

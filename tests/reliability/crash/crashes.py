@@ -48,7 +48,7 @@ def recoveries(lane: CrashLane, moments: Iterable[Strike]) -> list[Point]:
 
 
 def _count_calls(lane: CrashLane) -> tuple[str, ...]:
-    ended = lane.run(APPLY, traced=True)
+    ended = lane.run(lane.words, traced=True)
     faults = tuple(lane.faults())
     assert not faults, faults
     return ended.calls
@@ -75,7 +75,7 @@ def die_where(
     ends = []
     for moment in moments:
         lane.declare()
-        ended = lane.run(APPLY, moment)
+        ended = lane.run(lane.words, moment)
         if ended.code == KILLED and holds(lane.folder.records()):
             return moment
         faults = tuple(lane.faults())

@@ -83,11 +83,13 @@ def find_rewritten(first: Written, second: Written) -> Iterator[str]:
 
 @dataclass
 class CrashLane(Lane):
-    """Objects of one prefix, of every sort. number: of the round that it is in."""
+    """Objects of one prefix, of every sort. number: of the round that it is in; words: the apply
+    that dies and recovers."""
 
     town: Town
     prefix: str
     number: int = -1
+    words: Sequence[str] = APPLY
 
     def run(
         self, arguments: Sequence[str], strike: Strike | None = None, *, traced: bool = False
@@ -133,23 +135,28 @@ class CrashLane(Lane):
 
     def faults(self) -> Iterator[str]:
         """Recover, twice, and look at everything that is promised."""
-        yield from promises.kept(self.folder.path, self.before)
+        yield from self.kept()
         first = self.recover()
         if first.code != 0:
             yield f"the recovery ended with {first.code}: {first.out[-2000:]}"
             return
-        written = self._written()
-        second = self.run(APPLY)
+        written = self.written()
+        second = self.run(self.words)
         if second.code != 0:
             yield f"the second recovery ended with {second.code}: {second.out[-2000:]}"
-        yield from find_rewritten(written, self._written())
+        yield from find_rewritten(written, self.written())
         if "No changes" not in second.out:
             yield f"the second recovery had something to do: {second.out[-2000:]}"
         yield from self.find_broken_promises(self.wanted(), self.reached())
         for ended in (first, second):
             yield from find_faults(ended, self.folder.password)
 
-    def _written(self) -> Written:
+    def kept(self) -> tuple[str, ...]:
+        """See `promises.kept`."""
+        return promises.kept(self.folder.path, self.before)
+
+    def written(self) -> Written:
+        """What the runs so far have written."""
         lines = promises.read_lines(self.folder.path)
         state = (self.folder.path / promises.STATE).read_bytes()
         return Written(state, b"".join(line + b"\n" for line in lines))
@@ -163,11 +170,11 @@ class CrashLane(Lane):
         """A round in which processes die at this point: how the last of them ended, and what of
         the promises did not hold."""
         self.declare()
-        struck = self.run(APPLY, point.first)
+        struck = self.run(self.words, point.first)
         faults: tuple[str, ...] = ()
         if point.second is not None:
-            faults = promises.kept(self.folder.path, self.before)
-            struck = self.run(APPLY, point.second)
+            faults = self.kept()
+            struck = self.run(self.words, point.second)
         return struck, (*faults, *self.faults())
 
     def renewed(self) -> CrashLane:

@@ -1,0 +1,207 @@
+"""A repository of many folders on one cluster, beside one folder with the same topics and beside
+the bare sweep of the cluster (`limit.py`); all topics are in the states, and nothing changes.
+
+`python -m tests.bench.folders [FOLDERS TOPICS]`: 64 folders with 880 topics, and 500 with 10,000.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from kafkaform.plan.model import Options
+from kafkaform.workflow.operations import apply_changes
+from kafkaform.workflow.repository.folders import open_repository
+from kafkaform.workflow.workspace import open_workspace
+
+from ..kit.commands.process_folder import PROVIDER
+from ..kit.kafka.clusters import own_sandbox
+from ..kit.kafka.truth import observe
+from ..kit.proxy.proxy import Proxy, proxying
+from .limit import Bare
+
+ROUNDS = 3
+FILE = """repository {{
+  name = "bench"
+}}
+
+cluster "prod" {{
+  provider          = "kafka"
+  bootstrap_servers = ["{bootstrap}"]
+  security_protocol = "SASL_PLAINTEXT"
+  sasl_mechanism    = "PLAIN"
+  sasl_username     = "admin"
+  sasl_password     = secret_env("PROOF_PASSWORD")
+  operation_timeout = "120s"
+}}
+
+folders "teams/*" {{
+  owner = folder.name
+  uses  = {{ kafka = cluster.prod }}
+}}
+"""
+# The kernel counts the memory of the process that started this one, unless the process asks itself.
+PROGRAM = """
+import sys
+from kafkaform.cli.app import run_command_line
+code = run_command_line(sys.argv[1:])
+print(open("/proc/self/status").read(), file=sys.stderr)
+sys.exit(code)
+"""
+CONFIG = {"retention.ms": "86400000"}
+
+
+class Run(Struct, frozen=True):
+    """One command."""
+
+    seconds: float
+    memory: int
+    """Peak, MB."""
+    requests: Counter[str]
+
+
+def block(name: str) -> str:
+    return (
+        f'resource "kafka_topic" "{name.replace(".", "_")}" {{\n  name       = "{name}"\n'
+        '  partitions = 1\n  config     = { "retention.ms" = "86400000" }\n}\n'
+    )
+
+
+def write(top: Path, folders: int, topics: int, bootstrap: str) -> Sequence[str]:
+    """The repository, and `alone` beside it with the same blocks; the names of the topics."""
+    teams = [f"t{number:03}" for number in range(folders)]
+    names = [f"{teams[number % folders]}.topic-{number:05}" for number in range(topics)]
+    repository, alone = top / "repository", top / "alone"
+    alone.mkdir()
+    for team in teams:
+        folder = repository / "teams" / team
+        folder.mkdir(parents=True)
+        text = "\n".join(block(name) for name in names if name.startswith(f"{team}."))
+        (folder / "main.kf.hcl").write_text(text)
+        (alone / f"{team}.kf.hcl").write_text(text)
+    (repository / "kafkaform.hcl").write_text(FILE.format(bootstrap=bootstrap))
+    provider = PROVIDER.format(bootstrap=bootstrap, timeout="120s")
+    (alone / "provider.kf.hcl").write_text(provider)
+    # One folder of the repository, as it would be without the repository file.
+    bare = top / "bare"
+    bare.mkdir()
+    for part in (repository / "teams" / teams[0]).iterdir():
+        (bare / part.name).write_bytes(part.read_bytes())
+    (bare / "provider.kf.hcl").write_text(provider)
+    return names
+
+
+def adopt(top: Path) -> None:
+    """Record the topics in the state of each folder."""
+    opened = open_repository(top / "repository")
+    alone = (open_workspace(top / name) for name in ("alone", "bare"))
+    # An adoption sends nothing, so the shared look of plans is enough.
+    for space in (*(item.workspace for item in opened.folders), *alone):
+        assert space is not None, "each folder can be opened"
+        apply_changes(space, options=Options(adopt=("*",)), approve=lambda plan: True, wait=False)
+    opened.close()
+
+
+def run(folder: Path, proxy: Proxy, *words: str) -> Run:
+    """One command in a process of its own, which must find no changes."""
+    proxy.take()
+    command = [sys.executable, "-c", PROGRAM, "plan", "--quiet", *words]
+    begun = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    taken = time.perf_counter() - begun
+    if done.returncode:
+        raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
+    if not done.stdout.rstrip().endswith(("match the configuration.", "no changes.")):
+        raise SystemExit(f"something else was measured: {done.stdout[-500:]}")
+    memory = int(done.stderr.split("VmHWM:")[1].split()[0]) // 1024
+    return Run(taken, memory, proxy.take())
+
+
+@contextmanager
+def made(folders: int, topics: int) -> Iterator[tuple[Path, Proxy, Bare]]:
+    """All of it, recorded, on a broker of its own behind a counter of requests."""
+    with own_sandbox(f"folders-{os.getpid()}") as box, tempfile.TemporaryDirectory() as folder:
+        os.environ["PROOF_PASSWORD"] = box.admin_password
+        with proxying(box.brokers[0].ports.client) as proxy:
+            top = Path(folder)
+            names = write(top, folders, topics, proxy.bootstrap)
+            for start in range(0, topics, 500):
+                observe(box).make(dict.fromkeys(names[start : start + 500], (1, CONFIG)))
+            begun = time.perf_counter()
+            adopt(top)
+            print(f"recorded in {time.perf_counter() - begun:.0f} s")
+            bare = Bare(box.bootstrap, box.admin_password)
+            yield top, proxy, bare
+            bare.close()
+
+
+def commit(repository: Path) -> None:
+    """The repository as git knows it, with one folder that changed since."""
+    git = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.com"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *words], cwd=repository, check=True)
+    with (repository / "teams/t000/main.kf.hcl").open("a") as file:
+        file.write("# changed\n")
+
+
+def median(runs: Sequence[Run]) -> float:
+    return statistics.median(item.seconds for item in runs)
+
+
+def measure(folders: int, topics: int) -> None:
+    """All forms take turns, so that whatever else the machine does meets all of them."""
+    print(f"{folders} folders with {topics:,} topics; medians of {ROUNDS} rounds")
+    with made(folders, topics) as (top, proxy, bare):
+        repository = top / "repository"
+        commit(repository)
+        forms = {
+            "one folder": (top / "alone", ()),
+            "plan --all": (repository, ("--all",)),
+            "--changed-since": (repository, ("--changed-since=HEAD",)),
+            "a folder below the file": (repository / "teams/t000", ()),
+            "the same without a file": (top / "bare", ()),
+        }
+        runs: dict[str, list[Run]] = {name: [] for name in forms}
+        sweeps = []
+        for _ in range(ROUNDS):
+            for name, (folder, words) in forms.items():
+                runs[name].append(run(folder, proxy, *words))
+            begun = time.perf_counter()
+            bare.sweep(acls=False)
+            sweeps.append(time.perf_counter() - begun)
+        show(runs, statistics.median(sweeps))
+
+
+def show(runs: Mapping[str, Sequence[Run]], sweep: float) -> None:
+    one = runs["one folder"]
+    print(f"  {'the bare sweep':<26} {sweep * 1000:8.0f} ms")
+    for name, items in runs.items():
+        last = items[-1]
+        logins, total = last.requests["SaslAuthenticate"], sum(last.requests.values())
+        print(
+            f"  {name:<26} {median(items) * 1000:8.0f} ms = {median(items) / median(one):5.2f} x "
+            f"one folder; {last.memory} MB; {total} requests = "
+            f"{total / sum(one[-1].requests.values()):.2f} x, {logins} logins"
+        )
+    below, without = runs["a folder below the file"], runs["the same without a file"]
+    print(f"  a folder below the file takes {median(below) / median(without):.2f} x without one")
+
+
+def main() -> None:
+    sizes = ((int(sys.argv[1]), int(sys.argv[2])),) if sys.argv[2:] else ((64, 880), (500, 10_000))
+    for folders, topics in sizes:
+        measure(folders, topics)
+
+
+if __name__ == "__main__":
+    main()
