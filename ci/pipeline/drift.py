@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .forge import Forge
-from .job import Job
+from .job import UNTRUSTED, Job
 from .plan import list_outputs, make_plan, render_body
 
 PLANNED = (0, 2, 8)
@@ -21,7 +21,7 @@ def drift_job(job: Job, forge: Forge) -> int:
     # was merged and never applied; like the plan of a branch, this job has no secrets for that.
     planned = make_plan(job, forge, "--refresh-only", "--verify-log")
     if planned.code in PLANNED and not planned.drifted:
-        planned = make_plan(job, forge, *(["--untrusted"] if job.untrusted else []))
+        planned = make_plan(job, forge, *([UNTRUSTED] if job.untrusted else []))
     code = DRIFT if planned.drifted else planned.code
     mark = job.mark("drift")
     body = render_body(mark, planned.comment, forge.describe_run())

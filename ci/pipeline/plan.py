@@ -12,9 +12,10 @@ from .approval import NO_APPROVAL, Approval, read_approval
 from .command import Ended, run_kafkaform
 from .diagnostics import read_diagnostics, render_failure, render_faults
 from .forge import Forge
-from .job import Job
+from .job import UNTRUSTED, Job
 from .repository import (
     choose_folders,
+    list_block_events,
     list_folder_rows,
     list_locked_folders,
     list_log_lines,
@@ -97,7 +98,7 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
     saved, comment, approval = (job.out / name for name in ("plan.kfplan", "plan.md", "approval"))
     chosen, out = choose_folders(job), () if job.is_repository else ("--out", str(saved))
     with forge.mute_commands():
-        fetch_modules(job, *(flag for flag in flags if flag == "--untrusted"))
+        fetch_modules(job, *(flag for flag in flags if flag == UNTRUSTED))
         ended = run_kafkaform(
             job,
             *("plan", "--json", "--detailed-exitcode", *chosen),
@@ -113,9 +114,10 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
             print(*list_log_lines(events), sep="\n", flush=True)
         elif saved.exists():
             run_kafkaform(job, "show", "--no-color", str(saved))
+    rows = list_folder_rows(events)
+    events += list_block_events(job, rows or (), *(flag for flag in flags if flag == UNTRUSTED))
     diagnostics = read_diagnostics(events, job.folder)
     forge.annotate(diagnostics, job.title)
-    rows = list_folder_rows(events)
     if rows is not None and not approval.exists() and not any(row["exit_code"] for row in rows):
         # Also that there is nothing to apply is approved: the apply checks it.
         save_folders_approval(FoldersApproval({}), approval)
