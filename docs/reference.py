@@ -818,6 +818,8 @@ COMMON: Mapping[str, str] = {
     "lifecycle.prevent_destroy": "true: protected explicitly. false: not protected. "
     "Left out: the type's default.",
     "lifecycle.adopt": "true: take over a live object of this name.",
+    "lifecycle.shared": "true, for ACLs and quotas: other folders declare the same object. It is "
+    "taken over if it exists, and never deleted, only forgotten.",
     "lifecycle.ignore_changes": 'Attributes whose live value stays: `config["retention.ms"]`, '
     "`config`, or `all`.",
 }

@@ -48,14 +48,14 @@ WITHOUT_TEST: Mapping[str, str] = {
         access-summary connector-secret-in-plain connector-secrets-uncompared guard-data-loss
         guard-deletions guard-empty-configuration object-disputed object-in-use object-left-alone
         object-mentioned object-missing object-protected object-recreated object-renamed
-        object-reserved object-setting-left object-task-running object-unmanaged object-unreadable
-        object-waiting right-missing rule-failed schema-more-differences topic-id-unknown
-        topic-number-unknown used-object-missing user-login-missing value-undone values-kept
-        values-taken-over
+        object-reserved object-setting-left object-shared-stays object-task-running
+        object-unmanaged object-unreadable object-waiting right-missing rule-failed
+        schema-more-differences topic-id-unknown topic-number-unknown used-object-missing
+        user-login-missing value-undone values-kept values-taken-over
         """,
-    "They are about the block alone: it declares nothing, something twice, or what its folder must "
+    "They are about blocks alone: they declare nothing, something twice, or what their folder must "
     "not declare": """
-        boundary-denied boundary-name boundary-unlimited
+        boundary-denied boundary-name boundary-unlimited object-in-two-folders object-shared-differs
         broker-config-set-twice config-block-empty connector-config-twice quota-empty
         schema-config-empty topic-config-empty topic-configs-declared-twice
         """,

@@ -23,7 +23,7 @@ from ..core.text.display import inline, make_sentence
 from ..core.value import EMPTY, Value
 from ..core.words import Words
 from ..plan.approval import RULE, compute_approval, is_same_change
-from ..plan.diff import flatten, render_leaf, render_path, render_sides
+from ..plan.diff import equals_target, flatten, render_leaf, render_path, render_sides
 from ..plan.model import Mode, Plan
 from ..plan.observe import (
     AGREEMENT_SECONDS,
@@ -399,6 +399,8 @@ def _compare_live(change: Change, readings: Readings, recheck: Recheck) -> list[
         gone = change.action is Action.CREATE or (change.action is Action.DELETE and applied)
         return [] if gone else [Difference("it no longer exists")]
     if change.action is Action.CREATE:
+        if change.row_after.is_shared and change.after and equals_target(change.after, reading):
+            return []  # another folder was faster, and wanted the same
         incarnations = {recheck.applied[step_id] for step_id in applied}
         return [] if reading.incarnation in incarnations else [Difference("it exists now")]
     if reading.incarnation != change.incarnation:

@@ -174,9 +174,14 @@ class Ownership(Struct, frozen=True):
     owners: tuple[str, ...] = ()
     """Addresses of the blocks that own the object; none if nobody does."""
     protected: str | None = None
-    """`no`, `default` or `explicit`; None without a row."""
+    """`no`, `default`, `explicit` or `shared`; None without a row."""
     secret_version: str | None = None
     """The version of the secret that was sent last."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Other configurations own the object, too."""
+        return self.protected == "shared"
 
 
 class _WithDigest:

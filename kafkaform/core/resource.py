@@ -46,6 +46,8 @@ class Lifecycle(Struct, frozen=True):
     `config.retention.*`, ("*",) stands for all."""
     ignore_changes_except: tuple[str, ...] | None = None
     """The opposite: globs over the only paths that are not left to others; None if not given."""
+    shared: bool = False
+    """Other configurations declare the same object, so it is never deleted, only forgotten."""
 
 
 class Declared(Struct, frozen=True):

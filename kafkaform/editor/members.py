@@ -146,6 +146,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "enabled": "false: the block declares nothing, and its value is null.",
         "prevent_destroy": "true: protected. false: not protected. Default: as its type.",
         "adopt": "true: take over a live object of this name.",
+        "shared": "true: other folders declare the same object; it is never deleted.",
         "ignore_changes": "Attributes whose live values stay, or `all`.",
         "ignore_changes_except": "The only attributes whose live values do not stay.",
         "create_before_destroy": "Terraform's; it has no effect.",

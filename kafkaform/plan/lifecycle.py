@@ -7,7 +7,8 @@ yes       yes       absent             create again (deleted outside)
 yes       yes       same incarnation   update or nothing
 yes       yes       other incarnation  blocked: recreated outside (adopt to take it)
 no        yes       absent             forget
-no        yes       there              delete; blocked while protected; forget if asked for
+no        yes       there              delete; blocked while protected; forget on request
+no        shared    any                forget
 any       any       hidden, failed     blocked: unreadable (forgetting needs no read)
 
 A refresh-only plan does not ask what is declared: see `drift.refresh_object`.
@@ -47,6 +48,7 @@ from .rules import (
     PROTECTED,
     RECREATED,
     RENAMED,
+    SHARED,
     TAKEN,
     UNFINISHED,
     UNMANAGED,
@@ -68,6 +70,8 @@ def compute_row_after(case: Case, *, adopted: bool) -> Ownership:
 
 def choose_protection(item: Declared, case: Case, *, adopted: bool) -> str:
     """The protection that one declaration asks for."""
+    if item.lifecycle.shared:
+        return "shared"
     if item.lifecycle.prevent_destroy is not None:
         return "explicit" if item.lifecycle.prevent_destroy else "no"
     # What existed before kafkaform came is protected whatever the provider block says: somebody
@@ -105,6 +109,9 @@ def release_object(case: Case) -> Change:
     if claim.removed is not None and not claim.removed.destroy:
         # Before any reading is looked at: an object that nobody can see can still be let go.
         return replace(forget, reason="removed block without destroy")
+    if row.protected == "shared":
+        note = "it stays, because its block said that it is shared with other folders"
+        return add_findings(forget, SHARED.find(note))
     if isinstance(reading, Hidden | Failed):
         return block_unreadable(case, reading)
     if isinstance(reading, Absent):
@@ -403,7 +410,10 @@ def _make_update(case: Case, meeting: _Meeting) -> Change:
     drift = compute_drift(case, meeting.before, meeting.after)
     change = start_change(case.claim, Action.UPDATE)
     row_before, row_after = change.row_before, compute_row_after(case, adopted=False)
-    protection_declared = any(d.lifecycle.prevent_destroy is not None for d in case.claim.declared)
+    protection_declared = any(
+        item.lifecycle.shared or item.lifecycle.prevent_destroy is not None
+        for item in case.claim.declared
+    )
     if not paths and not protection_declared and row_before.protected == "default":
         # A provider setting that turns protection off concerns rows that are created or changed
         # under it. Otherwise it would unprotect everything that exists without one visible change.

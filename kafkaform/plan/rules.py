@@ -137,6 +137,35 @@ LEFT_ALONE = _note(
     "It was recreated outside kafkaform, so it is another object than the recorded one.",
     "the recorded object was deleted and created again with another tool",
 )
+SHARED = _note(
+    "object-shared-stays",
+    "A shared object is forgotten and not deleted",
+    "Other folders can still need it, and a plan of one folder does not see whether they do.",
+    "a block with lifecycle { shared = true } is removed",
+    Level.CAUTION,
+    "If no folder needs it any more, let the last one declare it without `shared`, apply that, and "
+    "then remove the block.",
+)
+SHARED_BY_TWO = _block(
+    "object-in-two-folders",
+    "Two folders of a repository have the same object",
+    Block.CONFLICT,
+    Needs.BLOCK,
+    "Each of them would change the object back to its own block, or delete what the other one "
+    "needs.",
+    'kafka_topic "orders" { name = "shop.orders" … }   # in teams/shop and in platform',
+    "Let one of the folders have it. The other one lets it go with a `removed` block without "
+    "`destroy`.",
+)
+SHARED_UNEQUALLY = _block(
+    "object-shared-differs",
+    "Two folders want different values of a shared object",
+    Block.CONFLICT,
+    Needs.BLOCK,
+    "The apply of each folder would undo that of the other one.",
+    "a shared limit is 1 MB/s in teams/shop and 2 MB/s in teams/pay",
+    "Write the same values in both folders.",
+)
 LIMIT_DELETIONS = Rule(
     "guard-deletions",
     "The plan deletes much more than usual",
@@ -282,6 +311,9 @@ ENGINE_RULES: tuple[Rule, ...] = (
     TAKEN,
     KEPT,
     LEFT_ALONE,
+    SHARED,
+    SHARED_BY_TWO,
+    SHARED_UNEQUALLY,
     LIMIT_DELETIONS,
     LIMIT_DATA_LOSS,
     EMPTY_CONFIGURATION,

@@ -101,6 +101,9 @@ class ResourceType(Struct, frozen=True):
     be repaired so. Without this function, removals without effect are only reported."""
     unit: Callable[[Path], str] | None = None
     """The unit of the value at a path (`core/text/quantity.py`), empty for none."""
+    shareable: bool = False
+    """Several configurations can declare the same object with `lifecycle { shared = true }`: it has
+    no data, and equal blocks want the same of it. A composite says it for what it stands for."""
     settings: bool = False
     """An object is nothing but settings of something that exists without it. Without the object,
     the fallbacks of its readings are in effect."""

@@ -60,7 +60,12 @@ _WHOLE = (Action.CREATE, Action.DELETE, Action.ADOPT, Action.IMPORT)
 ADDRESS_PARTS = re.compile(r'(?<=\[")[^"]*(?="\])|(?<=\.)[\w-]+(?=$|\[)')
 """The labels and keys in an address."""
 _SEPARATOR = re.compile(r"[|/,=]")
-_PROTECTION = {"default": "on (default)", "explicit": "on (prevent_destroy = true)", "no": "off"}
+_PROTECTION = {
+    "default": "on (default)",
+    "explicit": "on (prevent_destroy = true)",
+    "shared": "on (shared = true)",
+    "no": "off",
+}
 # A plan that only read the live objects must not claim what no dry run has shown yet.
 WILL_CHECK = {
     Evidence.REMOTE: "the {node} will check",

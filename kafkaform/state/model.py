@@ -22,8 +22,9 @@ FORMAT, SEALED_FORMAT = 1, 2
 """The format of a state whose log has no segments, and of one whose log has some. A version that
 knows no segments refuses the second, because it could not read that log."""
 
-PROTECTIONS = ("no", "default", "explicit")
-"""How well a row protects its object against deletion, weakest first."""
+PROTECTIONS = ("no", "default", "explicit", "shared")
+"""How well a row protects its object against deletion, weakest first. A shared object is not
+blocked but forgotten. Versions that do not know the last one refuse the state."""
 
 
 class _WithLine:

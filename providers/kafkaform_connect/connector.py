@@ -41,7 +41,13 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 MIRROR = "org.apache.kafka.connect.mirror."
 """MirrorMaker's `topics` are patterns, and for another Kafka cluster."""
 _CLIENTS = ("producer", "consumer", "admin")
-ELSEWHERE = {f"{client}.override.bootstrap.servers" for client in _CLIENTS}
+ELSEWHERE = {
+    *(f"{client}.override.bootstrap.servers" for client in _CLIENTS),
+    # Confluent's Replicator copies from one cluster to another.
+    "src.kafka.bootstrap.servers",
+    "dest.kafka.bootstrap.servers",
+}
+"""Configs with the address of another Kafka cluster."""
 _LOGINS = tuple(
     f"{client}.override.{prefix}" for client in _CLIENTS for prefix in ("sasl.", "ssl.")
 )

@@ -24,14 +24,18 @@ from .connector import (
     list_uses,
 )
 
-_HISTORY = ".kafka.topic"
-"""The end of configs in which connectors of Debezium name the topic of a schema's history and of
-signals."""
+_NAMES = (".topic", ".topic.name")
+"""The end of further configs with the name of one topic, such as Debezium's for the history of a
+schema, signals and notifications, and Confluent's for reports."""
+_HEARTBEATS = ("topic.heartbeat.prefix", "heartbeat.topics.prefix")
+"""Configs with what Debezium writes before the prefix of a connector, for its heartbeats."""
 _DEBEZIUM = "io.debezium."
 _PREFIX = "topic.prefix"
 _ROUTES = (".replacement", ".topic.replacement", ".topic.format")
 """The end of configs with which transformations such as RegexRouter send records to other
 topics."""
+_ROUTING = re.compile("topic|rout", re.IGNORECASE)
+"""What the classes of transformations are called that choose the topic of a record."""
 _PLAIN = re.compile(r"[\w-]|\\[.\-]", re.ASCII)
 _QUANTIFIERS = "*?{"
 
@@ -61,13 +65,19 @@ def _reach_connector(attributes: FrozenMap) -> Iterator[Reach]:
             yield Reach("topics", use.key, f'the topic "{use.key}"', ("config",))
     yield from _reach_more_topics(config)
     yield from _reach_hidden_topics(attributes, config)
-    if not is_sink(attributes):
-        yield from _reach_targets(str(attributes.get("class") or ""), config)
+    plugin = str(attributes.get("class") or "")
+    # A source ignores `topics`, so anybody can give it some to let it look like a sink.
+    if not (is_sink(attributes) and "sink" in plugin.rpartition(".")[2].lower()):
+        yield from _reach_targets(plugin, config)
+        yield from _reach_routes(config)
 
 
 def _reach_more_topics(config: FrozenMap) -> Iterator[Reach]:
     for key in config:
-        if key.endswith(_HISTORY):
+        if key in _HEARTBEATS:
+            text = f'every topic whose name begins with "{config[key]}."'
+            yield Reach("topics", f"{config[key]}.*", text, ("config", key))
+        elif key.endswith(_NAMES) and key not in NAMING:
             for topic in list_topics(config, key):
                 yield Reach("topics", topic, f'the topic "{topic}"', ("config", key))
 
@@ -88,7 +98,8 @@ def _reach_hidden_topics(attributes: FrozenMap, config: FrozenMap) -> Iterator[R
 def _names_objects(key: str) -> bool:
     return (
         key in (*NAMING, "topics", "topics.regex", "consumer.override.group.id", _PREFIX)
-        or key.endswith((_HISTORY, *_ROUTES))
+        or key in _HEARTBEATS
+        or key.endswith((*_NAMES, *_ROUTES))
         or key.startswith("transforms.")
         and key.endswith(".regex")
     )
@@ -105,11 +116,26 @@ def _reach_targets(plugin: str, config: FrozenMap) -> Iterator[Reach]:
     elif not any(config.get(key) for key in TARGETS):
         text = "topics that no config of the connector names, which could be any"
         yield Reach("topics", "*", text, ("config",))
+
+
+def _reach_routes(config: FrozenMap) -> Iterator[Reach]:
+    """Where transformations send the records of a source."""
+    routed = set()
     for key, value in config.items():
         if key.startswith("transforms.") and key.endswith(_ROUTES):
+            routed.add(key.split(".")[1])
             start = re.split(r"[$%{]", str(value), maxsplit=1)[0]
             text = f'the topics that "{key}" leads to'
             yield Reach("topics", start if start == value else f"{start}*", text, ("config", key))
+    for key, value in config.items():
+        _, _, alias = key.removesuffix(".type").partition("transforms.")
+        if (
+            key == f"transforms.{alias}.type"
+            and alias not in routed
+            and _ROUTING.search(str(value))
+        ):
+            text = f'the topics that "{key}" leads to, which could be any'
+            yield Reach("topics", "*", text, ("config", key))
 
 
 def find_literal_start(pattern: str) -> str:

@@ -102,7 +102,7 @@ def _unproven(
 ) -> Iterator[str]:
     for name, incarnation in gone:
         row = state.objects.get(identity(name))
-        if row is None or row.incarnation != incarnation or row.protected == "explicit":
+        if row is None or row.incarnation != incarnation or row.protected in ("explicit", "shared"):
             yield f"{name} was deleted, which is not in the state or is protected"
         if incarnation not in proven:
             yield f"{name} was deleted, and no record proves that it was ours"

@@ -192,7 +192,7 @@ class Witness:
         for change in doomed:
             row = state.objects[change.identity]
             assert change.incarnation == row.incarnation
-            assert row.protected != "explicit", f"{change.address} is protected"
+            assert row.protected not in ("explicit", "shared"), f"{change.address} is protected"
             if plan.options.mode is Mode.NORMAL:
                 assert change.identity not in declared
                 assert row.protected == "no" or change.reason == "removed block"

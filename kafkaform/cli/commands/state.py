@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from ...core.address import matches, parse_address
 from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
-from ...core.errors import UsageError
+from ...core.errors import UsageError, exit_code
 from ...core.resource import Identity
 from ...core.value import FrozenMap
 from ...core.words import NEUTRAL, NO_WORDS, Vocabulary
@@ -22,11 +23,13 @@ from ...render.text import Detail, inline, mask_value, render_count, render_json
 from ...state.codec import encode
 from ...state.model import Row, State, drop_address, move_address
 from ...workflow.plan_documents import load_plan, load_plan_document, read_words_of, render_plan
+from ...workflow.repository.states import load_states
 from ...workflow.state_transfer import edit_state, forget_instance
 from ...workflow.state_transfer import pull_state as pull_store
 from ...workflow.state_transfer import push_state as push_store
 from ...workflow.stores import open_store, parse_duration
-from ..options.flags import LockTimeout, NoColor, StateFile
+from ..folders.choice import choose_folders
+from ..options.flags import FolderFlags, LockTimeout, NoColor, StateFile, chooses_folders
 from ..options.tab_names import complete_addresses
 from ..terminal.console import Console, outlive_output
 from ..terminal.pager import write_paged
@@ -40,17 +43,45 @@ PLAN_HELP = "A plan saved with `plan --out FILE`."
 
 
 @app.command("list")
+@chooses_folders
 def list_(
+    chosen: FolderFlags,
     pattern: Annotated[
         str, typer.Argument(metavar="GLOB", autocompletion=complete_addresses)
     ] = "*",
     state: StateFile = None,
-) -> None:
+) -> int:
     """List the addresses that own objects, one per line."""
+    if chosen.typed:
+        return _list_folders(chosen, pattern, state)
     stored = open_store(state).backend.load().state
+    Console.make_standard().write_lines(map(inline, _list_owners(stored, pattern)))
+    return 0
+
+
+def _list_owners(stored: State | None, pattern: str) -> list[str]:
     rows = stored.objects.values() if stored else ()
-    names = sorted({owner for row in rows for owner in row.owners if matches(pattern, owner)})
-    Console.make_standard().write_lines(inline(name) for name in names)
+    return sorted({owner for row in rows for owner in row.owners if matches(pattern, owner)})
+
+
+def _list_folders(chosen: FolderFlags, pattern: str, state: str | None) -> int:
+    """List the addresses of many folders, each after the path of its folder; return the gravest
+    exit code."""
+    if state is not None:
+        raise UsageError(
+            "--state names one state, and each folder of a repository has its own",
+            "Leave it out.",
+        )
+    console, code = Console.make_standard(), 0
+    for item in load_states(choose_folders(chosen)):
+        path = item.folder.path
+        if item.error is not None:
+            faults = (replace(f, summary=f"{path}: {f.summary}") for f in item.error.diagnostics)
+            console.show_diagnostics(tuple(faults))
+            code = max(code, exit_code(item.error))
+        owners = _list_owners(item.state, pattern)
+        console.write_lines(f"{inline(path)}: {inline(owner)}" for owner in owners)
+    return code
 
 
 @app.command("show")

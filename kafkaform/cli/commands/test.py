@@ -10,14 +10,17 @@ import typer
 
 from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostic
+from ...core.errors import UsageError
 from ...render import suite_results
 from ...render.stream import Stream, make_version
 from ...version import VERSION
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.plan_documents import render_plan, save_file
+from ...workflow.repository.testing import run_folder_suites
 from ...workflow.testing.files import read_suite_files
 from ...workflow.testing.suites import SuiteEvent, run_suites
-from ..options.flags import Json, NoColor, Var, VarFile
+from ..folders.choice import choose_folders
+from ..options.flags import FolderFlags, Json, NoColor, Var, VarFile, chooses_folders
 from ..terminal.console import Console
 
 Files = Annotated[
@@ -28,7 +31,9 @@ Files = Annotated[
 ]
 
 
+@chooses_folders
 def test(
+    chosen: FolderFlags,
     files: Files = None,
     filter: Annotated[
         list[str],
@@ -60,8 +65,16 @@ def test(
     """
     console = Console.make_standard(no_color=no_color)
     inputs = Inputs.read(var, var_file, simulated=True)
-    suite_files = read_suite_files(files or ())
-    events = run_suites(read_configuration(Path(), inputs), suite_files, filter)
+    if chosen.typed:
+        if files:
+            raise UsageError(
+                "FILE cannot be combined with --all, --folder and --changed-since",
+                "Run the tests of a file in its folder.",
+            )
+        events = run_folder_suites(choose_folders(chosen), inputs, filter)
+    else:
+        configuration = read_configuration(Path(), inputs)
+        events = run_suites(configuration, read_suite_files(files or ()), filter)
     show = _show_json if json else _show_text
     results = show(console, events, verbose)
     if junit is not None:

@@ -15,9 +15,9 @@ from ...core.errors import KafkaformError, UsageError
 from ...core.resource import Desired
 from ...language.declare.folder import Tree
 from ...syntax.nodes import Block
+from ...workflow import repository
 from ...workflow.configuration.evaluation import Configuration, Inputs, read_configuration
-from ...workflow.configuration.judgement import list_block_rules
-from ...workflow.configuration.repository_check import CheckedFolder, check_folders, find_faults
+from ...workflow.configuration.judgement import find_faults, list_block_rules
 from ..options.flags import (
     AllFolders,
     ChangedSince,
@@ -32,6 +32,7 @@ from ..terminal.console import Console
 
 if TYPE_CHECKING:
     from ...workflow.configuration.repository_choice import FolderChoice
+    from ...workflow.repository.checking import CheckedFolder
 
 Rules = Annotated[
     bool,
@@ -160,7 +161,7 @@ def _validate_folders(
     outside = inputs.environment if inputs.untrusted else None
     choose_folders = workflow.configuration.repository_choice.choose_folders
     choice = choose_folders(Path(), all, globs, since, outside)
-    checked = [*check_folders(choice.repository, choice.folders, inputs)]
+    checked = repository.checking.check_folders(choice.repository, choice.folders, inputs)
     if json:
         console.write(_render_folder_report(checked))
     else:

@@ -17,13 +17,13 @@ from ...render.folders import FoldersSummary, summarise_folders
 from ...render.plan_text import render_last_line
 from ...render.stream import Stream, make_repository_summary
 from ...render.text import Detail, inline
-from ...workflow.configuration.repository_check import place_fault
 from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.model import Note, RunEvent
 from ...workflow.plan_documents import remove_file, save_file
 from ...workflow.planning import list_option_words
 from ...workflow.repository.applying import FolderResult
 from ...workflow.repository.approval import make_approval, save_folders_approval
+from ...workflow.repository.checking import place_fault
 from ...workflow.repository.documents import (
     make_review,
     render_folders_comment,

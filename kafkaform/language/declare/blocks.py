@@ -101,6 +101,7 @@ LIFECYCLE = Shape(
         "enabled",
         "prevent_destroy",
         "adopt",
+        "shared",
         "ignore_changes",
         "ignore_changes_except",
         "create_before_destroy",

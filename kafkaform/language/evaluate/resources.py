@@ -52,7 +52,9 @@ Settled = Mapping[str, FrozenMap]
 FAULTY_INSTANCES = 1_000
 """After so many faulty instances, the rest of a block is not evaluated: it has the same faults."""
 _LABELS = map_of(STRING)
-_META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "adopt": BOOL}
+_SWITCHES = ("prevent_destroy", "adopt", "shared")
+"""The arguments of `lifecycle` whose values can differ between instances."""
+_META_TYPES = {"owner": STRING, "labels": _LABELS, **dict.fromkeys(_SWITCHES, BOOL)}
 _LEFT_OUT = (None, -1)
 """Values that leave an attribute to the system; -1 is the number that the system chooses."""
 
@@ -132,6 +134,8 @@ class TypeInfo(Struct, frozen=True):
     """The name of its provider."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
     """Of a composite type: a declared composite -> the objects that it consists of."""
+    shareable: bool = False
+    """Several configurations can declare the same object (`ResourceType.shareable`)."""
 
 
 class MetaArgument(Struct, frozen=True):
@@ -250,11 +254,13 @@ def _add_lifecycle(
     if ignored is not None and managed is not None:
         summary = '"ignore_changes" and "ignore_changes_except" exclude each other'
         report(make_error(Header(plan.block.block), summary, advice="Keep one of them."))
+    for fault in _check_shared(lifecycle, plan):
+        report(fault)
     for fault in _check_paths((*(ignored or ()), *(managed or ())), plan.info.schema):
         report(fault)
     return replace(
         plan,
-        meta={**plan.meta, **_compile_meta(lifecycle, ("prevent_destroy", "adopt"), context)},
+        meta={**plan.meta, **_compile_meta(lifecycle, _SWITCHES, context)},
         lifecycle=Lifecycle(
             ignore_changes=tuple(path for path, _ in ignored or ()),
             ignore_changes_except=None if managed is None else tuple(path for path, _ in managed),
@@ -262,6 +268,23 @@ def _add_lifecycle(
         preconditions=compile_rules(plan.block.preconditions, context),
         postconditions=compile_rules(plan.block.postconditions, context),
     )
+
+
+def _check_shared(lifecycle: Block, plan: ResourcePlan) -> Iterator[Diagnostic]:
+    node = lifecycle.get_argument("shared")
+    if node is None:
+        return
+    if not plan.info.shareable:
+        yield make_error(
+            node,
+            f"A {plan.block.address.type} cannot be shared",
+            "What one folder changes or deletes, the other folder would change back or miss.",
+            "Declare it in one folder. Other folders can name it without a block.",
+        )
+    elif lifecycle.get_argument("prevent_destroy") is not None:
+        summary = '"shared" and "prevent_destroy" exclude each other'
+        detail = "A shared object is never deleted."
+        yield make_error(node, summary, detail, "Keep one of them.")
 
 
 def _check_paths(
@@ -412,11 +435,16 @@ def _make_declared(
 
 def _make_lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
     """The lifecycle of one instance. The instances share one object if nothing differs."""
-    prevent, adopt = meta.get("prevent_destroy"), meta.get("adopt") is True
+    prevent, shared = meta.get("prevent_destroy"), meta.get("shared") is True
+    # Whichever folder comes second finds a shared object there, and its block says that it may.
+    adopt = meta.get("adopt") is True or shared
     if prevent is None and not adopt:
         return common
     return replace(
-        common, prevent_destroy=prevent if isinstance(prevent, bool) else None, adopt=adopt
+        common,
+        prevent_destroy=prevent if isinstance(prevent, bool) else None,
+        adopt=adopt,
+        shared=shared,
     )
 
 

@@ -255,7 +255,7 @@ class Configuration(PartialRepr, frozen=True):
             leaves_out=leaves_out,
         )
         desired, policies = built.desired, built.policies
-        unfit = (*find_unmet_demands(self.tree), *desired.diagnostics)
+        unfit = (*find_unmet_demands(self.tree, self.place), *desired.diagnostics)
         if blocks := built.run.graph.modules[()].declarations.policies:
             policies, faults = compile_policies(blocks, *self.describe_rules())
             unfit = (*unfit, *faults)
@@ -498,7 +498,7 @@ def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
     types, data = {}, {}
     for name, provider in providers.items():
         for kind in provider.types.values():
-            types[kind.name] = TypeInfo(kind.schema, kind.key, name, kind.expand)
+            types[kind.name] = TypeInfo(kind.schema, kind.key, name, kind.expand, kind.shareable)
         for source, schema in provider.data.items():
             data[source] = DataInfo(schema, name)
     data[OUTPUTS] = DataInfo(OUTPUTS_SCHEMA, None)
@@ -528,13 +528,24 @@ def _read_content(path: Path, noun: str) -> bytes:
         raise UsageError(f"{path} ({noun}) cannot be read: {error.strerror}") from None
 
 
-def find_unmet_demands(tree: Tree) -> Diagnostics:
-    """Why the demands of the block cannot be met; nothing if they are met."""
+def find_unmet_demands(tree: Tree, place: RepositoryFolder | None) -> Diagnostics:
+    """Why the demands of the block cannot be met; nothing if they are met. place: what the
+    repository says about the folder."""
     settings, faults = read_settings(tree)
     if settings.required_version is not None:
         faults = (*faults, *_find_version_faults(settings.required_version))
     if settings.backend is not None:
         faults = (*faults, *find_backend_faults(settings))
+        if place is not None and place.boundary is not None and place.state is not None:
+            # The outputs of another folder could be replaced there, which other folders read.
+            fault = Diagnostic(
+                Severity.ERROR,
+                f"{place.path} has a boundary, so its state is where {place.group.location} says",
+                "A backend block could name the state of another folder.",
+                range=settings.range,
+                advice="Remove the backend block.",
+            )
+            faults = (*faults, fault)
     return faults
 
 

@@ -46,10 +46,19 @@ _ROOT_FOLDERS = ("root", "cwd")
 """What `path.` has for the folder of the root module."""
 
 
+def find_faults(configuration: Configuration, built: Built) -> Diagnostics:
+    """Everything that is wrong with an evaluated configuration, as far as no system is asked."""
+    return (
+        *built.desired.diagnostics,
+        *judge_configuration(configuration, built),
+        *configuration.list_unconnected(built),
+    )
+
+
 def judge_configuration(configuration: Configuration, built: Built) -> Diagnostics:
     """What the rules find in the declared objects of an evaluated configuration, each finding once
     for each block: a composite stands for many objects, which can have one fault in common."""
-    providers = _load_providers(configuration, built)
+    providers = load_providers(configuration, built)
     declared = [item for item in built.desired.declared if item.identity.instance in providers]
     modules = built.run.graph.modules
     alike: dict[tuple[str, Address, Finding], dict[Identity, Declared]] = {}
@@ -70,7 +79,7 @@ def judge_configuration(configuration: Configuration, built: Built) -> Diagnosti
 
 def list_block_rules(configuration: Configuration, built: Built) -> tuple[Rule, ...]:
     """The rules that judge the declared objects by their blocks alone, sorted by their ids."""
-    books = load_books(_load_providers(configuration, built))
+    books = load_books(load_providers(configuration, built))
     kinds = {(item.identity.instance, item.identity.kind) for item in built.desired.declared}
     rows = {
         rule.id: rule
@@ -83,7 +92,7 @@ def list_block_rules(configuration: Configuration, built: Built) -> tuple[Rule, 
     return tuple(rows[id] for id in sorted(rows))
 
 
-def _load_providers(configuration: Configuration, built: Built) -> Mapping[str, Provider]:
+def load_providers(configuration: Configuration, built: Built) -> Mapping[str, Provider]:
     """Provider instance -> its provider."""
     return {
         instance: configuration.registry.load(config.name)

@@ -9,10 +9,9 @@ do.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import chdir
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -20,7 +19,6 @@ from msgspec.structs import replace
 
 from ...apply.report import Rerun
 from ...apply.stop import Stop
-from ...core.diagnostics import Range
 from ...core.errors import (
     Ended,
     Interrupted,
@@ -30,7 +28,6 @@ from ...core.errors import (
     exit_code,
 )
 from ...plan.model import Mode, Options, Plan
-from ..configuration.evaluation import read_configuration
 from ..configuration.instances import open_session
 from ..configuration.repository import RepositoryFolder
 from ..configuration.untrusted import apply_error
@@ -38,9 +35,16 @@ from ..model import Applied, RunEvent
 from ..operations import REPEATED, apply_changes, destroy
 from ..workspace import Workspace, read_log
 from .approval import FoldersApproval, make_approval
+from .conflicts import FolderClaim, find_conflicts
 from .folders import OpenFolder, OpenRepository, open_again
-from .order import FolderOrder, find_needed_folders, name_needs, order_folders
-from .planning import FolderOutcome, RepositoryPlan, plan_repository, select_options
+from .planning import (
+    FolderOutcome,
+    RepositoryPlan,
+    list_folder_claims,
+    make_conflict_error,
+    plan_repository,
+    select_options,
+)
 
 NOT_BEGUN = "interrupted before it was begun"
 _CONTINUE = "Run the same command again: it goes on where this one ended."
@@ -127,24 +131,28 @@ def apply_repository(
             "no approval was given or can be asked for, so nothing was applied",
             "Give a callback that approves the plans, or the approval of reviewed plans.",
         )
-    if isinstance(expect, FoldersApproval):
-        _refuse_unchosen(repository, expect)
-    order = order_opened(repository)
+    _refuse_unchosen(repository, expect)
     plan = plan_repository(
         repository, options, fail_on=fail_on, verify_log=verify_log, progress=progress
     )
-    approval = expect if isinstance(expect, FoldersApproval) else make_approval(plan.folders)
-    if isinstance(expect, str):
-        _refuse_other_digest(approval, expect)
+    approval = _choose_approval(plan, expect)
     job = _Job(
-        *(repository, options, order, plan, approval, expect is not None),
-        *(approve_changed, approved_by, fail_on, wait, lock_timeout, verify_log),
-        *(progress, stop or Stop(), rerun or Rerun(_name_command(options), REPEATED)),
+        repository,
+        options,
+        plan,
+        approval,
+        expect is not None,
+        approve_changed,
+        progress,
+        stop or Stop(),
+        rerun or Rerun(_name_command(options), REPEATED),
+        {"approved_by": approved_by, "wait": wait, "lock_timeout": lock_timeout},
+        {"fail_on": fail_on, "verify_log": verify_log},
     )
-    if approve is not None and expect is None and job.approval.tokens:
-        shown = RepositoryPlan(tuple(_list_shown(job)))
-        if approve(shown) is not True:
-            raise KafkaformError("not approved; nothing was sent")
+    job.claims.extend(plan.claims)
+    asked = approve if expect is None and approval.tokens else None
+    if asked is not None and asked(plan) is not True:
+        raise KafkaformError("not approved; nothing was sent")
     return _run(job)
 
 
@@ -152,9 +160,13 @@ def _name_command(options: Options) -> str:
     return "destroy" if options.mode is Mode.DESTROY else "apply"
 
 
-def _refuse_other_digest(approval: FoldersApproval, expect: str) -> None:
-    if approval.digest == expect:
-        return
+def _choose_approval(plan: RepositoryPlan, expect: str | FoldersApproval | None) -> FoldersApproval:
+    """What was approved, or is to be. Raises PlanRefused if the digest is that of other plans."""
+    if isinstance(expect, FoldersApproval):
+        return expect
+    approval = make_approval(plan.folders)
+    if expect in (None, approval.digest):
+        return approval
     raise PlanRefused(
         f"these are not the plans that were approved: the approval of all is {approval.digest} "
         f"now, and {expect} was approved",
@@ -164,47 +176,11 @@ def _refuse_other_digest(approval: FoldersApproval, expect: str) -> None:
     )
 
 
-def _list_shown(job: _Job) -> Iterator[FolderOutcome]:
-    """The plans as they are approved. A folder that cannot be planned yet, because a folder that it
-    needs has still to be applied, does not count as failed."""
-    for outcome in job.plan.folders:
-        path = outcome.folder.path
-        waits_for = [p for p in job.order.needs.get(path, ()) if p in job.approval.tokens]
-        if path in job.order.circles:
-            yield FolderOutcome(outcome.folder, error=job.order.circles[path])
-        elif outcome.plan is None and outcome.error is not None and waits_for and not job.destroys:
-            reason = f"it can be planned when {', '.join(waits_for)} is applied"
-            yield FolderOutcome(outcome.folder, skipped=reason)
-        else:
-            yield outcome
-
-
-def order_opened(repository: OpenRepository) -> FolderOrder:
-    """The order of folders that were opened, or could not be."""
-    needs = {
-        item.folder.path: name_needs(repository.repository, item.folder, needed)
-        for item in repository.folders
-        for needed in [_find_needed(repository, item)]
-    }
-    return order_folders(needs)
-
-
-def _find_needed(repository: OpenRepository, opened: OpenFolder) -> Mapping[Path, Range]:
-    if opened.workspace is not None:
-        return opened.workspace.configuration.asking.outputs.read
-    # Often it cannot be opened because what it needs was never applied: then its text tells.
-    try:
-        path = repository.repository.path / opened.folder.path
-        return find_needed_folders(read_configuration(path, repository.inputs, place=opened.folder))
-    except KafkaformError:
-        return {}
-
-
-def _refuse_unchosen(repository: OpenRepository, approval: FoldersApproval) -> None:
+def _refuse_unchosen(repository: OpenRepository, expect: str | FoldersApproval | None) -> None:
     """Raises PlanRefused for an approval of a folder that was not chosen: part of what was reviewed
     would not be applied."""
     chosen = {item.folder.path for item in repository.folders}
-    for path in approval.tokens:
+    for path in expect.tokens if isinstance(expect, FoldersApproval) else ():
         if path not in chosen:
             raise PlanRefused(
                 f"the approval has a plan of {path}, and the command is not about that folder",
@@ -220,22 +196,22 @@ class _Job(Struct, frozen=True):
 
     repository: OpenRepository
     options: Options
-    order: FolderOrder
     plan: RepositoryPlan
     approval: FoldersApproval
     reviewed: bool
     """The approval was made before, and nobody is asked."""
     approve_changed: Callable[[str, Plan], bool] | None
-    approved_by: str
-    fail_on: Sequence[str]
-    wait: bool
-    lock_timeout: float
-    verify_log: bool
     progress: ApplyListener
     stop: Stop
     rerun: Rerun
+    wishes: Mapping[str, Any]
+    """Arguments that apply and destroy have in common."""
+    apply_wishes: Mapping[str, Any]
+    """Those that only an apply has."""
     results: dict[str, FolderResult] = field(default_factory=dict)
     """Path -> what became of each folder so far."""
+    claims: list[FolderClaim] = field(default_factory=list)
+    """The objects of all folders, as they were evaluated last."""
 
     def has_new_outputs(self, path: str) -> bool:
         """Whether a folder that was applied has other outputs than when the plans were made."""
@@ -252,22 +228,15 @@ class _Job(Struct, frozen=True):
     def destroys(self) -> bool:
         return self.options.mode is Mode.DESTROY
 
-    def list_paths(self) -> Iterator[str]:
-        """The folders in the order in which they are tried."""
-        layers = reversed(self.order.layers) if self.destroys else self.order.layers
-        yield from self.order.circles
-        for layer in layers:
-            yield from layer
-
     def list_earlier(self, path: str) -> Collection[str]:
         """The folders that must be done before this one."""
-        return self.order.list_users(path) if self.destroys else self.order.needs[path]
+        return self.plan.order.list_users(path) if self.destroys else self.plan.order.needs[path]
 
 
 def _run(job: _Job) -> RepositoryApplied:
     opened = {item.folder.path: item for item in job.repository.folders}
     outcomes = {item.folder.path: item for item in job.plan.folders}
-    for path in job.list_paths():
+    for path in job.plan.order.list_paths(backwards=job.destroys):
         try:
             result = _try_folder(job, opened[path], outcomes[path])
         except Ended as ended:
@@ -282,15 +251,19 @@ def _run(job: _Job) -> RepositoryApplied:
 def _try_folder(job: _Job, opened: OpenFolder, outcome: FolderOutcome) -> FolderResult:
     """Apply a folder, unless something keeps it from that, or nothing is to be done."""
     folder = opened.folder
-    if folder.path in job.order.circles:
-        return FolderResult(folder, error=job.order.circles[folder.path])
+    if folder.path in job.plan.order.circles:
+        return FolderResult(folder, error=job.plan.order.circles[folder.path])
     if reason := _find_obstacle(job, folder.path):
         return FolderResult(folder, skipped=reason)
-    needs = job.order.needs[folder.path]
+    needs = job.plan.order.needs[folder.path]
     renewed = not job.destroys and any(map(job.has_new_outputs, needs))
     approved = folder.path in job.approval.tokens
+    if outcome.conflicting and not renewed:
+        # Also if it was approved: another folder has got the object since.
+        return FolderResult(folder, error=outcome.error)
     if not (renewed or approved) and (outcome.error is not None or outcome.skipped):
-        return FolderResult(folder, error=outcome.error, skipped=outcome.skipped)
+        # What it waited for has come to nothing, so it still cannot be opened.
+        return FolderResult(folder, error=outcome.error or opened.error)
     try:
         if not (renewed or approved or outcome.changed or _has_open_work(opened)):
             return FolderResult(folder)
@@ -331,7 +304,18 @@ def _open_to_apply(job: _Job, opened: OpenFolder, *, renewed: bool) -> Workspace
     if opened.workspace is None:
         assert opened.error is not None, "a folder that cannot be opened has its error"
         raise opened.error
+    if renewed:
+        _refuse_conflicts(job, opened)
     return replace(opened.workspace, opener=open_session)
+
+
+def _refuse_conflicts(job: _Job, opened: OpenFolder) -> None:
+    """Raises ConfigurationError if the folder declares with new outputs what another one has."""
+    path = opened.folder.path
+    others = [claim for claim in job.claims if claim.folder != path]
+    job.claims[:] = [*others, *list_folder_claims(opened)]
+    if faults := find_conflicts(job.claims).get(path):
+        raise make_conflict_error(faults)
 
 
 def _apply_folder(job: _Job, opened: OpenFolder, space: Workspace) -> Applied:
@@ -339,12 +323,10 @@ def _apply_folder(job: _Job, opened: OpenFolder, space: Workspace) -> Applied:
     path = opened.folder.path
     token = job.approval.tokens.get(path)
     common: dict[str, Any] = {
+        **job.wishes,
         "options": select_options(replace(opened, workspace=space), job.options),
         "approve": partial(_approve, job, path),
-        "approved_by": job.approved_by,
         "expect": token if job.reviewed else None,
-        "wait": job.wait,
-        "lock_timeout": job.lock_timeout,
         "progress": partial(job.progress, path),
         "stop": job.stop,
         "rerun": replace(job.rerun, folder=os.path.relpath(space.configuration.folder)),
@@ -353,7 +335,7 @@ def _apply_folder(job: _Job, opened: OpenFolder, space: Workspace) -> Applied:
     with chdir(space.configuration.folder):
         if job.destroys:
             return destroy(space, **common)
-        return apply_changes(space, fail_on=job.fail_on, verify_log=job.verify_log, **common)
+        return apply_changes(space, **job.apply_wishes, **common)
 
 
 def _approve(job: _Job, path: str, plan: Plan) -> bool:

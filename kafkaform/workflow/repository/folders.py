@@ -20,9 +20,9 @@ from ..configuration.files import find_root
 from ..configuration.instances import Opener, open_session
 from ..configuration.repository import FILES, Repository, RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders
-from ..stores import STATE_VARIABLE
 from ..workspace import Workspace, open_read_workspace
 from .sharing import SharedSystems
+from .states import refuse_state_variable
 
 
 class OpenFolder(Struct, frozen=True):
@@ -83,11 +83,7 @@ def open_repository(
     all faults of the repository file.
     """
     environment = os.environ if environment is None else environment
-    if environment.get(STATE_VARIABLE):
-        raise UsageError(
-            f"{STATE_VARIABLE} names one state, and each folder of a repository has its own",
-            f"Unset it. The folders blocks of {FILES[0]} say where the states are.",
-        )
+    refuse_state_variable(environment)
     # One set of secrets for all: what one folder reads must not be shown by another one either.
     with keep_secrets(watched()):
         inputs = Inputs.read(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os.path import normpath
 from pathlib import Path
 from typing import NoReturn
@@ -10,8 +10,8 @@ from typing import NoReturn
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.diagnostics import Diagnostic, Range, Severity
-from ...core.errors import ConfigurationError
+from ...core.diagnostics import Diagnostic, Range, Severity, has_errors
+from ...core.errors import ConfigurationError, KafkaformError
 from ...core.resource import ProviderConfig
 from ...core.value import EMPTY
 from ...language.declare.modules import is_git
@@ -19,8 +19,9 @@ from ...language.declare.skipped_blocks import list_used_names
 from ...language.evaluate.folder_outputs import OUTPUTS
 from ...language.expressions.dependencies import order_names
 from ...language.expressions.references import Unset
-from ..configuration.evaluation import Configuration, DataAnswers
+from ..configuration.evaluation import Configuration, DataAnswers, read_configuration
 from ..configuration.repository import Repository, RepositoryFolder
+from .folders import OpenFolder, OpenRepository
 
 Needs = Mapping[str, Range]
 """Path of each folder whose outputs are read -> the place of the data block, as seen from the top
@@ -30,16 +31,52 @@ of the repository."""
 class FolderOrder(Struct, frozen=True):
     """In which order folders are applied. All folders are named by their paths."""
 
-    layers: tuple[tuple[str, ...], ...]
+    layers: tuple[tuple[str, ...], ...] = ()
     """Each folder needs only folders of earlier layers. Those of one layer are sorted."""
     needs: Mapping[str, Needs] = EMPTY
     """What each folder needs."""
     circles: Mapping[str, ConfigurationError] = EMPTY
     """The folders that need themselves, through others -> the fault. They are in no layer."""
 
+    waiting: frozenset[str] = frozenset()
+    """The folders that cannot be opened, and for no other reason than that outputs are missing."""
+
+    def list_paths(self, *, backwards: bool = False) -> Iterator[str]:
+        """All folders: those of circles first, then layer by layer."""
+        yield from self.circles
+        for layer in reversed(self.layers) if backwards else self.layers:
+            yield from layer
+
     def list_users(self, path: str) -> tuple[str, ...]:
         """The folders that read outputs of this one."""
         return tuple(user for user, needs in self.needs.items() if path in needs)
+
+
+def order_opened(repository: OpenRepository) -> FolderOrder:
+    """The order of folders that were opened, or could not be."""
+    needs, waiting = {}, set[str]()
+    for item in repository.folders:
+        needed, waits = _find_needed(repository, item)
+        needs[item.folder.path] = name_needs(repository.repository, item.folder, needed)
+        if waits:
+            waiting.add(item.folder.path)
+    return replace(order_folders(needs), waiting=frozenset(waiting))
+
+
+def _find_needed(
+    repository: OpenRepository, opened: OpenFolder
+) -> tuple[Mapping[Path, Range], bool]:
+    """What the folder needs, and whether nothing else keeps it from being opened."""
+    if opened.workspace is not None:
+        return opened.workspace.configuration.asking.outputs.read, False
+    path = repository.repository.path / opened.folder.path
+    try:
+        configuration = read_configuration(path, repository.inputs, place=opened.folder)
+        needed = find_needed_folders(configuration)
+        faults = configuration.evaluate(ask=False).desired.diagnostics if needed else ()
+    except KafkaformError:
+        return {}, False
+    return needed, bool(needed) and not has_errors(faults)
 
 
 def find_needed_folders(configuration: Configuration) -> Mapping[Path, Range]:

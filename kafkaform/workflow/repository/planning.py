@@ -1,23 +1,35 @@
-"""Plan the folders of a repository. Each folder fails alone, with its reason."""
+"""Plan the folders of a repository. Each folder fails alone, with its reason; two folders that have
+the same object both fail, before anything is planned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.address import matches
-from ...core.diagnostics import has_errors
-from ...core.errors import Interrupted, KafkaformError, UsageError, exit_code
+from ...core.diagnostics import Diagnostics, has_errors
+from ...core.errors import (
+    ConfigurationError,
+    Interrupted,
+    KafkaformError,
+    UsageError,
+    exit_code,
+)
 from ...core.progress import Progress
-from ...plan.model import Options, Plan
+from ...core.secret import keep_secrets
+from ...core.value import EMPTY
+from ...plan.model import Mode, Options, Plan
 from ...provider.registry import Registry
 from ..configuration.repository import RepositoryFolder
 from ..judgement import check_accepted, check_fail_on, refuse_unmatched
 from ..model import PlanChosen, RunEvent
 from ..planning import find_unmet, plan_changes, refuse_if_blocked
+from ..workspace import Workspace, open_instance
+from .conflicts import FolderClaim, find_conflicts, list_claims
 from .folders import OpenFolder, OpenRepository
+from .order import FolderOrder, order_opened
 
 
 class FolderOutcome(Struct, frozen=True):
@@ -32,6 +44,8 @@ class FolderOutcome(Struct, frozen=True):
     """Why the folder was left out, empty if it was not."""
     applicable: bool = False
     """An apply of the plan has something to do, and nothing keeps it from that."""
+    conflicting: bool = False
+    """The error is that another folder has the same objects."""
 
     @property
     def code(self) -> int:
@@ -49,6 +63,10 @@ class RepositoryPlan(Struct, frozen=True):
     """The plans of the chosen folders of a repository, in the order of their paths."""
 
     folders: tuple[FolderOutcome, ...]
+    order: FolderOrder = FolderOrder()
+    """In which order they are applied."""
+    claims: tuple[FolderClaim, ...] = ()
+    """The objects of all these folders."""
 
     @property
     def code(self) -> int:
@@ -118,15 +136,84 @@ def _plan_folders(
     )
     wishes = replace(wishes, fail_on=conditions)
     _refuse_idle_globs(repository, options)
-    outcomes: list[FolderOutcome] = []
-    task, label, total = "plan folders", "Planning folders", len(repository.folders)
-    for item in repository.folders:
+    opened = {item.folder.path: item for item in repository.folders}
+    order, outcomes = order_opened(repository), dict[str, FolderOutcome]()
+    claims = tuple(_list_all_claims(repository.folders))
+    conflicts = find_conflicts(claims)
+    task, label, total = "plan folders", "Planning folders", len(opened)
+    for path in order.list_paths():
         progress("", Progress(task, label, len(outcomes), total, "folders"))
-        outcome = _plan_folder(item, options, wishes, progress)
-        progress(item.folder.path, outcome)
-        outcomes.append(outcome)
+        outcome = _find_hindrance(opened[path], order, outcomes, options)
+        if faults := conflicts.get(path):
+            error = make_conflict_error(faults)
+            outcome = FolderOutcome(opened[path].folder, error=error, conflicting=True)
+        outcome = outcome or _plan_folder(opened[path], options, wishes, progress)
+        progress(path, outcome)
+        outcomes[path] = outcome
     progress("", Progress(task, label, total, total, "folders", finished=True))
-    return RepositoryPlan(tuple(outcomes))
+    return RepositoryPlan(tuple(outcomes[path] for path in opened), order, claims)
+
+
+def _find_hindrance(
+    opened: OpenFolder,
+    order: FolderOrder,
+    outcomes: Mapping[str, FolderOutcome],
+    options: Options,
+) -> FolderOutcome | None:
+    """Why a folder cannot be planned because of others; None if it can, or fails on its own."""
+    folder, path = opened.folder, opened.folder.path
+    if path in order.circles:
+        return FolderOutcome(folder, error=order.circles[path])
+    if path not in order.waiting or options.mode is Mode.DESTROY:
+        return None
+    awaited = [p for p in order.needs[path] if outcomes[p].applicable or outcomes[p].skipped]
+    if not awaited:
+        return None
+    return FolderOutcome(folder, skipped=f"it can be planned when {', '.join(awaited)} is applied")
+
+
+def _list_all_claims(folders: Sequence[OpenFolder]) -> Iterator[FolderClaim]:
+    """The objects of these folders, if there are several. The systems are asked who they are."""
+    if len(folders) < 2:
+        return
+    for item in folders:
+        space = item.workspace
+        if space is None:
+            continue
+        with keep_secrets(space.known):
+            scopes = dict(_ask_scopes(item, space))
+        yield from list_folder_claims(item, scopes)
+
+
+def list_folder_claims(
+    opened: OpenFolder, scopes: Mapping[str, str] = EMPTY
+) -> Iterator[FolderClaim]:
+    """The objects of an open folder. scopes: provider instance -> the id of its system."""
+    space = opened.workspace
+    assert space is not None, "only what is open has claims"
+    location, state = space.backend.location, opened.state
+    return list_claims(opened.folder, space.desired, space.providers, state, location, scopes)
+
+
+def _ask_scopes(opened: OpenFolder, space: Workspace) -> Iterator[tuple[str, str]]:
+    """Provider instance -> the id of the system that answers. One that does not answer is left out:
+    its plan says why."""
+    recorded = () if opened.state is None else opened.state.objects
+    identities = (*(item.identity for item in space.desired.declared), *recorded)
+    for instance in sorted({i.instance for i in identities} & space.desired.providers.keys()):
+        try:
+            scope_id = open_instance(space, instance).facts.scope_id
+        except Interrupted:
+            raise
+        except KafkaformError:
+            continue
+        yield instance, scope_id
+
+
+def make_conflict_error(faults: Diagnostics) -> ConfigurationError:
+    """The error of a folder. faults: its objects that another folder has, too."""
+    objects = f"{len(faults):,} object{'' if len(faults) == 1 else 's'}"
+    return ConfigurationError(f"another folder has {objects} of it, too", diagnostics=faults)
 
 
 def check_options(options: Options) -> None:

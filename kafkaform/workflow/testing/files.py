@@ -24,22 +24,25 @@ class SuiteFile(Struct, frozen=True):
     content: bytes
 
 
-def read_suite_files(named: Sequence[Path] = ()) -> tuple[SuiteFile, ...]:
-    """Read the named files and the test files of the named folders; by default those of the current
-    folder and of its `tests` folder. Raises UsageError."""
-    paths = list(dict.fromkeys(_list_named(named))) if named else list_default_files()
+def read_suite_files(named: Sequence[Path] = (), folder: Path = Path()) -> tuple[SuiteFile, ...]:
+    """Read the named files and the test files of the named folders; by default those of the folder
+    of the configuration and of its `tests` folder. Raises UsageError."""
+    paths = list(dict.fromkeys(_list_named(named))) if named else list_default_files(folder)
     if not paths:
         folders = ", ".join(map(str, named)) or f"this folder or in {FOLDER}"
         raise UsageError(
             f"there is no test file in {folders}",
             f"Write one whose name ends in {ENDING}, such as {FOLDER}/main{ENDING}.",
         )
-    return tuple(SuiteFile(str(path), _read_file(path)) for path in paths)
+    return tuple(
+        SuiteFile(str(path if named else path.relative_to(folder)), _read_file(path))
+        for path in paths
+    )
 
 
-def list_default_files() -> list[Path]:
-    """The test files of the current folder and of its `tests` folder."""
-    return [*_list_folder(Path()), *_list_folder(Path(FOLDER))]
+def list_default_files(folder: Path = Path()) -> list[Path]:
+    """The test files of a folder and of its `tests` folder."""
+    return [*_list_folder(folder), *_list_folder(folder / FOLDER)]
 
 
 def _list_named(named: Sequence[Path]) -> Iterator[Path]:

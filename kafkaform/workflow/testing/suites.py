@@ -200,14 +200,18 @@ class ParsedSuite(Struct, frozen=True):
 
 
 def run_suites(
-    configuration: Configuration, files: Sequence[SuiteFile], names: Sequence[str] = ()
+    configuration: Configuration,
+    files: Sequence[SuiteFile],
+    names: Sequence[str] = (),
+    *,
+    requires_runs: bool = True,
 ) -> Iterator[SuiteEvent]:
     """Run test files, and yield each result as soon as it is known.
 
     configuration: read with simulated inputs. names: globs of the runs that are wanted, all by
     default; apply runs before them are carried out too, because they prepare them. Raises
     ConfigurationError for a configuration that cannot be parsed, UsageError for a glob that matches
-    no run.
+    no run, unless that is allowed (requires_runs).
     """
     # Such a fault would fail every run of every file in the same way.
     if has_errors(configuration.tree.diagnostics):
@@ -217,7 +221,8 @@ def run_suites(
     faults = configuration.evaluate(offline=True).desired.diagnostics
     subject = Subject(configuration, declarations, find_mistakes(faults, declarations))
     parsed = [_parse_file(file, declarations) for file in files]
-    _refuse_idle_names(parsed, names)
+    if requires_runs:
+        _refuse_idle_names(parsed, names)
     with keep_secrets(watched()):
         for parsed_suite in parsed:
             selected = _select_runs(parsed_suite.suite, names)

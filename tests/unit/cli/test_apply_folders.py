@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kafkaform.cli.terminal.console import Console
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import Interrupted
 from kafkaform.state.backends.local import LocalBackend
@@ -133,6 +134,76 @@ def test_a_locked_folder_fails_alone(top: Here, kafka: CountingProvider) -> None
     assert list_topics(kafka) == ["pay.a", "web.a"]
 
 
+def test_an_object_of_two_folders_is_applied_by_none(top: Here, kafka: CountingProvider) -> None:
+    """Both fail before anything is sent, and the third is applied."""
+    write_topics(top.path, "web", "pay.a")
+    said = top.run("apply", "--all", "--auto-approve")
+    assert said.code == 1
+    assert "  ! teams/pay: another folder has 1 object of it, too" in said.out
+    assert "  ! teams/web: another folder has 1 object of it, too" in said.out
+    assert list_topics(kafka) == ["shop.a"]
+    assert not (top.path / "teams/pay/kafkaform.audit.jsonl").exists()
+
+
+# ── questions on a terminal ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What somebody types on a terminal, one answer after the other; then what was asked."""
+    typed: list[str] = []
+    asked = Console(colour=False, errors_colour=False, interactive=True, width=100)
+    monkeypatch.setattr(Console, "make_standard", lambda **_: asked)
+    monkeypatch.setattr(Console, "ask", lambda _, question: typed.pop(0))
+    return typed
+
+
+@pytest.mark.parametrize("answer", ["no", "y", ""])
+def test_only_yes_approves(
+    top: Here, kafka: CountingProvider, answers: list[str], answer: str
+) -> None:
+    answers.append(answer)
+    assert "not approved; nothing was sent" in top.fails("apply", "--all")
+    assert not list_topics(kafka) and not answers
+
+
+def test_one_question_approves_all(top: Here, kafka: CountingProvider, answers: list[str]) -> None:
+    """Nobody is asked if there is nothing to apply."""
+    answers.append("yes")
+    top.done("apply", "--all")
+    assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"] and not answers
+    top.done("apply", "--all")
+
+
+def test_a_plan_with_new_outputs_is_asked_about(
+    chain: Here, kafka: CountingProvider, answers: list[str]
+) -> None:
+    """It is shown before the question; a refusal keeps that folder, and those behind it, as they
+    are."""
+    chain.done("apply", "--all", "--auto-approve")
+    write_platform(chain, "2000")
+    answers += ["yes", "no"]
+    said = chain.run("apply", "--all")
+    assert said.code == 1 and "! teams/app: not approved; nothing was sent" in said.out
+    assert '"1000" → "2000"' in said.out.partition("── teams/app")[2]
+    assert read_retention(kafka, "report.a") == "1000"
+    answers += ["yes", "yes"]
+    chain.done("apply", "--all")
+    assert read_retention(kafka, "report.a") == "2000"
+
+
+def test_a_destroy_asks_for_the_cluster_once(
+    top: Here, kafka: CountingProvider, answers: list[str]
+) -> None:
+    top.done("apply", "--all", "--auto-approve")
+    answers.append("another")
+    top.fails("destroy", "--all")
+    assert len(list_topics(kafka)) == 3
+    answers.append(read_state(top, "pay")["providers"]["kafka"])
+    top.done("destroy", "--all")
+    assert not list_topics(kafka) and not answers
+
+
 # ── approvals ───────────────────────────────────────────────────────────────────────────
 
 
@@ -171,6 +242,16 @@ def test_a_file_refuses_what_differs_alone(top: Here, kafka: CountingProvider) -
     assert "  ! teams/web: this plan was not approved" in said.out
 
 
+def test_an_approval_does_not_lift_a_conflict(top: Here, kafka: CountingProvider) -> None:
+    """Another folder got the same topic after the review."""
+    _, file = approve(top)
+    write_topics(top.path, "web", "pay.a")
+    said = top.run("apply", "--all", "--expect", str(file))
+    assert said.code == 1
+    assert list_topics(kafka) == ["shop.a"]
+    assert "object-in-two-folders" in said.err
+
+
 def test_a_file_can_be_applied_twice(top: Here, kafka: CountingProvider) -> None:
     """As a pipeline does that is started again: what is applied stays applied."""
     _, file = approve(top)
@@ -207,6 +288,27 @@ def test_the_folder_that_provides_comes_first(chain: Here, kafka: CountingProvid
     assert read_retention(kafka, "report.a") == "1000"
 
 
+def test_a_plan_says_what_waits_for_outputs(chain: Here) -> None:
+    """It is no fault of a folder that what it reads was never applied; its own faults are."""
+    said = chain.run("plan", "--all", "--detailed-exitcode")
+    assert said.code == 2
+    assert "teams/app is skipped: it can be planned when teams/platform is applied" in said.out
+    assert "teams/report is skipped: it can be planned when teams/app is applied" in said.out
+    chain.write("teams/app/more.kf.hcl", "locals {\n  a = var.missing\n}\n")
+    failure = chain.fails("plan", "--all")
+    assert "! teams/app: the configuration has faults" in failure
+    assert "! teams/report: the configuration has faults" in failure
+    chain.write("teams/app/more.kf.hcl", "")
+    assert "has no state yet" in chain.fails("plan", "--folder=teams/app")
+
+
+def test_a_plan_shows_a_circle(chain: Here) -> None:
+    chain.write("teams/platform/back.kf.hcl", READ.replace("platform", "app"))
+    failure = chain.fails("plan", "--all")
+    assert "teams/app needs its own outputs, through other folders" in failure
+    assert "teams/platform (teams/platform/back.kf.hcl:1:1) → teams/app" in failure
+
+
 def test_new_outputs_are_used_in_the_same_run(chain: Here, kafka: CountingProvider) -> None:
     """A plan shows the recorded value; the apply plans again with the new one."""
     chain.done("apply", "--all", "--auto-approve")
@@ -215,6 +317,21 @@ def test_new_outputs_are_used_in_the_same_run(chain: Here, kafka: CountingProvid
     assert "── teams/app" not in planned.out
     chain.done("apply", "--all", "--auto-approve")
     assert {read_retention(kafka, name) for name in ("app.a", "report.a")} == {"2000"}
+
+
+def test_a_name_that_new_outputs_bring_can_be_that_of_another_folder(
+    chain: Here, kafka: CountingProvider
+) -> None:
+    """Nobody knew it when the plans were made: the folder that uses the output is refused."""
+    chain.write("teams/platform/name.kf.hcl", 'output "name" {\n  value = "alone.a"\n}\n')
+    topic = "data.kafkaform_outputs.platform.outputs.name"
+    block = f'resource "kafka_topic" "more" {{\n  name = {topic}\n}}\n'
+    chain.write("teams/app/more.kf.hcl", block)
+    said = chain.run("apply", "--all", "--auto-approve")
+    assert said.code == 1
+    assert "  ! teams/app: another folder has 1 object of it, too" in said.out
+    assert "teams/alone (teams/alone/main.kf.hcl:1)" in " ".join(said.err.replace("│", " ").split())
+    assert list_topics(kafka) == ["alone.a", "platform.a"]
 
 
 def test_what_new_outputs_change_was_not_reviewed(chain: Here, kafka: CountingProvider) -> None:

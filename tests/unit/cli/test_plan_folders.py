@@ -187,6 +187,49 @@ def test_addresses_count_in_the_folders_that_have_them(top: Here, kafka: Countin
     assert "1 to adopt" in said.out
 
 
+def test_an_object_of_two_folders_fails_both(top: Here, kafka: CountingProvider) -> None:
+    """With both places, before they are planned; the third folder is planned."""
+    write_topics(top.path, "web", "pay.a")
+    said = top.run("plan", "--all")
+    assert said.code == 1, said.text
+    assert said.out.startswith(
+        "2 of 3 folders of acme cannot be planned\n"
+        "  ! teams/pay: another folder has 1 object of it, too\n"
+        "  ! teams/web: another folder has 1 object of it, too\n"
+    )
+    assert "── teams/shop" in said.out
+    assert "on teams/pay/main.kf.hcl:1:1" in said.err
+    assert "another folder has it, too: teams/pay (teams/pay/main.kf.hcl:1)" in said.err
+    assert not top.run("plan", "--folder", "teams/web").code
+
+
+def test_an_object_in_the_state_of_another_folder(top: Here) -> None:
+    """The next plan of that folder would delete it, so both fail until it forgets it."""
+    write_topics(top.path, "pay", "pay.a", "pay.b")
+    apply_alone(top, "teams/pay")
+    write_topics(top.path, "pay", "pay.b")
+    block = 'resource "kafka_topic" "pay" {\n  name = "pay.a"\n'
+    top.write("teams/web/more.kf.hcl", f"{block}}}\n")
+    said = top.run("plan", "--all")
+    assert said.code == 1, said.text
+    state = top.path / "teams/pay/kafkaform.state.json"
+    assert f"teams/pay (recorded in {state})" in " ".join(said.err.replace("│", " ").split())
+    top.write("teams/pay/more.kf.hcl", "removed {\n  from = kafka_topic.a\n}\n")
+    top.write("teams/web/more.kf.hcl", f"{block}  lifecycle {{\n    adopt = true\n  }}\n}}\n")
+    moved = top.done("plan", "--all")
+    assert "(pay.a) will be forgotten" in moved.out and "(pay.a) will be adopted" in moved.out
+
+
+def test_two_addresses_of_one_cluster(top: Here) -> None:
+    """The id of the cluster that answers decides."""
+    write_topics(top.path, "web", "pay.a")
+    block = 'provider "kafka" {\n  bootstrap_servers = ["other:9092"]\n}\n'
+    top.write("teams/web/provider.kf.hcl", block)
+    assert top.done("validate", "--all")
+    said = top.run("plan", "--all")
+    assert said.code == 1 and "object-in-two-folders" in said.err
+
+
 def test_one_comment_covers_all_folders(top: Here, tmp_path: Path) -> None:
     """It names what failed, the command that applies all of it, and a section for each folder."""
     top.write("teams/pay/main.kf.hcl", 'resource "kafka_topic" "a" {\n  name = "pay\n}\n')

@@ -78,6 +78,27 @@ def test_the_words_are_those_of_the_folder_alone(top: Here) -> None:
     assert [item["valid"] for item in both["folders"]] == [True, False, True]
 
 
+def test_an_object_of_two_folders_is_an_error_of_both(top: Here) -> None:
+    """Each with its line and the place of the other block; the third folder is sound."""
+    top.write("kafkaform.hcl", FILE.replace('["${folder.name}.*"]', '["*"]'))
+    top.write("teams/web/main.kf.hcl", make_topic("pay.a"))
+    said = top.run("validate", "--all")
+    assert said.code == 1
+    assert said.out.splitlines() == [
+        "teams/pay: 1 error",
+        "teams/web: 1 error",
+        "2 of 3 folders of the repository acme failed.",
+        "1 folder is valid: 1 object declared.",
+    ]
+    assert "on teams/pay/main.kf.hcl:1:1, in kafka_topic.a" in said.err
+    assert "another folder has it, too: teams/pay (teams/pay/main.kf.hcl:1)" in said.err
+    folders = top.json("validate", "--all", "--json", code=1)["folders"]
+    assert [item["error_count"] for item in folders] == [1, 0, 1]
+    assert top.done("validate", "--folder", "teams/pay")
+    rule = top.done("explain", "rule", "object-in-two-folders").out
+    assert "Two folders of a repository have the same object" in rule
+
+
 def test_a_folder_that_is_refused_fails_alone(top: Here) -> None:
     """Such as one with a name that no boundary can have."""
     top.write("teams/a b/main.kf.hcl", make_topic("a"))

@@ -85,6 +85,7 @@ def _expand(parent: Declared) -> Sequence[Declared]:
             replace(parent.address, child=f'acl["{n}"]'),
             FrozenMap({"topic": topic}),
             parent.range,
+            parent.lifecycle,
         )
         for n, topic in enumerate(parent.attributes["topics"])
     ]
@@ -93,7 +94,7 @@ def _expand(parent: Declared) -> Sequence[Declared]:
 TYPES = {
     "kafka_topic": TypeInfo(TOPIC, _key("name"), "kafka"),
     "kafka_user": TypeInfo(USER, _key("username"), "kafka"),
-    "kafka_role": TypeInfo(ROLE, _key("topics"), "kafka", _expand),
+    "kafka_role": TypeInfo(ROLE, _key("topics"), "kafka", _expand, shareable=True),
 }
 SCHEMAS = Schemas(TYPES, DATA, PROVIDERS)
 

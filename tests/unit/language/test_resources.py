@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kafkaform.core.address import Address
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.value import FrozenMap
@@ -146,6 +148,38 @@ resource "kafka_topic" "b" {
     assert x == Lifecycle(True, True, paths)
     assert y == Lifecycle(False, True, paths)
     assert b == Lifecycle(None, False, ("*",))
+
+
+def test_a_shared_object_is_taken_over() -> None:
+    """All that a role stands for is shared with it, instance by instance."""
+    text = """
+resource "kafka_role" "a" {
+  for_each = toset(["x", "y"])
+  topics   = [each.key]
+  lifecycle { shared = each.key == "x" }
+}
+"""
+    x, y = (item.lifecycle for item in sound(text).declared)
+    assert x == Lifecycle(adopt=True, shared=True)
+    assert y == Lifecycle()
+
+
+@pytest.mark.parametrize(
+    ("block", "fault"),
+    [
+        ('"kafka_topic" "a" {\n  name = "a"\n', "A kafka_topic cannot be shared"),
+        (
+            '"kafka_role" "a" {\n  topics = ["a"]\n',
+            '"shared" and "prevent_destroy" exclude each other',
+        ),
+    ],
+)
+def test_what_cannot_be_shared(block: str, fault: str) -> None:
+    """Objects with data, and what is protected in another way."""
+    text = (
+        f"resource {block}  lifecycle {{\n    shared = true\n    prevent_destroy = true\n  }}\n}}\n"
+    )
+    assert faults(desired(text)) == [f"main.kf.hcl:4:14: {fault}"]
 
 
 def test_provider_instances() -> None:

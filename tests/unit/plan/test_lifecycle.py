@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Ownership
-from kafkaform.core.finding import Block
+from kafkaform.core.finding import Block, Level
 from kafkaform.core.resource import Absent, Desired, Identity, Lifecycle, Observed, Reading, Remark
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options
@@ -103,6 +103,22 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, Block | No
     "forgotten, though hidden": (FORGOTTEN, hidden(), row(), Options(), Action.FORGET, None, False),
     "forgotten, though explicit": (
         *(FORGOTTEN, live(), row(protected="explicit"), Options()),
+        *(Action.FORGET, None, False),
+    ),
+    "block gone, shared": (
+        *(GONE, live(), row(protected="shared"), Options()),
+        *(Action.FORGET, None, False),
+    ),
+    "block gone, shared, failed": (
+        *(GONE, failed(), row(protected="shared"), Options()),
+        *(Action.FORGET, None, False),
+    ),
+    "removed and destroyed, shared": (
+        *(DESTROYED, live(), row(protected="shared"), Options()),
+        *(Action.FORGET, None, False),
+    ),
+    "destroy forgets shared": (
+        *(PLAIN, live(), row(protected="shared"), DESTROY),
         *(Action.FORGET, None, False),
     ),
     "destroy lifts default": (PLAIN, live(), row(), DESTROY, Action.DELETE, None, False),
@@ -288,6 +304,44 @@ def test_protection_changes_only_by_a_shown_change(
     wish = desired(topic("a", lifecycle=Lifecycle(prevent_destroy=said)))
     change = decided(wish, live(), row(protected=recorded), known=facts(protect=protect_topics))
     assert (change.row_after.protected, change.action, change.paths) == (expected, action, ())
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shared", "expected", "action"),
+    [
+        ("default", True, "shared", Action.UPDATE),
+        ("shared", True, "shared", Action.NOOP),
+        ("shared", False, "default", Action.UPDATE),
+    ],
+)
+def test_sharing_changes_only_by_a_shown_change(
+    recorded: str, shared: bool, expected: str, action: Action
+) -> None:
+    """Only the last folder that has an object says that it is not shared any more."""
+    wish = desired(topic("a", lifecycle=Lifecycle(adopt=shared, shared=shared)))
+    change = decided(wish, live(), row(protected=recorded))
+    assert (change.row_after.protected, change.action, change.paths) == (expected, action, ())
+
+
+def test_a_plan_says_that_a_shared_object_stays() -> None:
+    """Its access or its limits remain, which is worth a caution."""
+    change = decided(GONE, live(), row(protected="shared"))
+    (finding,) = change.findings
+    assert (finding.rule, finding.level) == ("object-shared-stays", Level.CAUTION)
+    assert "let the last one declare it without `shared`" in finding.fix
+
+
+def test_a_shared_object_stays_when_its_block_names_another_one() -> None:
+    """The old one is forgotten, and the new one is created."""
+    said = desired(
+        topic("b", address="kafka_topic.a", lifecycle=Lifecycle(adopt=True, shared=True))
+    )
+    plan = planned(said, [live(), absent("b")], state(row(protected="shared")))
+    assert {change.identity.key: change.action for change in plan.changes} == {
+        "a": Action.FORGET,
+        "b": Action.CREATE,
+    }
+    assert not any(change.blocked for change in plan.changes)
 
 
 def test_a_change_under_protect_topics_false_lowers_default() -> None:

@@ -76,7 +76,27 @@ def make_acl(**arguments: str) -> str:
     return f'resource "kafka_acl" "a" {{\n{lines}\n}}\n'
 
 
+SOURCE = (
+    'resource "kafka_connect_connector" "a" {{\n  name = "shop-x"\n  class = "{0}"\n'
+    "  config = {{ {1} }}\n}}\n"
+)
 INSIDE = [
+    SOURCE.format(
+        "io.debezium.connector.mysql.MySqlConnector",
+        '"topic.prefix" = "shop", "schema.history.internal.kafka.topic" = "shop.history", '
+        '"schema.history.internal.kafka.bootstrap.servers" = "kafka-1:9093", '
+        '"topic.heartbeat.prefix" = "shop.beats"',
+    ),
+    SOURCE.format(
+        "FileStreamSource",
+        'topic = "shop.a", transforms = "r", "transforms.r.replacement" = "shop.b", '
+        '"transforms.r.type" = "org.apache.kafka.connect.transforms.RegexRouter"',
+    ),
+    SOURCE.format(
+        "io.confluent.connect.s3.S3SinkConnector",
+        'topics = "shop.a", transforms = "r", "transforms.r.replacement" = "files", '
+        '"transforms.r.type" = "org.apache.kafka.connect.transforms.RegexRouter"',
+    ),
     'resource "kafka_topic" "a" {\n  name = "shop.orders"\n}\n',
     make_acl(),
     make_acl(resource_name="shop.", resource_pattern_type_filter="Prefixed"),
@@ -271,6 +291,85 @@ ATTACKS = {
         4,
         'the topics that "transforms.r.replacement" leads to',
     ),
+    "a source that looks like a sink": (
+        make_connector(
+            'topics = "shop.a", "topic.prefix" = "billing."',
+            "io.confluent.connect.jdbc.JdbcSourceConnector",
+        ),
+        4,
+        'every topic whose name begins with "billing."',
+    ),
+    "a plugin of no known direction that looks like a sink": (
+        make_connector('topics = "shop.a"', "com.example.Copy"),
+        4,
+        "topics that no config of the connector names, which could be any",
+    ),
+    "a source whose records name their topics": (
+        make_connector(
+            'topic = "shop.a", transforms = "r", '
+            '"transforms.r.type" = "io.confluent.connect.transforms.ExtractTopic$$Value"',
+            "FileStreamSource",
+        ),
+        4,
+        'the topics that "transforms.r.type" leads to, which could be any',
+    ),
+    "a source that keeps its offsets elsewhere": (
+        make_connector(
+            'topic = "shop.a", "offsets.storage.topic" = "billing.payments"', "FileStreamSource"
+        ),
+        4,
+        'the topic "billing.payments"',
+    ),
+    "a source with a history elsewhere": (
+        make_connector(
+            '"topic.prefix" = "shop", "schema.history.internal.kafka.topic" = "billing.payments"',
+            "io.debezium.connector.mysql.MySqlConnector",
+        ),
+        4,
+        'the topic "billing.payments"',
+    ),
+    "a source with notifications elsewhere": (
+        make_connector(
+            '"topic.prefix" = "shop", "notification.sink.topic.name" = "billing.payments"',
+            "io.debezium.connector.mysql.MySqlConnector",
+        ),
+        4,
+        'the topic "billing.payments"',
+    ),
+    "a source with heartbeats elsewhere": (
+        make_connector(
+            '"topic.prefix" = "shop", "topic.heartbeat.prefix" = "billing"',
+            "io.debezium.connector.mysql.MySqlConnector",
+        ),
+        4,
+        'every topic whose name begins with "billing."',
+    ),
+    "a sink that reports elsewhere": (
+        make_connector('topics = "shop.a", "reporter.error.topic.name" = "billing.payments"'),
+        4,
+        'the topic "billing.payments"',
+    ),
+    "a copy of another cluster": (
+        make_connector(
+            'topic = "shop.a", "src.kafka.bootstrap.servers" = "other:9092"',
+            "io.confluent.connect.replicator.ReplicatorSourceConnector",
+        ),
+        3,
+        "topics of another cluster, which could be any",
+    ),
+    "a schema that refers to another team's": (
+        'resource "schema_registry_schema" "a" {\n  subject = "shop.a-value"\n'
+        '  schema = jsonencode({ type = "array", items = "billing.P" })\n'
+        '  references = [{ name = "billing.P", subject = "billing.P", version = 1 }]\n}\n',
+        4,
+        'the reference to the subject "billing.P"',
+    ),
+    "a subject of another context": (
+        'resource "schema_registry_subject_config" "a" {\n  subject = ":.billing:shop.p-value"\n'
+        '  compatibility = "NONE"\n}\n',
+        2,
+        'the subject ":.billing:shop.p-value"',
+    ),
     "topics that only the workers can read": (
         make_connector('topics = "$${file:/etc/x:topics}"'),
         4,
@@ -316,6 +415,12 @@ UNLIMITED = {
         'resource "kafka_cluster_config" "a" {\n  config = { "log.retention.ms" = "1000" }\n}\n',
         1,
         "the configs of all brokers concern all clients",
+    ),
+    "kafka_client_metrics": (
+        'resource "kafka_client_metrics" "a" {\n  name = "shop.a"\n'
+        '  config = { metrics = "" }\n}\n',
+        1,
+        "a subscription to metrics concerns clients of any user",
     ),
     "kafka_broker_config": (
         'resource "kafka_broker_config" "a" {\n  broker_id = 1\n'

@@ -261,8 +261,7 @@ def _check_steps(api: str, context: ClusterContext, steps: Sequence[Step]) -> Se
         return [Reply(step, fault_of(api, _FORBIDDEN, "")) for step in steps]
     live_keys = {acl.key for acl in live}
     return [
-        Reply(step, check_already_done(api, step.identity.key, step.identity.key in live_keys))
-        for step in steps
+        Reply(step, check_already_done(api, step, step.identity.key in live_keys)) for step in steps
     ]
 
 

@@ -67,6 +67,8 @@ _DELETES: Mapping[str, Request] = {ALLOW: DELETE_ALLOW_ACLS, DENY: DELETE_DENY_A
 _AHEAD: Mapping[str, int] = {ALLOW: DELETE_ALLOW_AHEAD, DENY: DELETE_DENY_AHEAD}
 """Permission -> the phase of the delete with `acl_order = "delete_first"`."""
 _NAMES = frozenset(NAMES)
+SHARED = "shared"
+"""In the payload of a create: another folder may be faster, and wants the same."""
 
 
 # ── requests ────────────────────────────────────────────────────────────────────────────
@@ -85,11 +87,12 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
             request = replace(request, ahead=_AHEAD[acl.permission])
     else:
         return ()
+    creates_shared = change.action is Action.CREATE and change.row_after.is_shared
     step = make_step(
         change,
         1,
         request,
-        acl.attributes,
+        acl.attributes.with_items({SHARED: True}) if creates_shared else acl.attributes,
         all_paths(change),
         weight=1,
         evidence=Evidence.LOCAL,
@@ -156,6 +159,7 @@ TYPE = ResourceType(
     import_key=lambda text: parse_acl_key(text).key,
     belongs_to=lambda attributes, principal: attributes["acl_principal"] == principal,
     named_by=("acl_principal", "acl_operation", "resource_type", "resource_name"),
+    shareable=True,
     # Error 54: without an authorizer, brokers refuse to list ACLs instead of listing none.
     switched_off=frozenset({"SECURITY_DISABLED"}),
 )
@@ -187,11 +191,12 @@ def make_acl_reading(identity: Identity, exists: bool) -> Reading:
     return Observed(identity, acls.parse_acl_key(identity.key).attributes)
 
 
-def check_already_done(api: str, key: str, exists: bool) -> Fault | None:
+def check_already_done(api: str, step: Step, exists: bool) -> Fault | None:
     """The fault if the ACL is already as this request would make it."""
     # CreateAcls of an existing ACL, and DeleteAcls of a missing one, succeed on the broker without
     # an effect. The plan promised one, so somebody else must have been faster.
-    if exists is (api == "DeleteAcls"):
+    key = step.identity.key
+    if exists is (api == "DeleteAcls") or step.payload.get(SHARED):
         return None
     return Fault(
         "CHANGED_OUTSIDE",

@@ -230,6 +230,7 @@ TYPE = ResourceType(
     import_key=str,
     expand=expand,
     named_by=("principal", "role"),
+    shareable=True,
 )
 
 

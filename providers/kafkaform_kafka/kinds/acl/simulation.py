@@ -106,7 +106,7 @@ def _check_step(api: str, scene: ReadScene, step: Step) -> Fault | None:
         return faults.fault_of(_API, _FORBIDDEN, "")
     if not scene.user.may("Alter", CLUSTER):
         return faults.fault_of(api, _FORBIDDEN, "")
-    return check_already_done(api, step.identity.key, step.identity.key in scene.objects(acls.KIND))
+    return check_already_done(api, step, step.identity.key in scene.objects(acls.KIND))
 
 
 SIMULATED = SimulatedKind(

@@ -349,6 +349,7 @@ TYPE = ResourceType(
     repair=_repair_removal,
     unit=limits.find_quota_unit,
     settings=True,
+    shareable=True,
     written=write_arguments,
 )
 

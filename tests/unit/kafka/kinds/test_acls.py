@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Change, Evidence
+from kafkaform.core.change import Action, Change, Evidence, Ownership
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.acl import resource_type as acls
@@ -111,15 +111,21 @@ def test_a_rule_that_is_too_new_is_shown_and_never_named() -> None:
 
 
 def test_what_a_fresh_look_refuses() -> None:
-    """A create of what is there, a delete of what is not."""
+    """A create of what is there, a delete of what is not; not a create of what is shared."""
+    change = Change(Identity("kafka", acls.TYPE.name, KEY), "kafka_acl.a", Action.CREATE)
+    change = replace(change, after=READ.attributes)
+    (step,) = acls.TYPE.steps(change, FACTS)
     assert (
-        check_already_done("CreateAcls", KEY, False)
-        is check_already_done("DeleteAcls", KEY, True)
+        check_already_done("CreateAcls", step, False)
+        is check_already_done("DeleteAcls", step, True)
         is None
     )
     for api, there in (("CreateAcls", True), ("DeleteAcls", False)):
-        fault = check_already_done(api, KEY, there)
+        fault = check_already_done(api, step, there)
         assert fault and KEY in fault.message
+    shared = replace(change, row_after=Ownership(("kafka_acl.a",), "shared"))
+    (step,) = acls.TYPE.steps(shared, FACTS)
+    assert check_already_done("CreateAcls", step, True) is None
 
 
 PREFIX = replace(READ, resource_name="ord", pattern_type="Prefixed")
