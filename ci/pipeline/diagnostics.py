@@ -73,7 +73,7 @@ def _join_events(events: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, A
             own += [event["folder"]] if "folder" in event else []
     for item in join_alike(folders):
         where = f"in {item.address}" if item.address and item.address not in item.summary else ""
-        named = _name_folders(folders.get(item, ()))
+        named = name_folders(folders.get(item, ()))
         yield {
             "severity": item.severity.value,
             "summary": f"{named}: {item.summary}" if named else item.summary,
@@ -82,7 +82,7 @@ def _join_events(events: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, A
         }
 
 
-def _name_folders(folders: Sequence[str]) -> str:
+def name_folders(folders: Sequence[str]) -> str:
     """`teams/shop, teams/web and 58 more`."""
     more = f" and {len(folders) - NAMED:,} more" if len(folders) > NAMED else ""
     return f"{', '.join(folders[:NAMED])}{more}"

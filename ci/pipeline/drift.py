@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .diagnostics import name_folders
 from .forge import Forge
 from .job import UNTRUSTED, Job
 from .plan import list_outputs, make_plan, render_body
@@ -28,7 +29,8 @@ def drift_job(job: Job, forge: Forge) -> int:
     forge.set_outputs({**list_outputs(planned), "exitcode": str(code)})
     forge.summarize(body)
     if planned.drifted:
-        forge.open_issue(mark, f"Changed outside kafkaform: {job.name}", body)
+        subject = name_folders(planned.drifted) if job.is_repository else job.name
+        forge.open_issue(mark, f"Changed outside kafkaform: {subject}", body)
         print("Drift: something is not as the last apply left it. The issue says what.", flush=True)
     elif planned.code in PLANNED:
         # A plan that failed does not say that the drift is gone.

@@ -39,7 +39,8 @@ class Planned:
     approval: str
     """Empty if the plan cannot be applied."""
     has_changes: bool
-    drifted: bool
+    drifted: tuple[str, ...]
+    """The folders with drift; `.` outside of a repository."""
     has_page: bool
     """Whether the folder of the job has the plan as a page."""
     result: int
@@ -134,7 +135,13 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
         text,
         approved.text,
         has_changes=_has_changes(ended),
-        drifted=any(event.get("type") == "resource_drift" for event in events),
+        drifted=tuple(
+            dict.fromkeys(
+                event.get("folder", ".")
+                for event in events
+                if event.get("type") == "resource_drift"
+            )
+        ),
         has_page=(job.out / PAGE).exists(),
         result=_choose_result(ended.code, approved, rows),
         is_empty=rows == [],

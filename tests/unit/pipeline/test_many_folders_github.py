@@ -148,6 +148,8 @@ def test_drift_of_folders_is_one_issue(teams_hub: Runner, texts: Texts) -> None:
     (issue,) = teams_hub.api.issues.values()
     assert "teams/shop" in issue["body"] and "teams/search" in issue["body"]
     assert "teams/billing" not in issue["body"]
+    assert issue["title"] == "Changed outside kafkaform: teams/search, teams/shop"
+    assert "| Folder | Owner | Drift | Dangers | |" in issue["body"]
     texts.put("motd-search", "hello")
     assert look(teams_hub).code == 8
     assert "teams/shop" in issue["body"] and "teams/search" not in issue["body"]
