@@ -70,7 +70,7 @@ def list_folders(job: Job) -> tuple[str, ...]:
 
 def list_block_events(
     job: Job, rows: Iterable[Mapping[str, Any]], *flags: str
-) -> Iterator[Mapping[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """The lines of what is blocked in these folders, as events of a plan, which does not name them.
     Raises JobError."""
     blocked = {row["folder"] for row in rows if row["blocked"]}
