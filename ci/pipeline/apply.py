@@ -95,5 +95,5 @@ def _check_logs(job: Job, folders: Sequence[str]) -> tuple[list[str], int]:
         print(f"Audit head{of}: {head}", flush=True)
         codes.append(run_kafkaform(job, "audit", "verify", folder=folder).code)
         if head:
-            heads.append(f"Audit head{of}: `{head}`")
+            heads.append(f"- Audit head{of}: `{head}`" if of else f"Audit head: `{head}`")
     return heads, max(codes)

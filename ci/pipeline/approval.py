@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .job import APPROVAL, DIGEST, JobError
+from kafkaform.core.errors import UsageError
+from kafkaform.workflow.repository.approval import parse_approval
 
-_LINE = re.compile(rf"({APPROVAL.pattern}) ([\w.-]+(?:/[\w.-]+)*)", re.ASCII)
+from .job import APPROVAL, JobError
+
+_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
+"""A folder of a repository, whose names have no other characters."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,14 @@ NO_APPROVAL = Approval("")
 def read_approval(data: bytes, *, is_repository: bool) -> Approval:
     """The approval in a file of the plan's job, which anybody can have written who can push. Raises
     JobError."""
-    first, *lines = data.decode("ascii", "replace").rstrip("\n").split("\n")
-    if not is_repository and APPROVAL.fullmatch(first) and not lines:
-        return Approval(first)
-    matches = [match for line in lines if (match := _LINE.fullmatch(line))]
-    paths = tuple(match[2] for match in matches)
-    sound = len(matches) == len(lines) and not any(".." in path.split("/") for path in paths)
-    if not is_repository or not DIGEST.fullmatch(first) or not sound:
-        raise JobError("What the plan's job left is not an approval.", 4)
-    return Approval(first, paths)
+    text = data.decode("ascii", "replace")
+    if not is_repository and APPROVAL.fullmatch(text.removesuffix("\n")):
+        return Approval(text.strip())
+    try:
+        approval = parse_approval(text if is_repository else "", "approval")
+    except UsageError:
+        raise JobError("What the plan's job left is not an approval.", 4) from None
+    paths = tuple(approval.tokens)
+    if not all(_PATH.fullmatch(path) and ".." not in path.split("/") for path in paths):
+        raise JobError("What the plan's job left is about folders outside of the repository.", 4)
+    return Approval(approval.digest, paths)

@@ -16,6 +16,8 @@ from kafkaform.render.review.comment_rows import render_code
 
 COMMENT_LIMIT = 60_000
 """Characters; GitHub refuses comments of more than 65,536."""
+NAMED = 5
+"""Folders of a fault that are named."""
 _GITLAB_SEVERITIES = {"error": "major", "warning": "minor"}
 
 
@@ -39,7 +41,7 @@ class Diagnostic:
 
 def read_diagnostics(events: Iterable[Mapping[str, Any]], folder: str) -> tuple[Diagnostic, ...]:
     """The diagnostics among the events of `kafkaform plan --json`, errors first. Those that many
-    objects have for one cause are one.
+    objects or folders have for one cause are one.
 
     folder: of the configuration, relative to the top of the repository.
     """
@@ -54,27 +56,36 @@ def read_diagnostics(events: Iterable[Mapping[str, Any]], folder: str) -> tuple[
             place, line = None, 0
         file = posixpath.normpath(posixpath.join(folder, place["filename"])) if place else ""
         found.append(Diagnostic(data["severity"], data["summary"], "\n".join(texts), file, line))
-    return tuple(sorted(found, key=lambda one: one.severity != "error"))
+    return tuple(sorted(dict.fromkeys(found), key=lambda one: one.severity != "error"))
 
 
 def _join_events(events: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
     """The content of the diagnostics. Of those without a place, equal ones are joined, and the
-    detail names their objects."""
-    placed: list[Mapping[str, Any]] = []
-    others: list[Mapping[str, Any]] = []
+    detail names their objects; the summary names the folders of a repository."""
+    folders: dict[core.Diagnostic, list[str]] = {}
     for event in events:
-        if event.get("type") == "diagnostic":
-            data = event["diagnostic"]
-            (placed if data.get("range") else others).append(data)
-    yield from placed
-    for item in join_alike(map(_read_diagnostic, others)):
+        if event.get("type") != "diagnostic":
+            continue
+        if event["diagnostic"].get("range"):
+            yield event["diagnostic"]
+        else:
+            own = folders.setdefault(_read_diagnostic(event["diagnostic"]), [])
+            own += [event["folder"]] if "folder" in event else []
+    for item in join_alike(folders):
         where = f"in {item.address}" if item.address and item.address not in item.summary else ""
+        named = name_folders(folders.get(item, ()))
         yield {
             "severity": item.severity.value,
-            "summary": item.summary,
+            "summary": f"{named}: {item.summary}" if named else item.summary,
             "detail": "\n".join(filter(None, (where, item.detail))),
             "advice": item.advice,
         }
+
+
+def name_folders(folders: Sequence[str]) -> str:
+    """`teams/shop, teams/web and 58 more`."""
+    more = f" and {len(folders) - NAMED:,} more" if len(folders) > NAMED else ""
+    return f"{', '.join(folders[:NAMED])}{more}"
 
 
 def _read_diagnostic(data: Mapping[str, Any]) -> core.Diagnostic:

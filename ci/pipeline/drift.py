@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .diagnostics import name_folders
 from .forge import Forge
-from .job import Job
+from .job import UNTRUSTED, Job
 from .plan import list_outputs, make_plan, render_body
 
 PLANNED = (0, 2, 8)
@@ -21,14 +22,15 @@ def drift_job(job: Job, forge: Forge) -> int:
     # was merged and never applied; like the plan of a branch, this job has no secrets for that.
     planned = make_plan(job, forge, "--refresh-only", "--verify-log")
     if planned.code in PLANNED and not planned.drifted:
-        planned = make_plan(job, forge, *(["--untrusted"] if job.untrusted else []))
+        planned = make_plan(job, forge, *([UNTRUSTED] if job.untrusted else []))
     code = DRIFT if planned.drifted else planned.code
     mark = job.mark("drift")
     body = render_body(mark, planned.comment, forge.describe_run())
     forge.set_outputs({**list_outputs(planned), "exitcode": str(code)})
     forge.summarize(body)
     if planned.drifted:
-        forge.open_issue(mark, f"Changed outside kafkaform: {job.name}", body)
+        subject = name_folders(planned.drifted) if job.is_repository else job.name
+        forge.open_issue(mark, f"Changed outside kafkaform: {subject}", body)
         print("Drift: something is not as the last apply left it. The issue says what.", flush=True)
     elif planned.code in PLANNED:
         # A plan that failed does not say that the drift is gone.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kafkaform.workflow.configuration.repository import FILES
 
+UNTRUSTED = "--untrusted"
 APPROVAL = re.compile(r"[0-9a-z]+\.[0-9a-z]+")
 """An approval token: of the plan of one folder."""
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -80,7 +81,7 @@ class Job:
         # A dry run needs the secrets of the objects and a login that may write: a plan of files
         # that nobody has reviewed gets neither.
         if self.untrusted:
-            return ("--untrusted",)
+            return (UNTRUSTED,)
         return ("--validate",) if self.validate else ()
 
     @property

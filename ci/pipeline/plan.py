@@ -12,9 +12,10 @@ from .approval import NO_APPROVAL, Approval, read_approval
 from .command import Ended, run_kafkaform
 from .diagnostics import read_diagnostics, render_failure, render_faults
 from .forge import Forge
-from .job import Job
+from .job import UNTRUSTED, Job
 from .repository import (
     choose_folders,
+    list_block_events,
     list_folder_rows,
     list_locked_folders,
     list_log_lines,
@@ -38,7 +39,8 @@ class Planned:
     approval: str
     """Empty if the plan cannot be applied."""
     has_changes: bool
-    drifted: bool
+    drifted: tuple[str, ...]
+    """The folders with drift; `.` outside of a repository."""
     has_page: bool
     """Whether the folder of the job has the plan as a page."""
     result: int
@@ -97,7 +99,7 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
     saved, comment, approval = (job.out / name for name in ("plan.kfplan", "plan.md", "approval"))
     chosen, out = choose_folders(job), () if job.is_repository else ("--out", str(saved))
     with forge.mute_commands():
-        fetch_modules(job, *(flag for flag in flags if flag == "--untrusted"))
+        fetch_modules(job, *(flag for flag in flags if flag == UNTRUSTED))
         ended = run_kafkaform(
             job,
             *("plan", "--json", "--detailed-exitcode", *chosen),
@@ -113,9 +115,10 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
             print(*list_log_lines(events), sep="\n", flush=True)
         elif saved.exists():
             run_kafkaform(job, "show", "--no-color", str(saved))
+    rows = list_folder_rows(events)
+    events += list_block_events(job, rows or (), *(flag for flag in flags if flag == UNTRUSTED))
     diagnostics = read_diagnostics(events, job.folder)
     forge.annotate(diagnostics, job.title)
-    rows = list_folder_rows(events)
     if rows is not None and not approval.exists() and not any(row["exit_code"] for row in rows):
         # Also that there is nothing to apply is approved: the apply checks it.
         save_folders_approval(FoldersApproval({}), approval)
@@ -132,7 +135,13 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
         text,
         approved.text,
         has_changes=_has_changes(ended),
-        drifted=any(event.get("type") == "resource_drift" for event in events),
+        drifted=tuple(
+            dict.fromkeys(
+                event.get("folder", ".")
+                for event in events
+                if event.get("type") == "resource_drift"
+            )
+        ),
         has_page=(job.out / PAGE).exists(),
         result=_choose_result(ended.code, approved, rows),
         is_empty=rows == [],

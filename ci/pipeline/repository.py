@@ -65,9 +65,26 @@ def render_notice(job: Job) -> str:
 
 def list_folders(job: Job) -> tuple[str, ...]:
     """The paths of the folders that the job is about. Raises JobError."""
-    checked = run_kafkaform(job, "validate", *choose_folders(job), "--json", keep=True)
+    return tuple(item["folder"] for item in _check_folders(job))
+
+
+def list_block_events(
+    job: Job, rows: Iterable[Mapping[str, Any]], *flags: str
+) -> Iterator[dict[str, Any]]:
+    """The lines of what is blocked in these folders, as events of a plan, which does not name them.
+    Raises JobError."""
+    blocked = {row["folder"] for row in rows if row["blocked"]}
+    for item in _check_folders(job, *flags) if blocked else ():
+        for diagnostic in item["diagnostics"] if item["folder"] in blocked else ():
+            if diagnostic["severity"] == "error":
+                yield {"type": "diagnostic", "folder": item["folder"], "diagnostic": diagnostic}
+
+
+def _check_folders(job: Job, *flags: str) -> list[Mapping[str, Any]]:
+    """What `validate` says about each folder. Raises JobError."""
+    checked = run_kafkaform(job, "validate", *choose_folders(job), "--json", *flags, keep=True)
     try:
-        return tuple(item["folder"] for item in json.loads(checked.out)["folders"])
+        return [*json.loads(checked.out)["folders"]]
     except (ValueError, KeyError):
         raise JobError("The folders of the repository cannot be listed.") from None
 

@@ -100,6 +100,11 @@ class FoldersSummary(Struct, frozen=True):
         return tuple(row for row in self.rows if not row.silent)
 
     @property
+    def refresh(self) -> bool:
+        """True if the plans only look for drift."""
+        return any(row.view is not None and row.view.refresh for row in self.rows)
+
+    @property
     def held(self) -> tuple[FolderRow, ...]:
         """The folders whose changes the approval does not cover."""
         return tuple(row for row in self.rows if row.review.held)
@@ -212,7 +217,7 @@ def render_folder_counts(summary: FoldersSummary) -> Iterator[str]:
 def render_totals(summary: FoldersSummary) -> str:
     """The sums of all folders, and what stands in the way of some: `2 to add, 0 to change, 0 to
     destroy, 1 blocked, 1 folder not planned`. Of a look for drift, the objects that drifted."""
-    if any(row.view is not None and row.view.refresh for row in summary.rows):
+    if summary.refresh:
         drift = sum(row.counts.drift for row in summary.rows)
         totals = f"drift of {render_count(drift, 'object')}"
     else:

@@ -19,6 +19,7 @@ from .comment_fit import Filled, Section, fill_sections, make_section
 from .comment_rows import make_tables, render_cell, render_code, render_fence, render_prose
 
 _HEAD = "| Folder | Owner | + | ~ | − | Dangers | |\n|---|---|--:|--:|--:|--:|---|"
+_DRIFT_HEAD = "| Folder | Owner | Drift | Dangers | |\n|---|---|--:|--:|---|"
 _URGENT = {
     "blocked": ("Blocked", "| Folder | Object | Why | Fix |\n|---|---|---|---|"),
     "dangers": (
@@ -82,11 +83,12 @@ def _list_sections(summary: FoldersSummary, anchors: Mapping[str, str]) -> Itera
                 link = _link(row, anchors)
                 urgent[table.name] += [Markup(f"| {link} {item.row}") for item in table.items]
     rows = sorted(summary.planned, key=lambda row: not _is_urgent(row))
-    render_row = partial(_render_row, anchors)
+    render_row = partial(_render_row, anchors, summary.refresh)
+    head = _DRIFT_HEAD if summary.refresh else _HEAD
     yield make_section("failed", "Not planned", unplanned, _render_failed, "folder", share=0.4)
-    yield make_section("folders", "", rows, render_row, "folder", _HEAD, share=0.6)
-    for name, (title, head) in _URGENT.items():
-        yield make_section(name, title, urgent[name], Markup, f"{name} row", head, share=0.7)
+    yield make_section("folders", "", rows, render_row, "folder", head, share=0.6)
+    for name, (title, columns) in _URGENT.items():
+        yield make_section(name, title, urgent[name], Markup, f"{name} row", columns, share=0.7)
 
 
 def _is_urgent(row: FolderRow) -> bool:
@@ -100,8 +102,9 @@ def _render_failed(row: FolderRow) -> Markup:
     return Markup(f"- **{render_code(review.path)} {verb}**: {reason}")
 
 
-def _render_row(anchors: Mapping[str, str], row: FolderRow) -> Markup:
-    numbers = " | ".join(f"{number:,}" if number else "·" for number in row.numbers)
+def _render_row(anchors: Mapping[str, str], refresh: bool, row: FolderRow) -> Markup:
+    counted = (row.counts.drift, row.dangers) if refresh else row.numbers
+    numbers = " | ".join(f"{number:,}" if number else "·" for number in counted)
     owner = render_cell(row.review.owner) if row.review.owner else ""
     note = f"**{row.note}**" if row.note else ""
     return Markup(f"| {_link(row, anchors)} | {owner} | {numbers} | {note} |")

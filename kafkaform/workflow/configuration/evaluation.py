@@ -69,7 +69,13 @@ from .files import (
 from .folder_outputs import FolderOutputs, LoadOutputs
 from .instances import Opener, Systems, complete_connection, complete_provider, open_session
 from .places import find_backend_faults
-from .repository_place import add_defaults, add_providers, find_place, refuse_top
+from .repository_place import (
+    add_defaults,
+    add_providers,
+    find_place,
+    list_shared_instances,
+    refuse_top,
+)
 from .untrusted import refuse_links_to, select_variables
 
 if TYPE_CHECKING:
@@ -326,8 +332,10 @@ class Configuration(PartialRepr, frozen=True):
         schemas = collect_schemas(providers)
         unconnected = offline or self.inputs.simulated
         if self.inputs.untrusted and not offline:
+            # The repository file is that of the branch that a pull request is for.
+            shared = list_shared_instances(self.place, self.tree) if self.place else frozenset()
             infos = {
-                n: untrusted.restrict_provider(info, environment)
+                n: untrusted.restrict_provider(info, environment, shared)
                 for n, info in schemas.providers.items()
             }
         else:

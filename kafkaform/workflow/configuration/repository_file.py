@@ -333,8 +333,9 @@ def _read_cluster(
     settings = configure_provider(
         ProviderBlock(provider, name, inner),
         name,
-        # What is missing can come from the environment of whoever connects.
-        complete_provider(ProviderInfo(loaded.config, loaded.check), {}, offline=True),
+        # What is missing can come from the environment of whoever connects. So the arguments are
+        # checked together in each folder that uses them, which knows the names of its variables.
+        complete_provider(ProviderInfo(loaded.config), {}, offline=True),
         scope.context,
         scope.make_env(),
         scope.report,

@@ -97,6 +97,16 @@ def add_providers(place: RepositoryFolder, tree: Tree) -> Tree:
     return replace(tree, configuration=(*tree.configuration, file))
 
 
+def list_shared_instances(place: RepositoryFolder, tree: Tree) -> frozenset[str]:
+    """The provider instances of the folder whose blocks are those of the repository file."""
+    blocks = declare_blocks(tree, ("provider",))[0].providers.values()
+    return frozenset(
+        own.instance
+        for own in blocks
+        if own.instance in place.uses and own.block.source is place.uses[own.instance].block.source
+    )
+
+
 def _make_provider_block(instance: str, cluster: Cluster) -> Block:
     block, (name, _, alias) = cluster.block, instance.partition(".")
     attributes = {n: item for n, item in block.body.attributes.items() if n != "provider"}

@@ -8,8 +8,7 @@ through a link; the environment names the providers that can be used.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from ...core.value import FrozenMap, SecretRef, Value
 from ...language.declare.variables import PREFIX as VARIABLES
 from ...language.evaluate.providers import ProviderInfo
 from ...provider.registry import Registry
-from .instances import PREFIX, name_variable, parse_value
+from .instances import PREFIX, complete_connection, name_variable, parse_value
 from .places import find_links
 
 PROVIDERS, DEFAULT_PROVIDERS = f"{PREFIX}PROVIDERS", "kafka"
@@ -91,13 +90,22 @@ def refuse_links_to(paths: Iterable[Path]) -> None:
 # ── connections ─────────────────────────────────────────────────────────────────────────
 
 
-def restrict_provider(info: ProviderInfo, environ: Mapping[str, str]) -> ProviderInfo:
-    """The provider, whose blocks can set policies, but not where to connect."""
+def restrict_provider(
+    info: ProviderInfo, environ: Mapping[str, str], trusted: Collection[str] = ()
+) -> ProviderInfo:
+    """The provider, whose blocks can set policies, but not where to connect. trusted: instances
+    whose blocks come from another place than the untrusted files."""
     optional = {
         name: attribute if attribute.policy else replace(attribute, required=False)
         for name, attribute in info.schema.attributes.items()
     }
-    connect = partial(_replace_connection, info.schema, environ)
+
+    def connect(
+        instance: str, config: FrozenMap
+    ) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
+        choose = complete_connection if instance in trusted else _replace_connection
+        return choose(info.schema, environ, instance, config)
+
     return replace(info, schema=replace(info.schema, attributes=optional), connect=connect)
 
 

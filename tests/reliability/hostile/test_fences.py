@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.errors import ConfigurationError, KafkaformError, UsageError
+from kafkaform.language.desired import Built
 from kafkaform.workflow.configuration.evaluation import Configuration, Inputs, read_configuration
 from kafkaform.workflow.configuration.judgement import judge_configuration
 from kafkaform.workflow.configuration.policies import load_policies
@@ -139,6 +140,58 @@ def test_the_pipelines_say_which_branch_that_is(origin: Origin) -> None:
     assert judge(folder, {"GITHUB_BASE_REF": "main"})
     assert judge(folder, {"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"})
     assert not judge(folder, {"GITHUB_BASE_REF": "main", "KAFKAFORM_BASE_REF": "attack"})
+
+
+CLUSTER = """
+cluster "prod" {
+  provider          = "kafka"
+  bootstrap_servers = ["prod:9093"]
+  security_protocol = "SASL_SSL"
+}
+
+folders "teams/*" {
+  uses = { kafka = cluster.prod }
+}
+"""
+LOGIN = {"KAFKAFORM_KAFKA_SASL_USERNAME": "reader", "KAFKAFORM_KAFKA_SASL_PASSWORD": "pw"}
+OWN = 'provider "kafka" {\n  bootstrap_servers = ["evil:9093"]\n}\n'
+
+
+@pytest.fixture
+def shared(origin: Origin) -> Origin:
+    """A pull request for a branch whose repository file says where to connect."""
+    origin.git("checkout", "--quiet", "main")
+    origin.commit({"kafkaform.hcl": 'repository {\n  name = "acme"\n}\n' + CLUSTER})
+    origin.git("checkout", "--quiet", "-b", "other")
+    return origin
+
+
+def evaluate(origin: Origin) -> Built:
+    """What a plan of the folder uses."""
+    return read(origin.path / "teams/shop", {**BASE, **LOGIN}).evaluate()
+
+
+def test_the_login_is_sent_where_the_base_branch_says(shared: Origin) -> None:
+    """A cluster block needs no variables with the address, and what it leaves out comes from the
+    environment. The pull request cannot change the block."""
+    shared.commit({"teams/shop/main.kf.hcl": TOPIC.replace("billing", "shop")})
+    changed = (shared.path / "kafkaform.hcl").read_text().replace("prod:9093", "evil:9093")
+    shared.commit({"kafkaform.hcl": changed})
+    config = evaluate(shared).desired.providers["kafka"].config
+    assert config["bootstrap_servers"] == ("prod:9093",)
+    assert config["sasl_username"] == "reader"
+
+
+@pytest.mark.parametrize("name", ["more.kf.hcl", "main_override.kf.hcl"])
+def test_a_folder_does_not_replace_the_cluster_block(shared: Origin, name: str) -> None:
+    """A provider block of its own is refused at its line, also one in an override file."""
+    shared.commit({"teams/shop/main.kf.hcl": TOPIC, f"teams/shop/{name}": OWN})
+    built = evaluate(shared)
+    assert "kafka" not in built.desired.providers
+    faults = [f"{fault.range}: {fault.summary}" for fault in built.desired.diagnostics]
+    assert any(
+        text.startswith(f"{name}:2") and "--untrusted: the environment" in text for text in faults
+    ), faults
 
 
 def test_a_tag_is_not_the_base_branch(origin: Origin) -> None:

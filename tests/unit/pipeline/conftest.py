@@ -39,9 +39,12 @@ class Texts:
 
     def read(self) -> dict[str, str]:
         """Name -> content."""
-        admin = User("admin")
-        page = self.server.store.page(admin, "file", "", full=True)
-        return {one["name"]: one["content"] for one in page["items"]}
+        items, after = [], ""
+        while after is not None:
+            page = self.server.store.page(User("admin"), "file", after, full=True)
+            items += page["items"]
+            after = page["next"]
+        return {one["name"]: one["content"] for one in items}
 
     def put(self, name: str, content: str) -> None:
         """Somebody changes a text by hand."""
@@ -179,7 +182,6 @@ repository {{
 
 cluster "store" {{
   provider = "textstore"
-  url      = "{url}"
 }}
 
 folders "teams/*" {{
@@ -196,13 +198,10 @@ def write_team(name: str, content: str = "hello") -> dict[str, str]:
     return {f"teams/{name}/main.kf.hcl": f'{block}  content = "{content}"\n}}\n'}
 
 
-def begin_repository(
-    repository: Repository, states: Path, texts: Texts, teams: Sequence[str]
-) -> str:
+def begin_repository(repository: Repository, states: Path, teams: Sequence[str]) -> str:
     """The default branch gets a repository file and a folder without a text for each team; the
     commit."""
     states.mkdir()
-    text = REPOSITORY.format(states=states, url=texts.server.url)
     files = {f"teams/{name}/main.kf.hcl": "# nothing yet\n" for name in teams}
-    repository.write("begin", {"kafkaform.hcl": text, **files})
+    repository.write("begin", {"kafkaform.hcl": REPOSITORY.format(states=states), **files})
     return repository.merge("begin", squash=True)

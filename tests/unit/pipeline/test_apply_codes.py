@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.workflow.repository.approval import FoldersApproval, render_approval
 from pipeline import apply
 from pipeline.command import Ended
 from pipeline.forge import Forge, ReviewedFiles
@@ -79,7 +80,8 @@ def test_the_folders_of_an_approval_are_applied(
 
     monkeypatch.setattr(apply, "run_kafkaform", end)
     token = "1" * 64 + "." + "2" * 64
-    text = f"{'3' * 64}\n{token} platform\n{token} teams/shop\n".encode()
+    approval = FoldersApproval({"platform": token, "teams/shop": token})
+    text = render_approval(approval).encode()
     forge = open_forge(tmp_path)
     monkeypatch.setattr(
         type(forge), "find_reviewed_files", lambda *_: ReviewedFiles({"approval": text}, 7)
@@ -93,4 +95,4 @@ def test_the_folders_of_an_approval_are_applied(
     audited = [folder for folder, words in calls if words == ("audit", "verify")]
     assert audited == ["platform", "teams/shop"]
     summary = (tmp_path / "summary").read_text()
-    assert "nothing was sent for it" in summary and "3" * 64 in summary
+    assert "nothing was sent for it" in summary and approval.digest in summary

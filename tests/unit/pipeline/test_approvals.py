@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.workflow.repository.approval import FoldersApproval, render_approval
 from pipeline.approval import read_approval
 from pipeline.job import JobError, Mode, read_job
 
 TOKEN = "1" * 64 + "." + "2" * 64
 DIGEST = "3" * 64
-ALL = f"{DIGEST}\n{TOKEN} teams/shop\n{TOKEN} platform\n"
+
+
+def write(*paths: str) -> bytes:
+    """What `plan --all --approval-out` writes."""
+    return render_approval(FoldersApproval(dict.fromkeys(paths, TOKEN))).encode()
 
 
 def test_an_approval_of_one_folder_is_one_line() -> None:
@@ -22,12 +27,15 @@ def test_an_approval_of_one_folder_is_one_line() -> None:
 
 def test_an_approval_of_many_folders_names_those_with_changes() -> None:
     """The first line is what somebody compares, the others say what it is about."""
-    approval = read_approval(ALL.encode(), is_repository=True)
-    assert (approval.text, approval.folders) == (DIGEST, ("teams/shop", "platform"))
-    assert read_approval(f"{DIGEST}\n".encode(), is_repository=True).folders == ()
+    approval = read_approval(write("platform", "teams/shop"), is_repository=True)
+    first = write("platform", "teams/shop").decode().split("\n")[0]
+    assert (approval.text, approval.folders) == (first, ("platform", "teams/shop"))
+    assert read_approval(write(), is_repository=True).folders == ()
 
 
-@pytest.mark.parametrize("text", ["", "x\nexitcode=0", "\u202ea.b", "a", ALL, f"{TOKEN}\n{TOKEN}"])
+@pytest.mark.parametrize(
+    "text", ["", "x\nexitcode=0", "\u202ea.b", "a", write("a").decode(), f"{TOKEN}\n{TOKEN}"]
+)
 def test_another_text_approves_no_folder(text: str) -> None:
     """The job ends with 4, and nothing is applied."""
     with pytest.raises(JobError) as refused:
@@ -42,10 +50,13 @@ def test_another_text_approves_no_folder(text: str) -> None:
         TOKEN,
         f"{TOKEN} teams/shop\n",
         f"{DIGEST}\nexitcode=0\n",
-        f"{DIGEST}\n{TOKEN} ../other\n",
-        f"{DIGEST}\n{TOKEN} /etc\n",
-        f"{DIGEST}\n{TOKEN} teams/\u202eshop\n",
-        f"{DIGEST}\n{TOKEN} teams/shop\n\n{TOKEN} platform\n",
+        f"{DIGEST}\n{TOKEN} teams/shop\n",
+        write("a/../../other").decode(),
+        write("/etc").decode(),
+        write("`id`").decode(),
+        write("a\x1b[31m").decode(),
+        write("teams/\u202eshop").decode(),
+        write("teams/shop").decode() + f"{TOKEN} platform\n",
     ],
 )
 def test_another_text_approves_no_repository(text: str) -> None:

@@ -95,7 +95,7 @@ def test_a_plan_that_says_nothing_refers_to_the_log() -> None:
 
 def test_many_faults_fit_into_a_comment() -> None:
     """GitHub refuses longer comments, so the others are counted."""
-    found = diagnostics.read_diagnostics([make_event("x" * 900)] * 100, ".")
+    found = diagnostics.read_diagnostics([make_event(f"{n} {'x' * 900}") for n in range(100)], ".")
     text = diagnostics.render_failure(found, "kafka")
     assert len(text) < 61_000 and "more." in text.rstrip().splitlines()[-1]
 
@@ -116,6 +116,23 @@ def test_a_heading_names_the_pipeline(label: str) -> None:
     """Of several pipelines in one repository, each comment says whose it is, on one line."""
     heading = diagnostics.render_failure((), label).splitlines()[0]
     assert heading.startswith("## kafkaform `") and heading.endswith("`: no plan")
+
+
+def test_faults_of_many_folders_with_one_cause_are_one() -> None:
+    """A module that all of them use has its fault once; a cluster that is gone names the first of
+    them."""
+    gone = {"severity": "error", "summary": "no broker answered", "detail": "at prod:9092"}
+    events = [
+        {"type": "diagnostic", "folder": f"teams/t{n}", "diagnostic": data}
+        for n in range(60)
+        for data in (gone, make_event("modules/a/main.kf.hcl")["diagnostic"])
+    ]
+    placed, other = diagnostics.read_diagnostics(events, ".")
+    assert placed.place == "modules/a/main.kf.hcl:3"
+    named = "teams/t0, teams/t1, teams/t2, teams/t3, teams/t4 and 55 more"
+    assert other.summary == f"{named}: no broker answered"
+    (single,) = diagnostics.read_diagnostics(events[:1], ".")
+    assert single.summary == "teams/t0: no broker answered"
 
 
 def test_faults_of_many_objects_with_one_cause_are_one() -> None:

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.slow("each job is a process with an installation of its
 TEAMS = ("billing", "search", "shop")
 
 
-def begin(hub: Runner, texts: Texts, *teams: str) -> str:
-    return begin_repository(hub.repository, hub.folder / "states", texts, teams)
+def begin(hub: Runner, *teams: str) -> str:
+    return begin_repository(hub.repository, hub.folder / "states", teams)
 
 
 def plan(hub: Runner, name: str, files: Mapping[str, str], pull: int) -> tuple[str, Ended]:
@@ -78,7 +78,7 @@ def apply_first(hub: Runner, *teams: str) -> None:
 def test_from_a_branch_to_drift(teams_hub: Runner, texts: Texts, teams: tuple[str, ...]) -> None:
     """A pull request of one team is planned, reviewed and applied in its folder alone; then
     somebody changes a text by hand, and back."""
-    begin(teams_hub, texts, *teams)
+    begin(teams_hub, *teams)
     head, planned = plan(teams_hub, "one", write_team("shop"), 1)
     assert planned.code == 0, planned.log
     assert planned.outputs["exitcode"] == "2" and planned.outputs["has-changes"] == "true"
@@ -106,7 +106,7 @@ def test_pull_requests_of_different_folders_are_independent(
 ) -> None:
     """Two are planned, then both are merged: neither approval is stale, whichever is applied
     first."""
-    begin(teams_hub, texts, *TEAMS)
+    begin(teams_hub, *TEAMS)
     shop, _ = plan(teams_hub, "one", write_team("shop"), 1)
     search, _ = plan(teams_hub, "two", write_team("search"), 2)
     first, second = merge(teams_hub, "one", shop, 1), merge(teams_hub, "two", search, 2)
@@ -119,7 +119,7 @@ def test_pull_requests_of_different_folders_are_independent(
 def test_a_stale_folder_is_refused_alone(teams_hub: Runner, texts: Texts) -> None:
     """Of a pull request of two teams, the folder that somebody changed meanwhile is refused, and
     the other one is applied. A plan by hand of that folder and its approval help."""
-    begin(teams_hub, texts, *TEAMS)
+    begin(teams_hub, *TEAMS)
     apply_first(teams_hub, "shop", "search")
     files = write_team("shop", "bye") | write_team("search", "bye")
     head, _ = plan(teams_hub, "two", files, 2)
@@ -140,7 +140,7 @@ def test_a_stale_folder_is_refused_alone(teams_hub: Runner, texts: Texts) -> Non
 def test_drift_of_folders_is_one_issue(teams_hub: Runner, texts: Texts) -> None:
     """It has a section for each folder with drift, loses one that is repaired, and is closed in the
     end."""
-    begin(teams_hub, texts, *TEAMS)
+    begin(teams_hub, *TEAMS)
     apply_first(teams_hub, *TEAMS)
     texts.put("motd-shop", "changed")
     texts.put("motd-search", "changed")
@@ -148,6 +148,8 @@ def test_drift_of_folders_is_one_issue(teams_hub: Runner, texts: Texts) -> None:
     (issue,) = teams_hub.api.issues.values()
     assert "teams/shop" in issue["body"] and "teams/search" in issue["body"]
     assert "teams/billing" not in issue["body"]
+    assert issue["title"] == "Changed outside kafkaform: teams/search, teams/shop"
+    assert "| Folder | Owner | Drift | Dangers | |" in issue["body"]
     texts.put("motd-search", "hello")
     assert look(teams_hub).code == 8
     assert "teams/shop" in issue["body"] and "teams/search" not in issue["body"]
@@ -159,7 +161,7 @@ def test_drift_of_folders_is_one_issue(teams_hub: Runner, texts: Texts) -> None:
 def test_what_depends_on_a_folder_is_planned_too(teams_hub: Runner, texts: Texts) -> None:
     """A pull request of one team changes a file that another team reads: both are planned, and the
     third one is not."""
-    begin(teams_hub, texts, *TEAMS)
+    begin(teams_hub, *TEAMS)
     (path, text), *_ = write_team("search").items()
     reads = text.replace('"hello"', 'file("${path.module}/../shop/words.txt")')
     files = {path: reads, "teams/shop/words.txt": "hello"} | write_team("shop")
@@ -175,7 +177,7 @@ def test_what_depends_on_a_folder_is_planned_too(teams_hub: Runner, texts: Texts
 def test_what_changes_no_folder_needs_no_comment(teams_hub: Runner, texts: Texts) -> None:
     """A pull request of other files is green and silent, as is its apply. If it had a plan before,
     the comment says that nothing is left of it."""
-    begin(teams_hub, texts, *TEAMS)
+    begin(teams_hub, *TEAMS)
     head, planned = plan(teams_hub, "one", {"README.md": "words"}, 1)
     assert planned.code == 0, planned.log
     assert not teams_hub.api.comments and planned.outputs["has-changes"] == "false"
@@ -192,7 +194,7 @@ def test_what_changes_no_folder_needs_no_comment(teams_hub: Runner, texts: Texts
 def test_a_fault_of_one_team_is_shown_at_its_line(teams_hub: Runner, texts: Texts) -> None:
     """The annotation has the path of the folder; the job fails, and the comment begins with that
     and has the plan of the other team."""
-    begin(teams_hub, texts, *TEAMS)
+    begin(teams_hub, *TEAMS)
     files = write_team("search")
     files["teams/shop/main.kf.hcl"] = write_team("shop")["teams/shop/main.kf.hcl"].replace(
         "content", "contents"
@@ -209,35 +211,28 @@ def test_a_fault_of_one_team_is_shown_at_its_line(teams_hub: Runner, texts: Text
 
 def test_sixty_folders_are_one_plan(teams_hub: Runner, texts: Texts) -> None:
     """A pull request that changes a module of all teams has one comment, one approval and one
-    apply."""
+    apply. A fault in the module is shown once."""
     teams = [f"team-{number:02}" for number in range(60)]
-    begin(teams_hub, texts, *teams)
+    begin(teams_hub, *teams)
     module = 'variable "team" {}\n\nresource "textstore_file" "motd" {\n'
     module += '  name    = "motd-${var.team}"\n  content = "hello"\n}\n'
     files = {"modules/motd/main.kf.hcl": module}
     for team in teams:
         block = f'module "motd" {{\n  source = "../../modules/motd"\n  team   = "{team}"\n}}\n'
         files[f"teams/{team}/main.kf.hcl"] = block
-    apply_all(teams_hub, files, "first", 1)
-    assert len(texts.read()) == 60
-    files = {"modules/motd/main.kf.hcl": module.replace("hello", "bye")}
-    apply_all(teams_hub, files, "second", 2)
-    assert set(texts.read().values()) == {"bye"}
-    assert len(read_comment(teams_hub, 2)) <= 65_536
-
-    files = {"modules/motd/main.kf.hcl": module.replace("content", "contents")}
-    _, failed = plan(teams_hub, "third", files, 3)
-    errors = [properties["line"] for name, properties, _ in failed.commands if name == "error"]
-    assert sorted(errors) == ["3", "5"], "a fault that all folders have is shown once"
-
-
-def apply_all(hub: Runner, files: Mapping[str, str], name: str, pull: int) -> None:
-    head, planned = plan(hub, name, files, pull)
+    head, planned = plan(teams_hub, "one", files, 1)
     assert planned.code == 0, planned.log
-    done = apply(hub, merge(hub, name, head, pull))
+    comment = read_comment(teams_hub, 1)
+    assert len(comment) <= 65_536 and comment.count("| [`teams/team-") == 60
+    done = apply(teams_hub, merge(teams_hub, "one", head, 1))
     assert done.code == 0, done.log
     assert done.outputs["approval"] == planned.outputs["approval"]
-    assert done.summary.count("Audit head of teams/") == 60
+    assert done.summary.count("Audit head of teams/") == 60 == len(texts.read())
+
+    files = {"modules/motd/main.kf.hcl": module.replace("content", "contents")}
+    _, failed = plan(teams_hub, "two", files, 2)
+    errors = [properties["line"] for name, properties, _ in failed.commands if name == "error"]
+    assert sorted(errors) == ["3", "5"]
 
 
 def test_a_pull_request_does_not_change_the_repository_file_of_its_plan(
@@ -245,7 +240,7 @@ def test_a_pull_request_does_not_change_the_repository_file_of_its_plan(
 ) -> None:
     """Neither in its own file, nor with a tag that has the name of the branch: the plan of a
     stranger would be sent where that file says."""
-    begin(teams_hub, texts, *TEAMS)
+    begin(teams_hub, *TEAMS)
     file = teams_hub.repository.folder / "kafkaform.hcl"
     forged = file.read_text().replace(texts.server.url, "http://127.0.0.1:1")
     files = {"kafkaform.hcl": forged, **write_team("shop")}
@@ -256,9 +251,9 @@ def test_a_pull_request_does_not_change_the_repository_file_of_its_plan(
     assert "127.0.0.1:1" not in planned.log + read_comment(teams_hub, 1)
 
 
-def test_the_states_are_those_of_the_repository_file(teams_hub: Runner, texts: Texts) -> None:
+def test_the_states_are_those_of_the_repository_file(teams_hub: Runner) -> None:
     """A variable that names one state for all folders is refused before anything is read."""
-    begin(teams_hub, texts, *TEAMS)
+    begin(teams_hub, *TEAMS)
     teams_hub.more = {name: {"KAFKAFORM_STATE": "s3://b/k"} for name in teams_hub.more}
     _, planned = plan(teams_hub, "one", write_team("shop"), 1)
     assert planned.code == 1 and "each folder of a repository has its own" in planned.log

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.slow("each job is a process with an installation of its
 TEAMS = ("billing", "search", "shop")
 
 
-def begin(lab: Runner, texts: Texts) -> str:
-    return begin_repository(lab.repository, lab.folder / "states", texts, TEAMS)
+def begin(lab: Runner) -> str:
+    return begin_repository(lab.repository, lab.folder / "states", TEAMS)
 
 
 def plan(lab: Runner, name: str, files: Mapping[str, str], number: int) -> tuple[str, Ended]:
@@ -37,7 +37,7 @@ def apply(lab: Runner, name: str, head: str, number: int) -> Ended:
 def test_from_a_branch_to_drift(teams_lab: Runner, texts: Texts) -> None:
     """Merge requests of two teams are planned at the same time, each in its folder alone; both are
     applied; then somebody changes a text by hand, and back."""
-    begin(teams_lab, texts)
+    begin(teams_lab)
     shop, planned = plan(teams_lab, "one", write_team("shop"), 1)
     search, _ = plan(teams_lab, "two", write_team("search"), 2)
     assert planned.code == 0, planned.log
@@ -63,7 +63,7 @@ def test_from_a_branch_to_drift(teams_lab: Runner, texts: Texts) -> None:
 def test_a_stale_folder_is_planned_by_hand(teams_lab: Runner, texts: Texts) -> None:
     """The folder that somebody changed meanwhile is refused alone; a pipeline by hand is about the
     folders that its variable names."""
-    begin(teams_lab, texts)
+    begin(teams_lab)
     files = write_team("shop") | write_team("search")
     head, _ = plan(teams_lab, "one", files, 1)
     assert apply(teams_lab, "one", head, 1).code == 0
@@ -82,7 +82,7 @@ def test_a_stale_folder_is_planned_by_hand(teams_lab: Runner, texts: Texts) -> N
 
 def test_faults_have_the_path_of_their_folder(teams_lab: Runner, texts: Texts) -> None:
     """In the code quality report, as the changes of the merge request have it."""
-    begin(teams_lab, texts)
+    begin(teams_lab)
     (path, text), *_ = write_team("shop").items()
     _, failed = plan(teams_lab, "one", {path: text.replace("content", "contents")}, 1)
     assert failed.code == 1 and path in teams_lab.api.notes[1]["body"]
