@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Self
 
+import msgspec
 from msgspec import Struct, field
 
 from .address import Address
 from .diagnostics import Diagnostics, Range
-from .value import EMPTY, FrozenMap, Value
+from .value import EMPTY, FrozenMap, Value, freeze
 
 
 class Identity(Struct, frozen=True, order=True):
@@ -395,7 +399,7 @@ class Facts(Struct, frozen=True):
     principal: str | None = None
     """Whom the session acts as, if that can be known."""
     values: FrozenMap = EMPTY
-    """Further facts, JSON-able, for the provider alone: defaults, limits, versions, settings."""
+    """What the provider alone knows about its system, as a plan records it (`ProviderFacts`)."""
     profile: str = ""
     """Which product the provider takes the system for, and why: text for people. Empty if there is
     nothing to say."""
@@ -419,6 +423,32 @@ class Facts(Struct, frozen=True):
     def recorded(self) -> Facts:
         """The facts as a plan records them."""
         return Facts(self.scope_id, self.nodes, self.principal, self.values, self.profile)
+
+
+class ProviderFacts(Struct, frozen=True):
+    """Base of what one provider knows about its system: defaults, limits, versions, settings.
+
+    Each fact is a field. Its default counts where the fact is unknown: for a block without a
+    system, and in a plan that an older version recorded. A fact that is UNSET is not recorded.
+    """
+
+    @classmethod
+    def of(cls, facts: Facts) -> Self:
+        """These facts of a system. Raises msgspec.ValidationError for those of a forged plan."""
+        values: Self = _read_values(cls, facts.values)
+        return values
+
+    @property
+    def values(self) -> FrozenMap:
+        """These facts as `Facts.values`."""
+        facts = msgspec.to_builtins(self, builtin_types=(Decimal,))
+        return FrozenMap({name: freeze(fact) for name, fact in facts.items()})
+
+
+# Rules and types ask for the facts of the same few systems at each change.
+@lru_cache(maxsize=64)
+def _read_values(cls: type[ProviderFacts], values: FrozenMap) -> Any:
+    return msgspec.convert(values, cls)
 
 
 class InstanceWorld(Struct, frozen=True):
