@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -398,8 +398,8 @@ class Facts(Struct, frozen=True):
     """The live nodes, if the system has several that can be asked one by one."""
     principal: str | None = None
     """Whom the session acts as, if that can be known."""
-    values: FrozenMap = EMPTY
-    """What the provider alone knows about its system, as a plan records it (`ProviderFacts`)."""
+    values: ProviderFacts | FrozenMap = EMPTY
+    """What the provider alone knows about its system; plain values in a plan."""
     profile: str = ""
     """Which product the provider takes the system for, and why: text for people. Empty if there is
     nothing to say."""
@@ -422,7 +422,16 @@ class Facts(Struct, frozen=True):
     @property
     def recorded(self) -> Facts:
         """The facts as a plan records them."""
-        return Facts(self.scope_id, self.nodes, self.principal, self.values, self.profile)
+        values = self.recorded_values
+        return Facts(self.scope_id, self.nodes, self.principal, values, self.profile)
+
+    @property
+    def recorded_values(self) -> FrozenMap:
+        """The `values` as plans record them and policies see them."""
+        if isinstance(self.values, FrozenMap):
+            return self.values
+        values = msgspec.to_builtins(self.values, builtin_types=(Decimal,))
+        return FrozenMap({name: freeze(value) for name, value in values.items()})
 
 
 class ProviderFacts(Struct, frozen=True):
@@ -434,20 +443,14 @@ class ProviderFacts(Struct, frozen=True):
 
     @classmethod
     def of(cls, facts: Facts) -> Self:
-        """These facts of a system. Raises msgspec.ValidationError for those of a forged plan."""
-        values: Self = _read_values(cls, facts.values)
-        return values
-
-    @property
-    def values(self) -> FrozenMap:
-        """These facts as `Facts.values`."""
-        facts = msgspec.to_builtins(self, builtin_types=(Decimal,))
-        return FrozenMap({name: freeze(fact) for name, fact in facts.items()})
+        """The facts of a system or a plan. Raises msgspec.ValidationError for a forged plan."""
+        values = facts.values
+        return values if isinstance(values, cls) else cast(Self, _read_values(cls, values))
 
 
-# Rules and types ask for the facts of the same few systems at each change.
+# Steps ask for the facts of the same plan at each change.
 @lru_cache(maxsize=64)
-def _read_values(cls: type[ProviderFacts], values: FrozenMap) -> Any:
+def _read_values(cls: type[ProviderFacts], values: Hashable) -> Any:
     return msgspec.convert(values, cls)
 
 

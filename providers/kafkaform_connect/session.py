@@ -443,7 +443,7 @@ def connect(
             version=address.proof.version,
             release=release,
             plugins=tuple(plugin.class_ for plugin in plugins if plugin.type in ("source", "sink")),
-        ).values,
+        ),
         operation_timeout=timeout,
         # What a connector reads and writes is in the cluster that its workers use.
         partners=EMPTY if scope else FrozenMap(kafka=address.proof.cluster_id),

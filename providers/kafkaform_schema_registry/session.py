@@ -160,7 +160,7 @@ def make_facts(config: FrozenMap, product: Product, url: str, settings: HttpSett
         named or config.get("registry_id") or node,
         nodes=(node,),
         principal=login.username if isinstance(login, BasicLogin) else None,
-        values=own_facts.values,
+        values=own_facts,
         profile=product.profile,
         operation_timeout=settings.timeout,
         protect=config.get("protect_schemas") is not False,

@@ -89,7 +89,7 @@ class TextstoreProvider(OptionalParts):
             description["id"],
             nodes=(urlsplit(client.url).netloc,),
             principal=description["user"],
-            values=StoreFacts(default_headers=FrozenMap(description["default_headers"])).values,
+            values=StoreFacts(default_headers=FrozenMap(description["default_headers"])),
             operation_timeout=float(timeout),
         )
         return TextstoreSession(instance, client, facts)
