@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -386,6 +386,33 @@ class Sweep(Struct, frozen=True):
     """The items of which that is true although the listing is not whole."""
 
 
+class ProviderFacts(Struct, frozen=True):
+    """Base of what one provider knows about its system: defaults, limits, versions, settings.
+
+    Each fact is a field. Its default counts where the fact is unknown: for a block without a
+    system, and in a plan that an older version recorded. A fact that is UNSET is not recorded.
+    """
+
+    @classmethod
+    def of(cls, facts: Facts) -> Self:
+        """The facts of a system or a plan. Raises msgspec.ValidationError for a forged plan."""
+        values = facts.values
+        return values if isinstance(values, cls) else cast(Self, _read_values(cls, values))
+
+
+# Steps ask for the facts of the same plan at each change.
+@lru_cache(maxsize=64)
+def _read_values(cls: type[ProviderFacts], values: Hashable) -> Any:
+    return msgspec.convert(values, cls)
+
+
+if TYPE_CHECKING:
+    ProviderValues = ProviderFacts | FrozenMap
+else:
+    # Files have plain values, and the type hints are how a plan is read (`canonical.from_data`).
+    ProviderValues = FrozenMap
+
+
 class Facts(Struct, frozen=True):
     """What a session knows about its system.
 
@@ -398,7 +425,7 @@ class Facts(Struct, frozen=True):
     """The live nodes, if the system has several that can be asked one by one."""
     principal: str | None = None
     """Whom the session acts as, if that can be known."""
-    values: ProviderFacts | FrozenMap = EMPTY
+    values: ProviderValues = EMPTY
     """What the provider alone knows about its system; plain values in a plan."""
     profile: str = ""
     """Which product the provider takes the system for, and why: text for people. Empty if there is
@@ -432,26 +459,6 @@ class Facts(Struct, frozen=True):
             return self.values
         values = msgspec.to_builtins(self.values, builtin_types=(Decimal,))
         return FrozenMap({name: freeze(value) for name, value in values.items()})
-
-
-class ProviderFacts(Struct, frozen=True):
-    """Base of what one provider knows about its system: defaults, limits, versions, settings.
-
-    Each fact is a field. Its default counts where the fact is unknown: for a block without a
-    system, and in a plan that an older version recorded. A fact that is UNSET is not recorded.
-    """
-
-    @classmethod
-    def of(cls, facts: Facts) -> Self:
-        """The facts of a system or a plan. Raises msgspec.ValidationError for a forged plan."""
-        values = facts.values
-        return values if isinstance(values, cls) else cast(Self, _read_values(cls, values))
-
-
-# Steps ask for the facts of the same plan at each change.
-@lru_cache(maxsize=64)
-def _read_values(cls: type[ProviderFacts], values: Hashable) -> Any:
-    return msgspec.convert(values, cls)
 
 
 class InstanceWorld(Struct, frozen=True):

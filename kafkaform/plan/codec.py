@@ -125,9 +125,6 @@ def _read_plan(data: Value) -> Plan:
     # Its parts must fit each other, and its rows must be allowed in a state. Whatever is not
     # refused here would be refused by a save, after the requests were sent.
     plan = from_data(Plan, data)
-    for name, instance in plan.instances.items():
-        if type(instance.facts.values) is not FrozenMap:
-            raise Misfit("is not an object").nest_in(f"instances.{name}.facts.values")
     for number, change in enumerate(plan.changes):
         member = f"changes[{number}]"
         for identity in (change.identity, *(step.identity for step in change.steps)):
