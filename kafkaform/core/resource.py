@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from .address import Address
 from .diagnostics import Diagnostics, Range
-from .value import EMPTY, FrozenMap, Value
+from .value import EMPTY, FrozenMap, Value, freeze
 
 T = TypeVar("T")
 
@@ -433,6 +436,33 @@ class Sweep(_WithDerived, Struct, frozen=True):
         return result
 
 
+class ProviderFacts(Struct, frozen=True):
+    """Base of what one provider knows about its system: defaults, limits, versions, settings.
+
+    Each fact is a field. Its default counts where the fact is unknown: for a block without a
+    system, and in a plan that an older version recorded. A fact that is UNSET is not recorded.
+    """
+
+    @classmethod
+    def of(cls, facts: Facts) -> Self:
+        """The facts of a system or a plan. Raises msgspec.ValidationError for a forged plan."""
+        values = facts.values
+        return values if isinstance(values, cls) else cast(Self, _read_values(cls, values))
+
+
+# Steps ask for the facts of the same plan at each change.
+@lru_cache(maxsize=64)
+def _read_values(cls: type[ProviderFacts], values: Hashable) -> Any:
+    return msgspec.convert(values, cls)
+
+
+if TYPE_CHECKING:
+    ProviderValues = ProviderFacts | FrozenMap
+else:
+    # Files have plain values, and the type hints are how a plan is read (`canonical.from_data`).
+    ProviderValues = FrozenMap
+
+
 class Facts(Struct, frozen=True):
     """What a session knows about its system.
 
@@ -445,8 +475,8 @@ class Facts(Struct, frozen=True):
     """The live nodes, if the system has several that can be asked one by one."""
     principal: str | None = None
     """Whom the session acts as, if that can be known."""
-    values: FrozenMap = EMPTY
-    """Further facts, JSON-able, for the provider alone: defaults, limits, versions, settings."""
+    values: ProviderValues = EMPTY
+    """What the provider alone knows about its system; plain values in a plan."""
     profile: str = ""
     """Which product the provider takes the system for, and why: text for people. Empty if there is
     nothing to say."""
@@ -469,7 +499,16 @@ class Facts(Struct, frozen=True):
     @property
     def recorded(self) -> Facts:
         """The facts as a plan records them."""
-        return Facts(self.scope_id, self.nodes, self.principal, self.values, self.profile)
+        values = self.recorded_values
+        return Facts(self.scope_id, self.nodes, self.principal, values, self.profile)
+
+    @property
+    def recorded_values(self) -> FrozenMap:
+        """The `values` as plans record them and policies see them."""
+        if isinstance(self.values, FrozenMap):
+            return self.values
+        values = msgspec.to_builtins(self.values, builtin_types=(Decimal,))
+        return FrozenMap({name: freeze(value) for name, value in values.items()})
 
 
 class InstanceWorld(Struct, frozen=True):

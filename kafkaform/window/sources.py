@@ -12,6 +12,7 @@ from msgspec import Struct
 from kafkaform_kafka.authority.authorizer import Access
 from kafkaform_kafka.inspect.access import build_access
 from kafkaform_kafka.protocol.acl import KIND, Acl, parse_acl
+from kafkaform_kafka.protocol.facts import KafkaFacts
 
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import KafkaformError
@@ -140,6 +141,6 @@ def build_recorded_access(
     """
     items = tuple(Observed(row.identity, row.attributes) for row in acls.values())
     sweep = Sweep(KIND, Depth.FULL, items, Coverage(CoverageKind.COMPLETE))
-    facts = Facts("", values=FrozenMap({AUTHORIZER: declared}))
+    facts = Facts("", values=KafkaFacts(authorizer=declared))
     supers = None if super_users is None else tuple(super_users)
     return build_access(sweep, facts, supers, allow_if_no_acl)

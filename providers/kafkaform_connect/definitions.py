@@ -13,10 +13,31 @@ import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 
-from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
+from kafkaform.core.resource import (
+    Coverage,
+    CoverageKind,
+    Depth,
+    Fault,
+    Identity,
+    Observed,
+    ProviderFacts,
+    Sweep,
+)
 from kafkaform.core.value import FrozenMap
 
 from .rest import Definition
+
+
+class ConnectFacts(ProviderFacts, frozen=True, kw_only=True):
+    """What the workers say about themselves when a session begins."""
+
+    version: str = ""
+    """The version of a worker, in its own words (`GET /`)."""
+    release: tuple[int, int] | None = None
+    """The Kafka release that the version means; None if it means none."""
+    plugins: tuple[str, ...] = ()
+    """The classes of connectors that a worker has (KIP-769); none if the user may not see them."""
+
 
 SUFFIX = "Connector"
 _LISTING = "kafka_connect_definition:"

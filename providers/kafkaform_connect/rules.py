@@ -30,7 +30,7 @@ from .connector import (
     name_group,
     reads_pattern,
 )
-from .definitions import finds_plugin, is_same_plugin, name_listing
+from .definitions import ConnectFacts, finds_plugin, is_same_plugin, name_listing
 
 MAX_REASONS = 3
 """Failures of a connector that a plan repeats."""
@@ -251,7 +251,7 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
     if change.action not in WRITING or change.after is None:
         return
     after, before = change.after, change.before or EMPTY
-    class_, plugins = str(after.get("class")), facts.values.get("plugins") or ()
+    class_, plugins = str(after.get("class")), ConnectFacts.of(facts).plugins
     chosen = change.action is Action.CREATE or class_ != before.get("class")
     if plugins and chosen and not finds_plugin(class_, plugins):
         fix = suggest(class_, plugins) or None
@@ -272,8 +272,8 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
 
 def _find_missing_feature(facts: Facts, name: str) -> Iterator[Finding]:
     since, ability = FEATURES[name]
-    version = facts.values.get("release")
-    if version is not None and tuple(version) < since:
+    version = ConnectFacts.of(facts).release
+    if version is not None and version < since:
         release, needs = (".".join(map(str, numbers)) for numbers in (version, since))
         yield STATE_UNSUPPORTED.find(
             f"workers of Kafka {release} cannot {ability}",

@@ -28,7 +28,7 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.value import EMPTY, FrozenMap, freeze
+from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Secrets
 from kafkaform.provider.http.client import HttpClient, Proof
 from kafkaform.provider.http.exchange import HttpAnswer
@@ -37,7 +37,7 @@ from kafkaform.provider.http.settings import BasicLogin, HttpSettings, read_sett
 from . import rest
 from .connector import CLASS, NAME
 from .data_sources import Answers, answer_query, make_query_error
-from .definitions import read_listing
+from .definitions import ConnectFacts, read_listing
 from .provider_block import OPERATION_TIMEOUT, WORDS
 from .reading import ConnectorReader, describe_progress, list_failures, parse, read_ticket
 from .rest import (
@@ -439,7 +439,11 @@ def connect(
         scope or make_scope(address.proof.cluster_id, group_id),
         nodes=tuple(address.nodes),
         principal=user,
-        values=_make_values(address.proof, release, plugins),
+        values=ConnectFacts(
+            version=address.proof.version,
+            release=release,
+            plugins=tuple(plugin.class_ for plugin in plugins if plugin.type in ("source", "sink")),
+        ),
         operation_timeout=timeout,
         # What a connector reads and writes is in the cluster that its workers use.
         partners=EMPTY if scope else FrozenMap(kafka=address.proof.cluster_id),
@@ -475,12 +479,3 @@ def _greet(address: WorkerAddress, url: str) -> tuple[Plugin, ...]:
             return ()
         fault = refused.fault
         raise ConnectError(f"{url}: {call}: {fault.message} ({fault.code})", fault.advice) from None
-
-
-def _make_values(
-    proof: WorkersProof, release: tuple[int, int] | None, plugins: tuple[Plugin, ...]
-) -> FrozenMap:
-    classes = tuple(plugin.class_ for plugin in plugins if plugin.type in ("source", "sink"))
-    values = freeze({"version": proof.version, "release": release, "plugins": classes})
-    assert isinstance(values, FrozenMap)
-    return values

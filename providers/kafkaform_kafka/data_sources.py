@@ -45,6 +45,7 @@ from .kinds.quota import resource_type as quota_filter
 from .kinds.quota import resource_type as quotas
 from .kinds.topic import resource_type as topics
 from .protocol.acl import NAMES, parse_acl
+from .protocol.facts import KafkaFacts
 
 _TOPIC = {
     "topic_name": STRING,
@@ -287,11 +288,11 @@ def _answer_cluster(source: AnswerSource, _: FrozenMap) -> FrozenMap:
     cluster = source.cluster()
     if isinstance(cluster, Fault):
         raise _make_read_error("the cluster", cluster)
-    facts = source.session.facts.values
+    facts = KafkaFacts.of(source.session.facts)
     return cluster.with_items(
         {
-            "metadata_version": facts.get("metadata_version"),
-            "kafka_version": None if facts.get("newer_level") else facts.get("kafka_version"),
+            "metadata_version": facts.metadata_version,
+            "kafka_version": facts.known_release,
         }
     )
 

@@ -21,6 +21,7 @@ from .connection.settings import KafkaSettings
 from .data_sources import AnswerSource, answer_query
 from .kinds.kind import ResourceKind
 from .kinds.topic import send_placement as placement_sends
+from .protocol.facts import KafkaFacts
 from .resource_kinds import KINDS, WORDS
 from .review import assess
 from .vendors import detection
@@ -37,8 +38,8 @@ class KafkaSession:
         self.context = context
         """What `describe` asks directly."""
         self.facts = context.facts
-        name = context.facts.values.get("profile")
-        self._profile = load_profile(str(name)) if name else None
+        name = KafkaFacts.of(context.facts).profile
+        self._profile = load_profile(name) if isinstance(name, str) else None
         """The vendor whose refusals are explained, None for Apache Kafka."""
         # A plan needs none of what only commands change, and loading it takes time.
         self._commanded = [kind for kind in kinds if kind.commanded]

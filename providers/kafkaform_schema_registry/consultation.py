@@ -13,6 +13,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME
+from .kinds.facts import RegistryFacts
 from .kinds.levels import INHERITED, PROMISES, TRANSITIVE
 from .reads import read_level
 from .requests import (
@@ -102,7 +103,7 @@ def _read_levels(
     levels: dict[str, tuple[str | None, bool]] = {}
     for item, call, answer in zip(versions_to_judge, calls, answers, strict=True):
         subject_level = _take_level(read_level(call, answer))
-        if subject_level == "NONE" and not context.facts.values.get("subject_none", True):
+        if subject_level == "NONE" and not RegistryFacts.of(context.facts).subject_none:
             subject_level = INHERITED
         level = item.level or subject_level
         if level == INHERITED:

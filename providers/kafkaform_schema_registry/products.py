@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Fault
-from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import ANSWER_LOST, NOT_SENT, Call, HttpAnswer
 
+from .kinds.facts import RegistryFacts
 from .requests import (
     IDENTIFY,
     BadAnswer,
@@ -49,14 +49,15 @@ class Product(Struct, frozen=True):
             return "Apicurio: no modes, and no level NONE for one subject"
         return "" if self.modes else "no modes"
 
-    @property
-    def values(self) -> FrozenMap:
-        """For `Facts.values`."""
-        return FrozenMap(
+    def make_facts(self, *, login: bool, hard_delete: bool) -> RegistryFacts:
+        """The facts of a session. login: it logs in; hard_delete: of the provider block."""
+        return RegistryFacts(
             modes=self.modes,
             # PUT NONE removes the level of the subject, so that the registry's own takes effect.
             subject_none=not self.apicurio,
             listing_limit=APICURIO_LIMIT if self.apicurio else None,
+            login=login,
+            hard_delete=hard_delete,
         )
 
 

@@ -27,6 +27,7 @@ from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME
 from .kinds import global_config, schema, subject_config
+from .kinds.facts import RegistryFacts
 from .kinds.levels import INHERITED
 from .kinds.subject_names import check_subject
 from .requests import (
@@ -83,10 +84,10 @@ def _is_whole(context: RegistryContext, number: int) -> bool:
     """False if the registry can have left subjects out without a word."""
     # With access control, a listing has only the subjects that the user may read: so it is with
     # Confluent's, with Karapace and with Redpanda. Nobody says whether it is switched on.
-    if context.facts.values.get("login"):
+    facts = RegistryFacts.of(context.facts)
+    if facts.login:
         return False
-    limit = context.facts.values.get("listing_limit")
-    return limit is None or number < limit
+    return facts.listing_limit is None or number < facts.listing_limit
 
 
 def _is_usable(name: str) -> bool:
@@ -192,7 +193,7 @@ def _observe_config(
             fault = parse_answer(value, call, lambda body: body)
             return _make_failed(identity, value, fault, f"Read on subject {identity.key}")
     level = settings["compatibility"]
-    if level == "NONE" and not context.facts.values.get("subject_none", True):
+    if level == "NONE" and not RegistryFacts.of(context.facts).subject_none:
         level = INHERITED
     values: dict[str, Value] = {"compatibility": str(level), "mode": str(settings["mode"])}
     if all(value == INHERITED for value in values.values()):
@@ -200,12 +201,16 @@ def _observe_config(
     return Observed(identity, FrozenMap({"subject": identity.key, **values}), fallbacks=below)
 
 
+def _list_settings(context: RegistryContext) -> list[str]:
+    modes = RegistryFacts.of(context.facts).modes
+    return ["compatibility", "mode"] if modes else ["compatibility"]
+
+
 def _read_settings(
     context: RegistryContext, subjects: Sequence[str]
 ) -> list[dict[str, str | HttpAnswer | Fault]]:
     """Attribute -> value, INHERITED, or the answer that says neither, for each subject."""
-    modes = bool(context.facts.values.get("modes", True))
-    names = ["compatibility", "mode"] if modes else ["compatibility"]
+    names = _list_settings(context)
     requests = [(subject, name) for subject in subjects for name in names]
     calls = [read_setting(SETTING_OF[name], subject) for subject, name in requests]
     settings: dict[str, dict[str, str | HttpAnswer | Fault]] = {
@@ -228,7 +233,7 @@ def _read_setting(name: str, call: Call, answer: HttpAnswer | Fault) -> str | Ht
 
 
 def _read_global(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
-    names = ["compatibility", "mode"] if context.facts.values.get("modes") else ["compatibility"]
+    names = _list_settings(context)
     calls = [read_setting(SETTING_OF[name], None) for name in names]
     answers = context.client.ask_all(calls)
     values: dict[str, Value] = {"compatibility": None, "mode": None}

@@ -152,17 +152,15 @@ def make_facts(config: FrozenMap, product: Product, url: str, settings: HttpSett
     # One of Confluent's registries has several sets of subjects, under /contexts/NAME.
     named = f"{product.id}/{path}" if product.id and path else product.id
     login = settings.auth
-    values = product.values.with_items(
-        {
-            "hard_delete": config.get("hard_delete") is True,
-            "login": login is not None or settings.certificate is not None,
-        }
+    own_facts = product.make_facts(
+        login=login is not None or settings.certificate is not None,
+        hard_delete=config.get("hard_delete") is True,
     )
     return Facts(
         named or config.get("registry_id") or node,
         nodes=(node,),
         principal=login.username if isinstance(login, BasicLogin) else None,
-        values=values,
+        values=own_facts,
         profile=product.profile,
         operation_timeout=settings.timeout,
         protect=config.get("protect_schemas") is not False,

@@ -12,13 +12,13 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema, map_of
-from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import OptionalParts, ResourceType, Secrets, Session
 
 from . import file, link, rules
 from .client import Client, RequestFailed
-from .session import WORDS, TextstoreSession
+from .session import WORDS, StoreFacts, TextstoreSession
 
 CONFIG = make_schema(
     "A store of text files.",
@@ -85,13 +85,11 @@ class TextstoreProvider(OptionalParts):
             fault = failure.fault
             raise ConnectError(f"{client.url}: {fault.message}", fault.advice) from None
         client.store_id = description["id"]
-        values = freeze({"default_headers": description["default_headers"]})
-        assert isinstance(values, FrozenMap)
         facts = Facts(
             description["id"],
             nodes=(urlsplit(client.url).netloc,),
             principal=description["user"],
-            values=values,
+            values=StoreFacts(default_headers=FrozenMap(description["default_headers"])),
             operation_timeout=float(timeout),
         )
         return TextstoreSession(instance, client, facts)

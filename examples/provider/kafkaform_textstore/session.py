@@ -30,15 +30,24 @@ from kafkaform.core.resource import (
     Hidden,
     Identity,
     Observed,
+    ProviderFacts,
     Reading,
     Sweep,
 )
-from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.core.words import KindWords, Words
 from kafkaform.provider.contract import Secrets
 
 from . import file, link
 from .client import Client, Reply, RequestFailed, item_fault
+
+
+class StoreFacts(ProviderFacts, frozen=True):
+    """What a store says about itself."""
+
+    default_headers: FrozenMap = EMPTY
+    """Headers that it serves with a file that has none of that name."""
+
 
 STORE_KINDS: Mapping[str, str] = {file.KIND: "file", link.KIND: "link"}
 """Resource type -> what the store calls it."""
@@ -133,7 +142,7 @@ class TextstoreSession:
         assert isinstance(attributes, FrozenMap)
         if kind == link.KIND or "content" not in item:
             return Observed(identity, attributes, incarnation=item.get("uid"))
-        defaults = self._facts.values["default_headers"]
+        defaults = StoreFacts.of(self._facts).default_headers
         fallbacks = {f"headers.{name}": value for name, value in defaults.items()}
         return Observed(
             identity,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +14,12 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
 
 from ... import sandbox
-from ...core.errors import KafkaformError, UsageError
+from ...core.errors import ConnectError, KafkaformError, UsageError
 from ...core.progress import Event, Message
+from ...core.secret import Secret
 from ...core.text.quantity import render_amount
+from ...core.value import FrozenMap, SecretRef
+from ...provider.registry import Registry
 from ...sandbox import ServerKind, servers
 from ...sandbox.record import HOST
 from ..terminal import console as terminal
@@ -41,38 +45,31 @@ KafkaVersion = Annotated[
         show_default=f"{sandbox.DEFAULT_VERSION}, or that of KAFKA_HOME",
     ),
 ]
-_PROBE_SECONDS, _CONNECT_SECONDS = 15.0, 1.0
+_CONNECT_SECONDS = 1.0
 _SLOWER = 3.0
 """How much longer than brokers the servers beside them may take."""
 _TITLES = {ServerKind.SCHEMA_REGISTRY: "schema registry", ServerKind.CONNECT: "Kafka Connect"}
 
 
 def count_brokers(box: sandbox.Sandbox) -> int:
-    """The number of brokers that DescribeCluster lists for `admin`; 0 while none answers."""
-    # A request that times out can abort the process (librdkafka #4605). So only brokers that listen
-    # are asked, and they get time to answer.
+    """The number of brokers that the cluster names to `admin`; 0 while none answers."""
+    # Opening a session looks for the cause of a failure, which takes too long while brokers start.
     if not all(_is_listening(broker.ports.client) for broker in box.brokers):
         return 0
-    from confluent_kafka import KafkaException, admin  # noqa: PLC0415  # the client is slow to load
-
-    client = admin.AdminClient(
-        {
-            "bootstrap.servers": box.bootstrap,
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": "admin",
-            "sasl.password": box.admin_password,
-            "socket.timeout.ms": int(_PROBE_SECONDS * 1000),
-            "reconnect.backoff.ms": 50,
-            "reconnect.backoff.max.ms": 200,
-            "log_level": 0,
-        }
+    password = SecretRef("variable", "admin_password")
+    settings = FrozenMap(
+        bootstrap_servers=(box.bootstrap,),
+        security_protocol="SASL_PLAINTEXT",
+        sasl_username="admin",
+        sasl_password=password,
     )
     try:
-        described = client.describe_cluster(request_timeout=_PROBE_SECONDS).result()
-    except KafkaException:
+        kafka = Registry().load("kafka")
+        session = kafka.open("kafka", settings, {str(password): Secret(box.admin_password)})
+    except ConnectError:
         return 0
-    return len(described.nodes)
+    with closing(session):
+        return len(session.facts.nodes)
 
 
 def _is_listening(port: int) -> bool:

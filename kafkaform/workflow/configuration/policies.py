@@ -292,7 +292,7 @@ def describe_change(
         "impact": None if change.impact is None else change.impact.figures,
         "owner": change.owner,
         "labels": change.labels,
-        "facts": facts.values,
+        "facts": facts.recorded_values,
     }
     fields = {field: lift_value(value) for field, value in plain.items()}
     fields["before"] = _lift_object(change.before, hidden)

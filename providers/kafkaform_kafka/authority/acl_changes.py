@@ -21,6 +21,7 @@ from kafkaform.core.value import EMPTY
 
 from ..protocol import acl as acls
 from ..protocol.acl import OTHER, PREFIXED, SUPPORTED, Acl, describe_pattern, join_words
+from ..protocol.facts import KafkaFacts
 from .authorizer import (
     SOME_TOPIC,
     Access,
@@ -83,16 +84,16 @@ def build_access(listed: Iterable[Acl], facts: Facts) -> Access:
         index_acls(listed),
         None if supers is None else frozenset(supers),
         rule,
-        zookeeper=bool(facts.values.get("zookeeper")),
+        zookeeper=bool(KafkaFacts.of(facts).zookeeper),
     )
 
 
 def read_setting(name: str, facts: Facts) -> Any:
     """What the provider block declares, or Kafka's default for a setting that the brokers do not
     have; None if it is unknown. name: one of SETTINGS."""
-    declared = (facts.values.get("authorizer") or EMPTY).get(name)
+    cluster = KafkaFacts.of(facts)
     # Brokers hide the values of both, but list them if their properties have them.
-    listed = facts.values.get("authorizer_settings")
+    declared, listed = cluster.authorizer.get(name), cluster.authorizer_settings
     if declared is None and listed is not None and name not in listed:
         return _DEFAULTS[name]
     return declared

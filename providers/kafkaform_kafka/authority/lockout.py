@@ -19,6 +19,7 @@ from ..kinds.acl.resource_type import DELETE_FIRST
 from ..kinds.kind import KindRights
 from ..protocol import acl as acls
 from ..protocol.acl import ALLOW, CLUSTER, DENY, EVERYTHING, PREFIXED, Acl
+from ..protocol.facts import KafkaFacts
 from .authorizer import (
     EVERYBODY,
     Access,
@@ -151,7 +152,7 @@ def _list_moments(
     # First the deletes ahead (`delete_first`), then the creates, then the other deletes, each time
     # ALLOW before DENY. An apply can stop after any of them.
     patterns = {acl.pattern for acl in created.values()}
-    early = facts.values.get("acl_order") == DELETE_FIRST
+    early = KafkaFacts.of(facts).acl_order == DELETE_FIRST
     ahead = {i: acl for i, acl in deleted.items() if early and acl.pattern in patterns}
     if ahead:
         yield Moment({}, _select_allows(ahead))

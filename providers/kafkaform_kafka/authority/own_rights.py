@@ -22,6 +22,7 @@ from ..kinds.acl.requests import list_live_acls
 from ..protocol import listings
 from ..protocol.acl import CLUSTER, Acl, describe_acl
 from ..protocol.apis import APIS, RightTarget
+from ..protocol.facts import KafkaFacts
 from ..protocol.faults import code_name, name_right
 from ..wire.cluster import read_cluster_operations
 from ..wire.topics import TopicRow, list_topics
@@ -197,7 +198,7 @@ def _build_authorizer(acls: Sequence[Acl], facts: Facts, cluster: Set[str] | Non
     # We are not a super user, because a right is missing.
     if rule is None and cluster is not None and not has_acl(index, "Cluster", CLUSTER):
         rule = bool(cluster)
-    return Access(index, frozenset(), rule, zookeeper=bool(facts.values.get("zookeeper")))
+    return Access(index, frozenset(), rule, zookeeper=bool(KafkaFacts.of(facts).zookeeper))
 
 
 def _ask_rights(context: ClusterContext, steps: Sequence[Step]) -> HeldRights:

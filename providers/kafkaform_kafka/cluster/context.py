@@ -16,6 +16,7 @@ from kafkaform.provider.contract import Secrets
 
 from ..connection.settings import KafkaSettings
 from ..protocol import faults
+from ..protocol.facts import KafkaFacts
 from ..protocol.faults import fault_of
 from ..wire.client import RequestNotSent, RequestUnanswered, Unsupported, Wire
 from ..wire.cluster import ClusterRow, describe_cluster, find_quorum_leader
@@ -190,7 +191,7 @@ def read_cluster(context: ClusterContext) -> FrozenMap | Fault:
 
 def find_controller(context: ClusterContext) -> int | None:
     """Id of the active controller, None if the cluster does not say."""
-    if context.facts.values.get("zookeeper"):
+    if KafkaFacts.of(context.facts).zookeeper:
         row = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
         return row.controller if isinstance(row, ClusterRow) and row.controller >= 0 else None
     leader = attempt("DescribeQuorum", lambda: find_quorum_leader(context.wire, context.timeout))

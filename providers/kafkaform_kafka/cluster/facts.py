@@ -1,29 +1,16 @@
-"""Read the facts of a cluster: its id, live brokers, defaults, features and our rights.
-
-Names in `values`: default_partitions, default_replication_factor, auto_create,
-delete_topic_enable (all None without DescribeConfigs on Cluster), topic_defaults (of the configs
-in BROKER_TIMES and BROKER_DEFAULTS, as far as known), brokers, racks, rights (on the cluster), elr,
-metadata_version, kafka_version (the newest release that the answering broker proves to have, None
-if that is unknown), zookeeper (True without KRaft), executed_dry_runs (names of the requests that
-the cluster executes even if it should only validate them), config_keys (broker config -> whether
-the brokers have it, where that differs from the tables), authorizer_settings (those settings of
-Kafka's own authorizer that the broker's properties have, whose values it hides; None if it has
-another authorizer, or does not list all its configs), client_id, request_timeout (seconds for
-which a broker keeps a request that it cannot forward to the controller yet), mutation_window
-(samples, seconds, and whether they are assumed to be Kafka's defaults), quota_callback (the class
-that decides about quotas, if not Kafka's own), and the provider's settings. If the cluster is a
-vendor's, also profile (whose rules it has), acls_read_singly, and topic_configs (those that its
-users can set, None for all).
-"""
+"""Read the facts of a cluster: its id, live brokers, defaults, features and our rights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import partial
+from typing import Any
+
+from msgspec import UNSET
 
 from kafkaform.core.resource import Facts, Fault
-from kafkaform.core.value import FrozenMap, Value, freeze
+from kafkaform.core.value import FrozenMap
 
 from ..connection.clients import CLIENT_ID
 from ..connection.cluster_proof import make_unproven_error
@@ -31,6 +18,7 @@ from ..connection.settings import KafkaSettings
 from ..protocol import listings
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES, broker_keys
 from ..protocol.config_values import parse_integer
+from ..protocol.facts import KafkaFacts, MutationWindow
 from ..protocol.faults import fault_of
 from ..protocol.releases import (
     DRY_RUNS,
@@ -54,11 +42,7 @@ _SWITCHES = {
     "auto_create": "auto.create.topics.enable",
     "delete_topic_enable": "delete.topic.enable",
 }
-_WINDOW = {
-    "samples": ("controller.quota.window.num", 11),
-    "seconds": ("controller.quota.window.size.seconds", 1),
-}
-"""Part of the window of the mutation quota (KIP-599) -> config and Kafka's default."""
+_WINDOW = ("controller.quota.window.num", "controller.quota.window.size.seconds")
 _AUTHORIZER = {
     "super_users": "super.users",
     "allow_if_no_acl": "allow.everyone.if.no.acl.found",
@@ -90,27 +74,27 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
     hosts = (*settings.servers, *(host for host, _ in cluster.hosts.values()))
     hint = settings.profile or HINT.search(" ".join((cluster.cluster_id, *hosts)))
     detection = find_profile(settings.profile, hosts, cluster.cluster_id) if hint else None
-    values = {
-        "protect": settings.protect_topics,
-        "operation_timeout": freeze(Decimal(str(settings.timeout))),
-        "acl_order": settings.acl_order,
-        "reassignment_throttle": settings.reassignment_throttle,
-        "authorizer": settings.authorizer,
-        "security_protocol": settings.protocol,
+    own_facts = KafkaFacts(
+        protect=settings.protect_topics,
+        operation_timeout=Decimal(str(settings.timeout)),
+        acl_order=settings.acl_order,
+        reassignment_throttle=settings.reassignment_throttle,
+        authorizer=settings.authorizer,
+        security_protocol=settings.protocol,
+        client_id=CLIENT_ID,
+        brokers=len(nodes),
+        racks=FrozenMap(cluster.brokers),
+        rights=listings.decode_operations(cluster.operations),
+        request_timeout=request_timeout,
         **defaults,
-        "request_timeout": request_timeout,
         **software,
-        "brokers": len(nodes),
-        "racks": FrozenMap(cluster.brokers),
-        "client_id": CLIENT_ID,
-        "rights": listings.decode_operations(cluster.operations),
         **(detection.values if detection else {}),
-    }
+    )
     return Facts(
         cluster.cluster_id,
         nodes,
         settings.principal,
-        FrozenMap(values),
+        own_facts,
         detection.text if detection else "",
         operation_timeout=settings.timeout,
         request_timeout=float(request_timeout),
@@ -119,16 +103,15 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
 
 
 def _read_defaults(
-    wire: Wire, settings: KafkaSettings, nodes: tuple[str, ...], release: Value
-) -> tuple[Mapping[str, Value], Decimal]:
-    """The defaults of the first broker that answers, and its request timeout in seconds. release:
-    the Kafka release of the brokers, None if it is unknown."""
+    wire: Wire, settings: KafkaSettings, nodes: tuple[str, ...], release: str | None
+) -> tuple[Mapping[str, Any], Decimal]:
+    """The fields of KafkaFacts that are configs of the first broker that answers, and its request
+    timeout in seconds. release: the Kafka release of the brokers, None if it is unknown."""
     # Brokers can have different defaults, and a broker reports its own only if it is asked itself.
     # The defaults of new topics are those of the active controller, which nobody can ask; they are
     # equal unless server.properties differ.
     times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
-    window = [key for key, _ in _WINDOW.values()]
-    usual = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _HELD[0]]
+    usual = [*_NUMBERS.values(), *_SWITCHES.values(), *_WINDOW, _HELD[0]]
     authorizer = (_AUTHORIZER_CLASS, *_AUTHORIZER.values())
     keys = [*usual, _CALLBACK, *authorizer, *times, *BROKER_DEFAULTS.values(), *find_spans()]
     configs: dict[str, str | None] = {}
@@ -152,7 +135,7 @@ def _read_defaults(
     )
     words = {"true": True, "false": False}
     request_timeout = Decimal(parse_integer(configs.get(_HELD[0]) or "") or _HELD[1]) / 1000
-    defaults: Mapping[str, Value] = {
+    defaults: Mapping[str, Any] = {
         **{name: parse_integer(configs.get(key) or "") for name, key in _NUMBERS.items()},
         **{name: words.get(configs.get(key) or "") for name, key in _SWITCHES.items()},
         "topic_defaults": _parse_topic_defaults(configs),
@@ -187,19 +170,21 @@ def _parse_topic_defaults(configs: Mapping[str, str | None]) -> FrozenMap:
     return FrozenMap(defaults)
 
 
-def _parse_window(configs: Mapping[str, str | None]) -> FrozenMap:
+def _parse_window(configs: Mapping[str, str | None]) -> MutationWindow:
     """The window as the broker has it."""
     # The controllers enforce it. Where they run on their own, their setting can be another one.
-    numbers = {name: parse_integer(configs.get(key) or "") for name, (key, _) in _WINDOW.items()}
-    values = {name: numbers[name] or default for name, (_, default) in _WINDOW.items()}
-    return FrozenMap({**values, "assumed": None in numbers.values()})
+    samples, seconds = (parse_integer(configs.get(key) or "") for key in _WINDOW)
+    usual = MutationWindow()
+    return MutationWindow(
+        samples or usual.samples, seconds or usual.seconds, assumed=None in (samples, seconds)
+    )
 
 
-def _read_software(wire: Wire, settings: KafkaSettings) -> Mapping[str, Value]:
-    """What one broker says about its version."""
+def _read_software(wire: Wire, settings: KafkaSettings) -> Mapping[str, Any]:
+    """The fields of KafkaFacts that one broker says about its version."""
     versions = attempt("ApiVersions", lambda: read_versions(wire, settings.timeout))
     if isinstance(versions, Fault):
-        return {"elr": False, "metadata_version": None, "kafka_version": None, "zookeeper": False}
+        return {"kafka_version": None, "zookeeper": False}
     release, zookeeper = (
         find_release(versions.apis, versions.level),
         LEADER_AND_ISR in versions.apis,
@@ -210,7 +195,7 @@ def _read_software(wire: Wire, settings: KafkaSettings) -> Mapping[str, Value]:
         "metadata_version": versions.features.get("metadata.version"),
         "kafka_version": release,
         # Rules treat such a broker as the newest release that they know. Nobody is shown that name.
-        **({"newer_level": versions.level} if is_newer(versions.level) else {}),
+        "newer_level": versions.level if is_newer(versions.level) else UNSET,
         "zookeeper": zookeeper,
         "executed_dry_runs": tuple(
             api for api, since in DRY_RUNS.items() if release_index < RELEASES.index(since)

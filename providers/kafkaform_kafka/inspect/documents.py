@@ -20,6 +20,7 @@ from ..kinds.kind import ResourceKind
 from ..kinds.topic.read import NAMES_AT_ONCE, split_chunks
 from ..kinds.topic.throttles import REPLICAS
 from ..protocol.config_keys import THROTTLES
+from ..protocol.facts import KafkaFacts
 from ..protocol.faults import fault_of
 from ..protocol.releases import find_release, is_newer
 from ..resource_kinds import KINDS
@@ -221,22 +222,20 @@ def _find_known_release(versions: cluster_wire.BrokerVersions) -> str | None:
 
 
 def _document_cluster(source: DescribeSource, _: DescribeQuery) -> dict[str, Value]:
-    facts = source.context.facts
+    facts, cluster = source.context.facts, KafkaFacts.of(source.context.facts)
     versions = source.ask("ApiVersions", cluster_wire.read_versions)
     return {
         "cluster": FrozenMap(
             id=facts.scope_id,
             controller_id=find_controller(source.context),
             brokers=len(facts.nodes),
-            metadata_version=facts.values.get("metadata_version"),
+            metadata_version=cluster.metadata_version,
             metadata_version_max=None if isinstance(versions, Fault) else versions.level,
-            kafka_version=None
-            if facts.values.get("newer_level")
-            else facts.values.get("kafka_version"),
-            zookeeper=facts.values.get("zookeeper", False),
+            kafka_version=cluster.known_release,
+            zookeeper=bool(cluster.zookeeper),
             features=FrozenMap() if isinstance(versions, Fault) else FrozenMap(versions.features),
             principal=facts.principal,
-            rights=facts.values.get("rights", ()),
+            rights=cluster.rights,
             authorizer=_document_authorizer(source),
         ),
         "complete": True,
@@ -255,7 +254,7 @@ def _document_authorizer(source: DescribeSource) -> FrozenMap:
     # Brokers report both as sensitive, without a value: a broker takes every key for a password
     # that its own code does not define, and these are the authorizer's. So the provider block
     # declares them.
-    declared = source.context.facts.values.get("authorizer") or FrozenMap()
+    declared = KafkaFacts.of(source.context.facts).authorizer
     node = find_answering_node(source.context)
     resource = read_config_rows(source, "brokers", (node,)).get(node) if node else None
     configs = resource.configs if isinstance(resource, ResourceRow) else ()

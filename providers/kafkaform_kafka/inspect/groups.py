@@ -16,6 +16,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Answer
 from kafkaform.provider.page import Cells, Grid, Page
 
+from ..protocol.facts import KafkaFacts
 from ..wire.groups import DescribedGroup, MemberRow
 from ..wire.usage import CONSUMER
 from .cells import NOTHING, cell, count
@@ -93,7 +94,7 @@ def read_groups(source: DescribeSource, query: GroupQuery) -> Answer:
         *(_document_group(group, ends, query) for group in groups),
         *(_document_missing(name, fault) for name, fault in missing.items()),
     ]
-    rights = source.context.facts.values.get("rights") or ()
+    rights = KafkaFacts.of(source.context.facts).rights
     document = FrozenMap(
         format_version="1.0",
         kind="groups",

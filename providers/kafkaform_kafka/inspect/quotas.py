@@ -23,6 +23,7 @@ from ..kinds.quota.limits import (
     sharers_text,
 )
 from ..kinds.quota.resource_type import IP, index_quotas, make_exact
+from ..protocol.facts import KafkaFacts
 from .cells import cell, entity_text, limit_text
 
 UNNAMED = "\0"
@@ -69,7 +70,7 @@ def explain_quotas(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
         client_id=client.client_id,
         ip=client.ip,
         others=_list_others(client, quotas),
-        callback=facts.values.get("quota_callback"),
+        callback=KafkaFacts.of(facts).quota_callback,
         levels=tuple(levels),
         limits=tuple(limits),
     )

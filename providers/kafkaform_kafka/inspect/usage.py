@@ -42,6 +42,7 @@ from ..kinds.config import resource_type as config_kinds
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.read import UNKNOWN_TOPIC
 from ..protocol import acl as acls
+from ..protocol.facts import KafkaFacts
 from ..protocol.faults import fault_of
 from ..protocol.releases import FEATURE_MISSING, UNSUPPORTED_VERSION
 from ..session import KafkaSession
@@ -122,14 +123,15 @@ def _map_parallel(
 def _read_cluster(context: ClusterContext) -> Mapping[str, Value]:
     """Attributes of the cluster: number of live brokers, `nodes` with their ids, `racks` by id,
     …"""
-    facts = context.facts
-    names = ("metadata_version", "default_replication_factor", "default_partitions")
+    cluster = KafkaFacts.of(context.facts)
     return {
-        "brokers": len(facts.nodes),
-        "nodes": facts.nodes,
-        "racks": facts.values.get("racks"),
-        "quota_callback": facts.values.get("quota_callback"),
-        **{name: facts.values.get(name) for name in names},
+        "brokers": len(context.facts.nodes),
+        "nodes": context.facts.nodes,
+        "racks": cluster.racks,
+        "quota_callback": cluster.quota_callback,
+        "metadata_version": cluster.metadata_version,
+        "default_replication_factor": cluster.default_replication_factor,
+        "default_partitions": cluster.default_partitions,
         **_read_authorizer(context),
     }
 
@@ -308,7 +310,7 @@ def _sweep_groups(context: ClusterContext, topics: Sequence[TopicRow]) -> Sweep:
                 return _make_failed_sweep(GROUP_USAGE, details)
             rows += details[0]
             hidden = hidden or details[1]
-    listed_all = "Describe" in (context.facts.values.get("rights") or ())
+    listed_all = "Describe" in KafkaFacts.of(context.facts).rights
     coverage = _COMPLETE if listed_all and not hidden else _VISIBLE
     return _make_sweep(context, GROUP_USAGE, sorted(rows, key=lambda row: row[0]), coverage)
 

@@ -14,7 +14,7 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Reach, Sweep, Use
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema
-from kafkaform.core.value import EMPTY, FrozenMap, freeze
+from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import (
     MissingRight,
@@ -29,6 +29,7 @@ from ..connection.clients import CLIENT_ID
 from ..connection.provider_block import DEFAULT_TIMEOUT
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
 from ..protocol.config_values import parse_size
+from ..protocol.facts import KafkaFacts, MutationWindow
 from ..protocol.releases import NEWEST, RELEASES
 from ..vendors.detection import find_profile
 from .cluster import SimulatedCluster
@@ -133,28 +134,28 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
     protect = config.get("protect_topics") is not False
     chosen = config.get("profile")
     detection = find_profile(chosen, (), cluster.id) if chosen else None
-    values = {
-        "default_partitions": cluster.default_partitions,
-        "default_replication_factor": cluster.default_replication_factor,
-        "auto_create": False,
-        "delete_topic_enable": cluster.delete_topic_enable,
-        "brokers": len(nodes),
-        "racks": FrozenMap(dict.fromkeys(nodes)),
-        "elr": cluster.elr,
-        "kafka_version": cluster.kafka_version,
-        "zookeeper": False,
-        "client_id": CLIENT_ID,
-        "mutation_window": FrozenMap(
-            samples=cluster.mutations.samples, seconds=cluster.mutations.seconds, assumed=False
+    own_facts = KafkaFacts(
+        default_partitions=cluster.default_partitions,
+        default_replication_factor=cluster.default_replication_factor,
+        auto_create=False,
+        delete_topic_enable=cluster.delete_topic_enable,
+        brokers=len(nodes),
+        racks=FrozenMap(dict.fromkeys(nodes)),
+        elr=cluster.elr,
+        kafka_version=cluster.kafka_version,
+        zookeeper=False,
+        client_id=CLIENT_ID,
+        mutation_window=MutationWindow(
+            cluster.mutations.samples, cluster.mutations.seconds, assumed=False
         ),
-        "protect": protect,
-        "operation_timeout": freeze(Decimal(str(_read_timeout(config)))),
-        "acl_order": config.get("acl_order") or "create_first",
-        "reassignment_throttle": parse_size(config.get("reassignment_throttle")),
-        "authorizer": config.get("authorizer") or EMPTY,
-        "authorizer_settings": cluster.authorizer_settings,
+        protect=protect,
+        operation_timeout=Decimal(str(_read_timeout(config))),
+        acl_order=config.get("acl_order") or "create_first",
+        reassignment_throttle=parse_size(config.get("reassignment_throttle")),
+        authorizer=config.get("authorizer") or EMPTY,
+        authorizer_settings=cluster.authorizer_settings,
         # Brokers report those that they can set for all topics.
-        "topic_defaults": FrozenMap(
+        topic_defaults=FrozenMap(
             {
                 key: value
                 for key, value in cluster.defaults.items()
@@ -162,12 +163,12 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
             }
         ),
         **(detection.values if detection else {}),
-    }
+    )
     return Facts(
         cluster.id,
         nodes,
         principal,
-        FrozenMap(values),
+        own_facts,
         detection.text if detection else "",
         operation_timeout=_read_timeout(config),
         protect=protect,

@@ -19,9 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.core.resource import Facts, Fault, FaultClass
-from kafkaform.core.value import EMPTY
 
 from .config_keys import AT_BROKERS, REPLACEMENTS, ConfigKey, UpdateMode, all_broker_keys
+from .facts import KafkaFacts
 
 LEVELS: Mapping[int, str] = {
     **{7: "3.3", 8: "3.4", 11: "3.5", 14: "3.6", 19: "3.7", 20: "3.8", 21: "3.9"},
@@ -109,9 +109,7 @@ def presence_faults(
     of the sentence that says since when it does."""
     if not definition.since and not definition.until:
         return
-    listed = (facts.values.get("config_keys") or EMPTY).get(
-        AT_BROKERS.get(definition.name, definition.name)
-    )
+    listed = KafkaFacts.of(facts).config_keys.get(AT_BROKERS.get(definition.name, definition.name))
     release = get_release(facts)
     if listed is False:
         yield f"the brokers do not list {key}, so they do not have it", f"remove {key}"
@@ -132,16 +130,13 @@ def presence_faults(
 
 def is_certain(definition: ConfigKey, facts: Facts) -> bool:
     """True if it is known whether this cluster has the config."""
-    listed = (facts.values.get("config_keys") or EMPTY).get(
-        AT_BROKERS.get(definition.name, definition.name)
-    )
+    listed = KafkaFacts.of(facts).config_keys.get(AT_BROKERS.get(definition.name, definition.name))
     return listed is not None or bool(get_release(facts))
 
 
 def get_release(facts: Facts) -> str:
     """The release of the brokers, empty if it is unknown."""
-    release = facts.values.get("kafka_version")
-    return release if isinstance(release, str) else ""
+    return KafkaFacts.of(facts).kafka_version or ""
 
 
 def fit_range(definition: ConfigKey, facts: Facts) -> ConfigKey:
@@ -160,7 +155,7 @@ def fit_old_range(definition: ConfigKey) -> ConfigKey:
 def advise_topic_ids(facts: Facts) -> str:
     """What to do about a topic whose id is unknown."""
     # KIP-516: the controller gives ids, also to older topics, once it is allowed to.
-    if facts.values.get("zookeeper"):
+    if KafkaFacts.of(facts).zookeeper:
         return (
             "set inter.broker.protocol.version to 2.8 or newer on the brokers, which gives every "
             "topic an id"
@@ -218,10 +213,11 @@ CAPABILITIES = (GROUP_CONFIGS, CLIENT_METRICS, GROUP_CONFIG_LISTING, USER_ACLS, 
 
 def explain_absence(capability: Capability, facts: Facts) -> str:
     """Why this cluster does not have the capability; empty if it has it, or if nobody knows."""
-    release = facts.values.get("kafka_version")
-    if not isinstance(release, str):
+    cluster = KafkaFacts.of(facts)
+    release = cluster.kafka_version
+    if release is None:
         return ""
-    if facts.values.get("zookeeper") and not capability.zookeeper:
+    if cluster.zookeeper and not capability.zookeeper:
         return (
             f"the cluster runs Kafka {release} with ZooKeeper; {capability.name} exist only with "
             "KRaft"

@@ -64,6 +64,7 @@ from ..protocol.acl import (
     join_words,
     parse_acl,
 )
+from ..protocol.facts import KafkaFacts
 from . import access_rows as rows
 
 Findings = Iterator[tuple[Identity | None, Finding]]
@@ -326,7 +327,7 @@ _ASSUMPTIONS: Mapping[str, str] = {
 
 def _describe_order(changes: Sequence[Change], facts: Facts) -> Findings:
     if {change.action for change in changes} == {Action.CREATE, Action.DELETE}:
-        first = facts.values.get("acl_order") == acls.DELETE_FIRST
+        first = KafkaFacts.of(facts).acl_order == acls.DELETE_FIRST
         yield None, rows.ORDER.find(_DELETE_FIRST if first else _CREATE_FIRST)
 
 

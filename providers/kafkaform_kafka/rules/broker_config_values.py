@@ -20,6 +20,7 @@ from ..kinds.topic.configs import BROKER_CONFIG, CLUSTER_CONFIG, get_config
 from ..protocol import broker_rules
 from ..protocol.config_keys import MIN_IN_SYNC, BrokerKey, UpdateMode, broker_keys, find_broker_key
 from ..protocol.config_values import render_config
+from ..protocol.facts import KafkaFacts
 from ..protocol.releases import fit_old_range, fit_range, get_release, presence_faults
 from .config_harms import block_configs
 
@@ -281,7 +282,7 @@ def _judge_lost_secrets(change: Change, _: Facts) -> Iterator[Finding]:
 def _judge_sharing(change: Change, facts: Facts) -> Iterator[Finding]:
     changed = broker_rules.select_changed_configs(change)
     written = change.action in (Action.CREATE, Action.UPDATE) and MIN_IN_SYNC in changed
-    if written and facts.values.get("elr"):
+    if written and KafkaFacts.of(facts).elr:
         yield MIN_IN_SYNC_SHARED.find(
             f"{MIN_IN_SYNC} cannot be set for one broker in this cluster, because it uses eligible "
             "leader replicas (KIP-966)",

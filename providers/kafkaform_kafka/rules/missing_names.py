@@ -19,7 +19,7 @@ from kafkaform.core.change import Action, Change, Path
 from kafkaform.core.finding import Finding, Harm, Level
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 from kafkaform.core.rule import Needs, Rule, Scene, Survey
-from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.core.value import EMPTY
 
 from ..authority.authorizer import (
     Access,
@@ -38,6 +38,7 @@ from ..kinds.user import resource_type as users
 from ..protocol import acl as acls
 from ..protocol import keys, listings
 from ..protocol.acl import ALLOW, EVERYTHING, PREFIXED, Acl
+from ..protocol.facts import KafkaFacts
 from .names import SETS, judge_names, make_quota, make_role
 
 SHORT = 6
@@ -329,13 +330,13 @@ def _make_topic_sight(scene: Scene) -> _TopicSight:
 
 
 def _build_access(rules: Iterable[Acl], facts: Facts) -> Access:
-    settings = FrozenMap(facts.values.get("authorizer") or EMPTY)
-    super_users = settings.get("super_users")
+    cluster = KafkaFacts.of(facts)
+    super_users = cluster.authorizer.get("super_users")
     return Access(
         index_acls(rules),
         None if super_users is None else frozenset(super_users),
-        settings.get("allow_if_no_acl"),
-        zookeeper=bool(facts.values.get("zookeeper")),
+        cluster.authorizer.get("allow_if_no_acl"),
+        zookeeper=bool(cluster.zookeeper),
     )
 
 
@@ -346,7 +347,7 @@ def _survey_logins(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
     names = _list_live_and_declared(scene, users.KIND)
     if not names:
         return
-    settings = scene.facts.values.get("authorizer") or EMPTY
+    settings = KafkaFacts.of(scene.facts).authorizer
     exempt = {*(settings.get("super_users") or ()), scene.facts.principal, ANONYMOUS}
     index = index_names(names)
     reported: set[tuple[str, str]] = set()

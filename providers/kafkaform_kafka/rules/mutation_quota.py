@@ -20,6 +20,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ..kinds.quota import resource_type as quotas
 from ..kinds.quota.limits import MUTATION_RATE, entity_text, find_applying, sharers_text
 from ..kinds.topic import resource_type as topics
+from ..protocol.facts import KafkaFacts
 
 _SPENDING = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"})
 ANONYMOUS = "ANONYMOUS"
@@ -76,26 +77,25 @@ def compute_spending(change: Change) -> Spending | None:
 def find_quota(sweep: Sweep | None, facts: Facts) -> MutationQuota | None:
     """The mutation quota of our own requests; None if there is none, or if we cannot see it."""
     # A custom client.quota.callback.class decides by itself, so the stored quotas prove nothing.
-    if sweep is None or not sweep.items or facts.values.get("quota_callback"):
+    cluster = KafkaFacts.of(facts)
+    if sweep is None or not sweep.items or cluster.quota_callback:
         return None
     if facts.principal:
         # Quota entities name users without the type of the principal.
         user = facts.principal.partition(":")[2]
-    elif facts.values.get("security_protocol") == "PLAINTEXT":
+    elif cluster.security_protocol == "PLAINTEXT":
         user = ANONYMOUS
     else:
         return None
-    limit = find_applying(
-        MUTATION_RATE, user, facts.values["client_id"], quotas.index_quotas(sweep)
-    )
+    limit = find_applying(MUTATION_RATE, user, cluster.client_id, quotas.index_quotas(sweep))
     # The cluster stores infinity and NaN too (KIP-546), and never throttles by them.
     if limit is None or limit.value is None or not limit.value.is_finite():
         return None
-    window = facts.values["mutation_window"]
+    window = cluster.mutation_window
     return MutationQuota(
         float(limit.value),
-        window["samples"] * window["seconds"],
-        window["assumed"],
+        window.samples * window.seconds,
+        window.assumed,
         entity_text(limit.entity),
         sharers_text(*limit.sharers),
     )

@@ -33,6 +33,7 @@ from ..kinds.quota.resource_type import IP, KIND, get_limits, read_entity
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import keys
+from ..protocol.facts import KafkaFacts
 from . import mutation_quota
 from .mutation_quota import assess_spending
 from .names import judge_names
@@ -389,7 +390,7 @@ def _list_fresh_users(scene: Scene) -> set[str]:
 
 def _survey_callback(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
     """Told once if the brokers decide by a class and not by stored quotas."""
-    callback = scene.facts.values.get("quota_callback")
+    callback = KafkaFacts.of(scene.facts).quota_callback
     if callback and any(c.identity.kind == KIND and c.effective for c in scene.changes):
         yield (
             None,

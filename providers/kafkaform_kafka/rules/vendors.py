@@ -16,6 +16,7 @@ from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.text.display import make_sentence
 from kafkaform.core.value import Value
 
+from ..protocol.facts import KafkaFacts
 from ..vendors import profile
 from ..vendors.detection import load_profile
 from ..vendors.names import APACHE
@@ -146,7 +147,7 @@ ROWS = {name: _make_row(rule) for name, rule in _RULES.items()}
 
 
 def _find_breaches(change: Change, facts: Facts, *, per_cluster: bool) -> Iterator[Finding]:
-    name = facts.values.get("profile")
+    name = KafkaFacts.of(facts).profile
     for rule, breach in find_breaches(load_profile(name), change) if name else ():
         if rule.per_cluster is per_cluster:
             text = f"{rule.sentence.replace('{found}', breach)} ({rule.source.url})"

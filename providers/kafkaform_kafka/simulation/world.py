@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..protocol.broker_rules import MAX_RECORDS
 from ..protocol.config_keys import ALL_TOPIC_KEYS
+from ..protocol.facts import KafkaFacts
 from ..protocol.releases import NEWEST, is_before, presence_faults
 
 Key = tuple[str, str]
@@ -189,9 +191,15 @@ TOPIC_DEFAULTS = FrozenMap(
 """Those of Kafka 4.3."""
 
 
+@cache
+def make_release_facts(release: str) -> Facts:
+    """The facts of a cluster of which only the Kafka release is known."""
+    return Facts("", values=KafkaFacts(kafka_version=release))
+
+
 def list_topic_defaults(release: str) -> dict[str, str]:
     """Those of this Kafka release."""
-    facts = Facts("", values=FrozenMap(kafka_version=release))
+    facts = make_release_facts(release)
     defaults = {
         key: TOPIC_DEFAULTS.get(key, row.default)
         for key, row in ALL_TOPIC_KEYS.items()
@@ -253,7 +261,7 @@ class AdminCall(Struct, frozen=True):
     @property
     def facts(self) -> Facts:
         """What rules have to know about the cluster."""
-        return Facts("", values=FrozenMap(kafka_version=self.kafka_version))
+        return make_release_facts(self.kafka_version)
 
 
 RequestResult = tuple[list[AdminAnswer], Changes]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +19,6 @@ from msgspec.structs import replace
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.finding import Level
 from kafkaform.core.resource import Failed, Fault, FaultClass, Hidden, Identity, Reading, Sweep
-from kafkaform.core.value import Value
 
 from .. import vendors
 from ..protocol.faults import code_name
@@ -126,8 +126,8 @@ class Detection(Struct, frozen=True):
         return f"profile {self.profile}, {self.reason}"
 
     @property
-    def values(self) -> Mapping[str, Value]:
-        """What the facts of a session say about the profile."""
+    def values(self) -> Mapping[str, Any]:
+        """The fields of KafkaFacts about the profile."""
         if self.profile == APACHE:
             return {}
         profile = load_profile(self.profile)

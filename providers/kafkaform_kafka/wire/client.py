@@ -30,7 +30,7 @@ from kafka.protocol.admin import DescribeClusterRequest
 
 from kafkaform.core.errors import ConnectError, KafkaformError
 
-from .. import connection
+from .. import connection as connection_package
 from ..connection.clients import (
     LOOK,
     PATIENCE,
@@ -488,7 +488,7 @@ def open_wire(settings: KafkaSettings) -> Wire:
     fence_logs()
     config = make_client_config(settings)
     if settings.mechanism == OAUTHBEARER:
-        tokens = connection.tokens.open_token_source(settings)
+        tokens = connection_package.tokens.open_token_source(settings)
         if tokens is not None:
             # If there is no token, this error names the cause, and no broker is asked.
             tokens.get_token()

@@ -18,6 +18,7 @@ from kafkaform.provider.contract import ResourceType
 from ..formats.normal_form import FORMATS, inspect_schema
 from . import subject_config
 from . import subject_names as names
+from .facts import RegistryFacts
 from .steps import DELETE, PURGE, REGISTER, SILENT, list_paths, make_step
 
 KIND, TOPIC = "schema_registry_schema", "kafka_topic"
@@ -97,7 +98,7 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
 def _delete_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     payload = {"subject": change.identity.key}
     soft = make_step(change, 1, DELETE, payload, list_paths(change))
-    if not facts.values.get("hard_delete"):
+    if not RegistryFacts.of(facts).hard_delete:
         return (soft,)
     return soft, make_step(change, 2, PURGE, payload, list_paths(change), after=(soft.id,))
 

@@ -114,9 +114,7 @@ def connect_simulated(
             registry.id,
             nodes=("registry",),
             principal=user,
-            values=product.values.with_items(
-                {"hard_delete": config.get("hard_delete") is True, "login": False}
-            ),
+            values=product.make_facts(login=False, hard_delete=config.get("hard_delete") is True),
             profile=product.profile,
             protect=config.get("protect_schemas") is not False,
         )

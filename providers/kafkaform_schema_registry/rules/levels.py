@@ -12,6 +12,7 @@ from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..kinds import global_config, schema, subject_config
+from ..kinds.facts import RegistryFacts
 from ..kinds.levels import INHERITED, PROMISES, TRANSITIVE
 from ..kinds.subject_config import SETTINGS
 from .schemas import PROOFS
@@ -91,10 +92,10 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
     after = change.after
     if after is None or change.action in (Action.DELETE, Action.FORGET):
         return
-    if after.get("mode") not in (None, INHERITED) and not facts.values.get("modes", True):
+    if after.get("mode") not in (None, INHERITED) and not RegistryFacts.of(facts).modes:
         yield NO_MODES.find("this registry has no modes", ("mode",))
     is_none = change.identity.kind == subject_config.KIND and after.get("compatibility") == "NONE"
-    if is_none and not facts.values.get("subject_none", True):
+    if is_none and not RegistryFacts.of(facts).subject_none:
         yield NO_SUBJECT_NONE.find(
             "Apicurio has no compatibility NONE for one subject: with it, the registry's own level "
             "takes effect",

@@ -18,6 +18,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..formats.faults import SchemaFault
 from ..formats.normal_form import FORMATS, inspect_schema
+from ..kinds.facts import RegistryFacts
 from ..kinds.schema import KIND, MAX_BYTES, WRITTEN
 
 VERSIONS = "schema_registry_next_versions"
@@ -215,7 +216,7 @@ def _judge_deletion(change: Change, facts: Facts) -> Iterator[Finding]:
         return
     name = change.identity.key
     yield DELETED.find(f"writers that look up the schema of {name} fail from then on")
-    if facts.values.get("hard_delete"):
+    if RegistryFacts.of(facts).hard_delete:
         yield PURGED.find(
             f"all versions of {name} are deleted permanently: records that were written with them "
             "cannot be read by clients that have not cached them"

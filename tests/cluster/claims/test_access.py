@@ -310,7 +310,10 @@ def test_a_first_acl_of_a_topic_would_lock_out_a_login_without_acls(opened: Lab)
     topic = opened.topic()
     with new_login(opened.box) as login:
         session = opened.session(login)
-        assert session.facts.values["authorizer_settings"] == ("super_users", "allow_if_no_acl")
+        assert session.facts.recorded_values["authorizer_settings"] == (
+            "super_users",
+            "allow_if_no_acl",
+        )
         change = create(on_topic("User:somebody", "Read", topic))
         block = opened.judge(session, change, kept(topic))["access-unproven"]
         assert f"it may take Describe on Topic {topic} from {login.principal}" in block.text

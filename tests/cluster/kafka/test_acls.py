@@ -179,7 +179,7 @@ def read_own_rights(user: KafkaSettings) -> object:
     """The rights on the cluster that a new session of this user has."""
     session = open_session(user)
     session.close()
-    return session.facts.values["rights"]
+    return session.facts.recorded_values["rights"]
 
 
 def test_who_may_not_change_is_told_before_and_after(
@@ -245,7 +245,7 @@ def test_a_rule_that_is_too_new_is_left_alone(
 
 def test_what_resources_know_is_what_the_broker_says(admin: KafkaSession, prefix: str) -> None:
     """A super user may do everything, and the broker lists what that is."""
-    assert set(admin.facts.values["rights"]) == set(list_reported_operations("Cluster"))
+    assert set(admin.facts.recorded_values["rights"]) == set(list_reported_operations("Cluster"))
     apply(admin, new(prefix))
     wire = admin.context.wire
     (row,) = eventually(

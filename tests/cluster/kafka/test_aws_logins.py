@@ -71,7 +71,7 @@ def settings(msk: Msk, **given: Any) -> KafkaSettings:
 
 def works(session: KafkaSession) -> None:
     """The session is answered as a super user."""
-    assert "Alter" in session.facts.values["rights"]
+    assert "Alter" in session.facts.recorded_values["rights"]
     names = session.sweep("kafka_topic", Depth.NAMES)
     assert names.coverage.kind is not CoverageKind.FAILED
     assert list_live_groups(session.context, {"none"}, 10) is not None

@@ -290,7 +290,7 @@ def test_a_broker_that_cannot_list_says_so(admin: KafkaSession, kind: str) -> No
 
 def test_elr_alone_makes_no_cluster_config(admin: KafkaSession) -> None:
     """min.insync.replicas of a new cluster was declared by nobody (KIP-966)."""
-    assert admin.facts.values["elr"] is True
+    assert admin.facts.recorded_values["elr"] is True
     reading = read(admin, "default", CLUSTER)
     if isinstance(reading, Observed):  # another test set something meanwhile
         assert ("config", "min.insync.replicas") in reading.foreign
@@ -326,7 +326,7 @@ def test_a_missing_right_to_alter_is_named(broker: Any, ci: KafkaSession, prefix
     change = planned(CLUSTER, declared(CLUSTER, secret_config={"p": PASSWORD}))
     with account(broker, prefix, "DESCRIBE") as settings:
         session = eventually(
-            lambda: connected(settings), lambda found: bool(found.facts.values["rights"])
+            lambda: connected(settings), lambda found: bool(found.facts.recorded_values["rights"])
         )
         (verdict,) = preflight(session, change)
         session.close()

@@ -70,7 +70,7 @@ def token_file(tmp_path: Path, token: str) -> str:
 def works(settings: KafkaSettings) -> KafkaSession:
     """A session that has been answered as a super user."""
     session = open_session(settings)
-    assert "Alter" in session.facts.values["rights"]
+    assert "Alter" in session.facts.recorded_values["rights"]
     assert session.sweep("kafka_topic", Depth.NAMES).coverage.kind is not CoverageKind.FAILED
     return session
 

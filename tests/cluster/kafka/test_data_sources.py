@@ -154,11 +154,11 @@ def test_the_cluster_is_the_one_that_was_asked(admin: KafkaSession, broker: Any)
     assert (only["id"], only["port"], only["rack"]) == (
         1,
         int(port),
-        admin.facts.values["racks"]["1"],
+        admin.facts.recorded_values["racks"]["1"],
     )
     assert only["host"] in (host, "127.0.0.1", "localhost")
     assert answer["controller_id"] == 1
-    assert answer["metadata_version"] == admin.facts.values["metadata_version"] > 0
+    assert answer["metadata_version"] == admin.facts.recorded_values["metadata_version"] > 0
 
 
 def test_the_controller_is_told_to_those_who_may_see_it(ci: KafkaSession) -> None:

@@ -153,7 +153,7 @@ def test_what_the_cluster_refuses_to_remove_is_the_exception_and_nothing_else(
     name: str, admin: KafkaSession
 ) -> None:
     """Every dynamic config of a broker and of all brokers, with and without an exception."""
-    assert admin.facts.values["elr"] is True
+    assert admin.facts.recorded_values["elr"] is True
     modes = (UpdateMode.CLUSTER, UpdateMode.BROKER) if name else (UpdateMode.CLUSTER,)
     keys = [key for key, known in broker_keys().items() if known.mode in modes]
     answers = {key: code(admin, "broker", name, delete=(key,), dry=True) for key in keys}

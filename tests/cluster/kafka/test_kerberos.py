@@ -73,7 +73,7 @@ def test_with_a_keytab(listener: str, keytab: str) -> None:
     """The principal is the broker's user, whose rights hold. The session reads and changes, and
     outlives the time after which the broker demands another login."""
     session = works(settings(listener, principal=f"admin@{REALM}", keytab=keytab))
-    assert "Alter" in session.facts.values["rights"]
+    assert "Alter" in session.facts.recorded_values["rights"]
     name = f"kerberos-{os.getpid()}"
     assert [outcome.fault for outcome in apply(session, new(name, partitions=2))] == [None]
     until = time.monotonic() + 7
@@ -93,7 +93,7 @@ def test_with_a_ticket_cache(listener: str, realm: Realm, monkeypatch: pytest.Mo
     """Of the environment, and one that the block names; a user without rights has none."""
     cache = realm.tickets(realm.user("ci"))
     session = works(settings(listener, ticket_cache=cache))
-    assert session.facts.values["rights"] == ()
+    assert session.facts.recorded_values["rights"] == ()
     session.close()
     monkeypatch.setenv("KRB5CCNAME", cache)
     works(settings(listener)).close()

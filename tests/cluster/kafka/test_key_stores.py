@@ -80,7 +80,7 @@ def by_stores(truststore: str, keystore: str, kind: str) -> dict[str, Any]:
 def works(settings: KafkaSettings) -> None:
     """Both clients are answered as a super user."""
     session = open_session(settings)
-    assert "Alter" in session.facts.values["rights"]
+    assert "Alter" in session.facts.recorded_values["rights"]
     names = session.sweep("kafka_topic", Depth.NAMES)
     assert names.coverage.kind is not CoverageKind.FAILED
     assert list_live_groups(session.context, {"none"}, 10) is not None

@@ -195,7 +195,7 @@ def test_asking_for_a_topic_never_makes_it(generous: Any) -> None:
         (listed,) = list_topics(wire, ["asked"], TIMEOUT)
         assert (row.code, listed.code) == (UNKNOWN_TOPIC, UNKNOWN_TOPIC)
         assert isinstance(read(session, "asked"), Absent)
-        assert session.facts.values["auto_create"] is True
+        assert session.facts.recorded_values["auto_create"] is True
         ask = MetadataRequest.MetadataRequestTopic
         careless = MetadataRequest(
             topics=[ask(name="careless")], allow_auto_topic_creation=True, min_version=10

@@ -126,7 +126,7 @@ def test_a_policy_on_configs_is_asked_too(session: KafkaSession) -> None:
 
 def test_a_cluster_that_forbids_deletions_says_so(session: KafkaSession) -> None:
     """Error 73, and the fact that lets the plan say it before."""
-    assert session.facts.values["delete_topic_enable"] is False
+    assert session.facts.recorded_values["delete_topic_enable"] is False
     body = {"topics": [{"name": "orders"}], "timeout_ms": 5000}
     ((code, message),) = ask(session, "DeleteTopics", body)
     assert code == 73

@@ -117,10 +117,10 @@ def test_without_the_right_nothing_is_told(broker: Any, ci: KafkaSession, strang
 
 def test_the_window_is_told_to_those_who_may_see_it(admin: KafkaSession, ci: KafkaSession) -> None:
     """Kafka's default is 11 samples of 1 s; who cannot see the config has it assumed."""
-    told, assumed = (one.facts.values["mutation_window"] for one in (admin, ci))
+    told, assumed = (one.facts.recorded_values["mutation_window"] for one in (admin, ci))
     assert told == {"samples": 11, "seconds": 1, "assumed": False}
     assert assumed == {"samples": 11, "seconds": 1, "assumed": True}
-    assert admin.facts.values["quota_callback"] is None
+    assert admin.facts.recorded_values["quota_callback"] is None
 
 
 # ── which level it enforces ─────────────────────────────────────────────────────────────

@@ -320,11 +320,11 @@ def test_the_facts_of_a_cluster(admin: KafkaSession, ci: KafkaSession) -> None:
     assert admin.facts.scope_id == ci.facts.scope_id
     assert admin.facts.nodes == ci.facts.nodes
     assert admin.facts.principal == "User:admin"
-    assert admin.facts.values["default_partitions"] >= 1
-    assert admin.facts.values["delete_topic_enable"] is True
-    assert ci.facts.values["default_partitions"] is None
-    assert ci.facts.values["rights"] == ()
-    assert "Alter" in admin.facts.values["rights"]
+    assert admin.facts.recorded_values["default_partitions"] >= 1
+    assert admin.facts.recorded_values["delete_topic_enable"] is True
+    assert ci.facts.recorded_values["default_partitions"] is None
+    assert ci.facts.recorded_values["rights"] == ()
+    assert "Alter" in admin.facts.recorded_values["rights"]
 
 
 def test_impact_of_a_deletion(admin: KafkaSession, prefix: str) -> None:

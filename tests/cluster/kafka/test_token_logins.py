@@ -89,7 +89,7 @@ def test_a_token_has_the_rights_of_its_owner(
     """The session reads and changes like one of the owner, except for tokens, by name (KIP-48)."""
     session = open_known(settings(broker, token, mechanism=mechanism))
     assert session.facts.scope_id == broker.cluster_id
-    assert "Alter" in session.facts.values["rights"]
+    assert "Alter" in session.facts.recorded_values["rights"]
     assert session.sweep("kafka_topic", Depth.NAMES).coverage.kind is not CoverageKind.FAILED
     fault = session.sweep(KIND, Depth.FULL).coverage.fault
     assert fault is not None and fault.code == "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"

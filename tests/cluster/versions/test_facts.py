@@ -63,7 +63,7 @@ def is_there(facts: Facts, key: str, known: ConfigKey) -> bool:
 def test_the_facts_name_the_version(admin: KafkaSession, cluster: Choice) -> None:
     """The release of the sandbox, and ZooKeeper where it is. The brokers list exactly the configs
     that the tables have for the release."""
-    values = admin.facts.values
+    values = admin.facts.recorded_values
     assert cluster.kafka_version.startswith(f"{values['kafka_version']}.")
     assert values["zookeeper"] is cluster.zookeeper
     assert values["config_keys"] == EMPTY

@@ -7,6 +7,7 @@ from typing import Any
 from kafkaform.core.change import Action, Change, PathChange
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
+from kafkaform_kafka.protocol.facts import KafkaFacts
 
 FACTS = Facts("cluster", ("1", "2", "3"), "User:admin", EMPTY)
 
@@ -18,7 +19,7 @@ def frozen(attributes: dict[str, Any] | None) -> FrozenMap | None:
 
 def facts(**values: Any) -> Facts:
     """Facts of a cluster with three brokers and these values."""
-    return Facts("cluster", ("1", "2", "3"), "User:admin", FrozenMap(values))
+    return Facts("cluster", ("1", "2", "3"), "User:admin", KafkaFacts(**values))
 
 
 def topic(name: str = "orders", **attributes: Any) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from typing import Any
 
 from kafka.protocol import admin, consumer, metadata
 
+from kafkaform.core.resource import Facts
 from kafkaform_kafka.inspect.source import DescribeSource
+from kafkaform_kafka.protocol.facts import KafkaFacts
 from kafkaform_kafka.wire.client import RequestUnanswered, Unsupported
 from kafkaform_kafka.wire.messages import groups
 
@@ -66,6 +68,6 @@ def script(
     """A cluster with these live brokers. rights: ours on the cluster."""
     rows = [{"broker_id": int(node), "host": "h", "port": 1} for node in nodes]
     wire = ScriptedWire({"DescribeCluster": {"": {"error_code": 0, "brokers": rows}}, **answers})
-    facts = SimpleNamespace(scope_id="c", nodes=nodes, values={"rights": rights})
+    facts = Facts("c", nodes, values=KafkaFacts(rights=rights))
     context: Any = SimpleNamespace(wire=wire, facts=facts, timeout=10.0)
     return DescribeSource(context, lambda *_: None), wire  # type: ignore[arg-type,return-value]

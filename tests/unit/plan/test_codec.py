@@ -25,7 +25,7 @@ from kafkaform.core.resource import Facts, Identity, Output
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.approval import RULE
 from kafkaform.plan.codec import decode, encode, read_recorded_plan
-from kafkaform.plan.model import Mode, Options, Plan
+from kafkaform.plan.model import FORMAT, Mode, Options, Plan
 
 from ...kit.simulated.engine import PLACE, desired, removed, topic
 from .worlds import absent, facts, live, pending, planned, row, state
@@ -130,6 +130,7 @@ def test_what_is_no_plan_is_refused(data: bytes) -> None:
         {"unknown": 1},
         {"options": {"mode": "sideways"}},
         {"instances": [1]},
+        {"instances": {"kafka": {"facts": {"scope_id": "s", "values": 3}}}},
         {"changes": [{"action": "replace"}]},
         5,
     ],
@@ -138,9 +139,9 @@ def test_a_whole_file_that_is_no_plan_of_this_version_is_refused(body: object) -
     """A right checksum over a wrong shape is still refused, not a crash."""
     plain = canonical.loads(canonical.dumps(planned(desired(topic("a")), [absent()])))
     assert isinstance(plain, FrozenMap)
-    whole = {"format": 1, "plan": plain.with_items(body) if isinstance(body, dict) else body}
+    whole = {"format": FORMAT, "plan": plain.with_items(body) if isinstance(body, dict) else body}
     whole["checksum"] = canonical.digest(whole)
-    with pytest.raises(PlanRefused):
+    with pytest.raises(PlanRefused, match="not a plan of this version"):
         decode((canonical.dumps(whole) + "\n").encode(), "plan.json")
 
 

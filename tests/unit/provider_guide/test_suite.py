@@ -21,6 +21,7 @@ from kafkaform.provider.testing import conformance, judgements
 from kafkaform.provider.testing.workbench import Violation
 from kafkaform_textstore import file, rules
 from kafkaform_textstore.server import Server, Store
+from kafkaform_textstore.session import StoreFacts
 
 from .conftest import EXAMPLE
 
@@ -92,7 +93,7 @@ def judge(
 
 
 def raise_without_facts(_: Change, facts: Facts) -> Iterator[Finding]:
-    yield EMPTIED.find(facts.values["default_headers"]["content-type"])
+    yield EMPTIED.find(StoreFacts.of(facts).default_headers["content-type"])
 
 
 def find_once(_: Change, __: Facts) -> Iterator[Finding]:

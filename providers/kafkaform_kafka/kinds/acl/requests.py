@@ -29,6 +29,7 @@ from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, at
 from ...protocol import acl as acls
 from ...protocol import apis
 from ...protocol.acl import Acl
+from ...protocol.facts import KafkaFacts
 from ...protocol.faults import fault_of, lost_answer_fault, name_right
 from ...wire.answers import ItemAnswer
 from ...wire.security import AclRow, AclRows, DeletedAcls, create_acls, delete_acls, describe_acls
@@ -54,7 +55,7 @@ def read_acls(
     context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
     """These ACLs. node: the broker to ask, None for any."""
-    if len(ids) <= FEW or context.facts.values.get("acls_read_singly"):
+    if len(ids) <= FEW or KafkaFacts.of(context.facts).acls_read_singly:
         return {identity: _read_one(context, identity, node) for identity in ids}
     rows = list_live_acls(context, node)
     if isinstance(rows, Fault):
@@ -256,7 +257,7 @@ def _check_steps(api: str, context: ClusterContext, steps: Sequence[Step]) -> Se
     live = list_live_acls(context)
     if isinstance(live, Fault):
         return [Reply(step, live) for step in steps]
-    rights = context.facts.values.get("rights")
+    rights = KafkaFacts.of(context.facts).rights
     if rights and "Alter" not in rights:
         return [Reply(step, fault_of(api, _FORBIDDEN, "")) for step in steps]
     live_keys = {acl.key for acl in live}

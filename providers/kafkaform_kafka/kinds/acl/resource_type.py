@@ -44,6 +44,7 @@ from ...protocol.acl import (
     parse_acl_key,
 )
 from ...protocol.acl import KIND as KIND
+from ...protocol.facts import KafkaFacts
 from ..kind import (
     CREATE_ACLS,
     DELETE_ALLOW_ACLS,
@@ -83,7 +84,7 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     elif change.action is Action.DELETE:
         acl = parse_acl(change.before or EMPTY)
         request = _DELETES[acl.permission]
-        if facts.values.get("acl_order") == DELETE_FIRST:
+        if KafkaFacts.of(facts).acl_order == DELETE_FIRST:
             request = replace(request, ahead=_AHEAD[acl.permission])
     else:
         return ()

@@ -22,6 +22,7 @@ from ...protocol.config_keys import (
     ConfigKey,
     UpdateMode,
 )
+from ...protocol.facts import KafkaFacts
 from ...protocol.releases import NEWEST
 
 MASK = "(sensitive)"
@@ -60,7 +61,7 @@ def find_broker_row(key: str, facts: Facts) -> BrokerKey | None:
     if row is None or key not in DYNAMIC_WITH_ZOOKEEPER:
         return row
     # Without a cluster nobody knows whether it has ZooKeeper.
-    if facts.values.get("zookeeper", True):
+    if KafkaFacts.of(facts).zookeeper is not False:
         return BrokerKey(row.key, UpdateMode.BROKER)
     return row
 

@@ -44,6 +44,7 @@ from ...cluster.context import (
 from ...protocol import apis
 from ...protocol.config_keys import BROKER_TIMES
 from ...protocol.config_values import config_value, parse_integer
+from ...protocol.facts import KafkaFacts
 from ...protocol.faults import (
     ALTER,
     DESCRIBE,
@@ -348,7 +349,7 @@ def _redact_message(message: str, secrets: Iterable[str]) -> str:
 
 def _check_right(context: ClusterContext, step: Step) -> Fault | None:
     """The fault of a step with secrets if the cluster reports that we lack the right."""
-    rights = context.facts.values.get("rights")
+    rights = KafkaFacts.of(context.facts).rights
     if not _get_secrets(step) or not rights or "AlterConfigs" in rights:
         return None
     right = right_for_configs(ALTER, step.payload["resource"], step.payload["name"])

@@ -24,6 +24,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from ...protocol import broker_rules, config_keys
 from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC, UpdateMode
 from ...protocol.config_values import config_map, config_value
+from ...protocol.facts import KafkaFacts
 from ...protocol.faults import ALTER, DESCRIBE, LISTING, fault_of, not_live_fault, right_for_configs
 from ...protocol.releases import (
     explain_absence,
@@ -216,7 +217,7 @@ def _read(scope: ConfigScope, scene: ReadScene, identity: Identity) -> Reading:
 def _get_own(scope: ConfigScope, scene: ReadScene, name: str) -> Configs:
     own: Configs = scene.objects(scope.kind).get(name) or Configs()
     # A cluster that is formatted with ELR (KIP-966) has this config although nobody set it.
-    if scope is DEFAULTS and scene.facts.values.get("elr") and MIN_IN_SYNC not in own.config:
+    if scope is DEFAULTS and KafkaFacts.of(scene.facts).elr and MIN_IN_SYNC not in own.config:
         return Configs(own.config.with_items({MIN_IN_SYNC: "1"}), own.secret)
     return own
 

@@ -20,6 +20,7 @@ from kafkaform.core.value import FrozenMap
 
 from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol.apis import MAX_PARTITIONS_ELECTED
+from ...protocol.facts import KafkaFacts
 from ...protocol.faults import fault_of
 from ...wire.topics import Partition, PartitionAnswers, TopicRow, elect_leaders, list_topics
 from ..topic.read import read_topic_rows
@@ -106,7 +107,7 @@ def _make_fault(step: Step, answers: Mapping[Partition, Fault | None]) -> Fault 
 
 def _check_steps(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
     """Check the right, the topic, and its first replicas."""
-    rights = context.facts.values.get("rights") or ()
+    rights = KafkaFacts.of(context.facts).rights
     names = [step.payload["name"] for step in steps]
     rows = attempt("Metadata", lambda: list_topics(context.wire, names, context.timeout))
     if isinstance(rows, Fault):

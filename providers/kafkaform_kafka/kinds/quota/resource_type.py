@@ -31,6 +31,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import keys
+from ...protocol.facts import KafkaFacts
 from ..kind import (
     ALTER_QUOTAS,
     REMOVE_QUOTAS,
@@ -176,7 +177,7 @@ def make_reading(
 ) -> Reading:
     """The quota of an entity, and the limits that are in effect where it has none."""
     entity = parse_entity_key(identity.key)
-    fallbacks = EMPTY if facts.values.get("quota_callback") else _find_fallbacks(entity, get)
+    fallbacks = EMPTY if KafkaFacts.of(facts).quota_callback else _find_fallbacks(entity, get)
     values = get(identity.key)
     if values is None:
         return Absent(identity, fallbacks=fallbacks)

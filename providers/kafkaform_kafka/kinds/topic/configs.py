@@ -28,6 +28,7 @@ from ...protocol.config_keys import (
     find_broker_key,
 )
 from ...protocol.config_values import Lookup, config_map, config_value, parse_integer, parse_items
+from ...protocol.facts import KafkaFacts
 from ...protocol.releases import is_before
 from ..kind import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS, SILENT, all_paths, make_step, paths_below
 
@@ -38,11 +39,12 @@ def is_foreign_config(resource: str, key: str, facts: Facts) -> bool:
     """True for a config that belongs to others unless a block declares it: a replication throttle,
     what this cluster refuses to remove, and what only its vendor sets. resource: `topic`,
     `broker`, as in requests."""
-    locked = IRREMOVABLE.get(resource, ()) if facts.values.get("elr") else ()
+    cluster = KafkaFacts.of(facts)
+    locked = IRREMOVABLE.get(resource, ()) if cluster.elr else ()
     if key in THROTTLES.get(resource, ()) or key in locked:
         return True
-    broker_configs = facts.values.get("topic_configs") if resource == "topic" else None
-    return broker_configs is not None and key not in broker_configs
+    settable = cluster.topic_configs if resource == "topic" else None
+    return isinstance(settable, tuple) and key not in settable
 
 
 def find_foreign_paths(resource: str, keys: Iterable[str], facts: Facts) -> frozenset[Path]:
@@ -124,7 +126,7 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
     change of a `kafka_topic` or `kafka_topic_config`."""
     # Without the right to read the brokers' configs, Kafka's own defaults are assumed.
     defaults = _list_defaults(
-        releases.get_release(facts), facts.values.get("topic_defaults") or EMPTY
+        releases.get_release(facts), KafkaFacts.of(facts).topic_defaults or EMPTY
     )
     before, after = (
         {key: str(value) for key, value in get_config(side).items() if value is not None}
@@ -205,7 +207,7 @@ def list_fallbacks(facts: Facts, reported: FrozenMap = EMPTY) -> FrozenMap:
     without the right to read their configs.
     """
     return _make_fallbacks(
-        releases.get_release(facts), facts.values.get("topic_defaults"), reported
+        releases.get_release(facts), KafkaFacts.of(facts).topic_defaults, reported
     )
 
 
@@ -416,7 +418,7 @@ def find_default_change(
     says nothing about that of the others.
     """
     kafka = list_kafka_defaults(facts)
-    current = {**kafka, **(facts.values.get("topic_defaults") or EMPTY)}
+    current = {**kafka, **(KafkaFacts.of(facts).topic_defaults or EMPTY)}
     current |= {key: kafka[key] for key in overridden}
     items = list_default_paths(change)
     before = {k: str(item.before) for k, item in items.items() if item.before is not None}

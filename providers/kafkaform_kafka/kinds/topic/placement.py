@@ -22,6 +22,7 @@ from kafkaform.core.change import Change, Evidence, Repeat, Step
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
+from ...protocol.facts import KafkaFacts
 from ..kind import MOVE_REPLICAS, make_step, paths_below
 
 Replicas = tuple[int, ...]
@@ -34,7 +35,7 @@ Racks = Mapping[int, str]
 
 def live_racks(facts: Facts) -> Racks:
     """The live brokers and their racks, sorted by broker id."""
-    named = facts.values.get("racks") or {}
+    named = KafkaFacts.of(facts).racks
     # A broker without a rack counts as a rack of its own, as in Kafka's own placement (KIP-36). No
     # rack's name begins with NUL, so nobody shares it.
     return {int(n): named.get(n) or f"\0{n}" for n in sorted(facts.nodes, key=int)}
@@ -338,7 +339,7 @@ def _make_throttle(
     change: Change, rows: Mapping[int, Replicas], facts: Facts
 ) -> ThrottleTicket | None:
     """The throttle of a move that copies data."""
-    rate, start = facts.values.get("reassignment_throttle"), find_start(change, facts)
+    rate, start = KafkaFacts.of(facts).reassignment_throttle, find_start(change, facts)
     if not isinstance(rate, int):
         return None
     old = {n: start[n] for n in rows}

@@ -32,6 +32,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from ...cluster.context import LAG, ClusterContext, Reads, Requests, attempt, live_nodes
 from ...protocol.config_keys import ALL_TOPIC_KEYS, BROKER_TIMES
 from ...protocol.config_values import config_value
+from ...protocol.facts import KafkaFacts
 from ...protocol.faults import code_name, fault_of, name_right
 from ...wire.answers import ConfigEntry, ItemAnswer
 from ...wire.client import Unsupported
@@ -128,7 +129,7 @@ def find_fallback(entry: ConfigEntry, facts: Facts) -> Value:
         return config_value(entry.name, entry.below)
     # No synonym: log.retention.hours and others like it have another name and another unit.
     if entry.name in BROKER_TIMES:
-        return (facts.values.get("topic_defaults") or EMPTY).get(entry.name)
+        return (KafkaFacts.of(facts).topic_defaults or EMPTY).get(entry.name)
     row = ALL_TOPIC_KEYS.get(entry.name)
     return config_value(entry.name, row.default) if row else None
 

@@ -25,6 +25,7 @@ from kafkaform.provider.contract import ResourceType
 from ...protocol import broker_rules, config_keys
 from ...protocol.apis import MAX_RECORDS
 from ...protocol.config_values import config_map
+from ...protocol.facts import KafkaFacts
 from ..kind import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
@@ -108,16 +109,16 @@ def _choose_counts(declared: FrozenMap, live: FrozenMap, facts: Facts) -> Mappin
     if assignment:
         return {"partitions": len(assignment), "replication_factor": len(assignment[0])}
     counts = declared.without(["replication_factor"]) if _leaves_factor(declared) else declared
+    cluster = KafkaFacts.of(facts)
+    defaults = {
+        "partitions": cluster.default_partitions,
+        "replication_factor": cluster.default_replication_factor,
+    }
     return {
         name: next(
-            (
-                value
-                for value in (counts.get(name), live.get(name), facts.values.get(default))
-                if value is not None
-            ),
-            None,
+            (value for value in (counts.get(name), live.get(name)) if value is not None), default
         )
-        for name, default in _DEFAULTS.items()
+        for name, default in defaults.items()
     }
 
 
@@ -140,12 +141,6 @@ def _leaves_factor(declared: FrozenMap) -> bool:
     return managed or declared.get("replication_factor") == DEFAULT
 
 
-_DEFAULTS = {
-    "partitions": "default_partitions",
-    "replication_factor": "default_replication_factor",
-}
-
-
 def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
@@ -166,7 +161,7 @@ def _create_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     weight = _compute_weight(1 + len(config) + count, count)
     paths = all_paths(change)
     # No dry run is sent to a cluster that would execute it.
-    executed = CREATE_TOPICS.name in (facts.values.get("executed_dry_runs") or ())
+    executed = CREATE_TOPICS.name in KafkaFacts.of(facts).executed_dry_runs
     # VERIFY: a second create of a topic that exists fails with 36, which would hide our success.
     step = make_step(
         change,
@@ -217,7 +212,7 @@ def _make_growth_step(change: Change, number: int, facts: Facts) -> Step | None:
     )
     paths = paths_below(change, *heads)
     weight = _compute_weight(target - live, target - live)
-    executed = CREATE_PARTITIONS.name in (facts.values.get("executed_dry_runs") or ())
+    executed = CREATE_PARTITIONS.name in KafkaFacts.of(facts).executed_dry_runs
     evidence = Evidence.LOCAL if executed else Evidence.REMOTE
     return make_step(
         change, number, CREATE_PARTITIONS, payload, paths, weight=weight, evidence=evidence

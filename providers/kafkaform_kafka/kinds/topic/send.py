@@ -19,6 +19,7 @@ from ...authority.own_rights import judge_steps as missing_rights
 from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol import apis
 from ...protocol.config_values import config_value
+from ...protocol.facts import KafkaFacts
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.answers import ItemAnswer, ItemAnswers
 from ...wire.cluster import read_leadership
@@ -57,7 +58,7 @@ def _is_executed(api: str, context: ClusterContext) -> bool:
     """True if this cluster would execute the dry run of the request: none can be sent then."""
     # KRaft controllers of the preview releases do not look at `validate_only` in CreateTopics (3.0)
     # and in CreatePartitions (3.0 to 3.2). Seen with Kafka 3.0.2.
-    return api in (context.facts.values.get("executed_dry_runs") or ())
+    return api in KafkaFacts.of(context.facts).executed_dry_runs
 
 
 def _read_epoch(context: ClusterContext) -> int:
@@ -164,7 +165,7 @@ def _check_deletes(context: ClusterContext, steps: Sequence[Step]) -> Sequence[R
     rows_by_name = {row.name: row for row in rows}
     missing = TopicRow("", UNKNOWN_TOPIC)
     facts = context.facts
-    rights = HeldRights(frozenset(facts.values.get("rights") or ()), list_operations(rows))
+    rights = HeldRights(frozenset(KafkaFacts.of(facts).rights), list_operations(rows))
     lacking = missing_rights(steps, explain_missing(context, steps, rights), facts.principal)
     refused = {verdict.step: verdict.fault for verdict in lacking}
     return [

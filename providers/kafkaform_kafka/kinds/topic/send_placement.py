@@ -17,6 +17,7 @@ from kafkaform.core.resource import Fault, FaultClass
 
 from ...cluster.context import LAG, ClusterContext, Order, Reply, attempt, live_nodes
 from ...protocol.apis import ALTER_PARTITION_REASSIGNMENTS, MAX_PARTITIONS_MOVED
+from ...protocol.facts import KafkaFacts
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.answers import ItemAnswers
 from ...wire.cluster import describe_cluster
@@ -146,7 +147,7 @@ def combine_faults(partition_faults: Sequence[Fault | None], consequence: str) -
 
 def _check_steps(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
     """Check the right, the topic, the live brokers, and throttles of others."""
-    rights = context.facts.values.get("rights") or ()
+    rights = KafkaFacts.of(context.facts).rights
     cluster = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
     names = [step.payload["name"] for step in steps]
     rows = attempt("Metadata", lambda: list_topics(context.wire, names, context.timeout))

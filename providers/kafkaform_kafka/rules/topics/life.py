@@ -14,6 +14,7 @@ from kafkaform.core.value import EMPTY
 from ...kinds.topic.configs import find_effective, get_config
 from ...kinds.topic.resource_type import DEFAULT
 from ...protocol import broker_rules
+from ...protocol.facts import KafkaFacts
 from .config_rows import OVERRIDES, TOPIC
 from .configs import COMPACT, DELETE, has_policy
 from .moves import find_id_faults
@@ -303,11 +304,12 @@ def _judge_deletion(change: Change, facts: Facts) -> Iterator[Finding]:
     if change.action is not Action.DELETE:
         return
     yield DELETED.find("the topic and all its records are deleted")
-    if facts.values.get("delete_topic_enable") is False:
+    cluster = KafkaFacts.of(facts)
+    if cluster.delete_topic_enable is False:
         yield DELETION_FORBIDDEN.find(
             "the cluster forbids the deletion of topics (delete.topic.enable=false)"
         )
-    if facts.values.get("auto_create") and change.blocked is None:
+    if cluster.auto_create and change.blocked is None:
         yield COMES_BACK.find(
             "auto.create.topics.enable is true: the topic comes back, empty and with default "
             "settings, as soon as a client uses it"

@@ -171,7 +171,7 @@ def test_deleting_can_be_forbidden(bench: Bench, cluster: SimulatedCluster) -> N
     cluster.delete_topic_enable = False
     assert codes(send(bench, steps)) == ["TOPIC_DELETION_DISABLED"]
     facts = MemoryProvider(cluster).open(INSTANCE, EMPTY, {}).facts
-    assert facts.values["delete_topic_enable"] is False
+    assert facts.recorded_values["delete_topic_enable"] is False
 
 
 def test_what_vanished_cannot_be_changed(bench: Bench, cluster: SimulatedCluster) -> None:

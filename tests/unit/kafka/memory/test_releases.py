@@ -110,10 +110,10 @@ def test_users_exist_since_their_release(release: str) -> None:
 
 def test_the_newest_release_is_the_default() -> None:
     """Facts name it."""
-    assert connect(NEWEST).facts.values["kafka_version"] == NEWEST
+    assert connect(NEWEST).facts.recorded_values["kafka_version"] == NEWEST
     assert (
         MemoryProvider(SimulatedCluster())
         .open("kafka", FrozenMap(), {})
-        .facts.values["kafka_version"]
+        .facts.recorded_values["kafka_version"]
         == NEWEST
     )

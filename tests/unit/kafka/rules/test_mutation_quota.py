@@ -13,13 +13,14 @@ from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Fault, FaultClass, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.protocol.facts import MutationWindow
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.rules.mutation_quota import Spending, compute_spending
 
 from ....kit.kafka.changes import change, facts, topic
 from ....kit.kafka.judgement import survey
 
-WINDOW = FrozenMap(samples=11, seconds=1, assumed=False)
+WINDOW = MutationWindow(samples=11, seconds=1, assumed=False)
 MINE: dict[str, str | None] = {"user": "admin"}
 Entities = tuple[tuple[dict[str, str | None], dict[str, Decimal]], ...]
 
@@ -152,9 +153,9 @@ def test_over_half_of_what_goes_through_at_once() -> None:
 
 def test_the_window_of_the_cluster_counts() -> None:
     """A longer window lets more through; where it is not told, Kafka's default is named so."""
-    longer = known(mutation_window=FrozenMap(samples=11, seconds=10, assumed=False))
+    longer = known(mutation_window=MutationWindow(11, 10, assumed=False))
     assert warned(created(2_000), limit(100), longer) == ""
-    guessed = known(mutation_window=WINDOW.with_items({"assumed": True}))
+    guessed = known(mutation_window=MutationWindow(assumed=True))
     assert "if the window is Kafka's default" in warned(created(500), limit(100), guessed)
     assert "default" not in warned(created(500), limit(100))
 

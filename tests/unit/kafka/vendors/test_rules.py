@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from kafkaform.core.change import Action
 from kafkaform.core.errors import KafkaformError
@@ -22,7 +23,7 @@ SERVERLESS, CONFLUENT, REDPANDA = "amazon-msk-serverless", "confluent-cloud", "r
 
 def judge(profile: str | None, made: Any) -> list[Finding]:
     """What the rules of a profile find about a change."""
-    findings = judgement.judge(made, facts(profile=profile))
+    findings = judgement.judge(made, facts(profile=profile or UNSET))
     return [finding for finding in findings if finding.rule in ROWS]
 
 

@@ -194,10 +194,10 @@ def test_the_facts_name_release_and_zookeeper(
     )
     broker: Any = OldBroker(release, {**ANSWERS, 18: versions})
     found = read_facts(broker, make_settings())
-    assert found.values["kafka_version"] == kafka_version
-    assert found.values["zookeeper"] is zookeeper is broker.sought
+    assert found.recorded_values["kafka_version"] == kafka_version
+    assert found.recorded_values["zookeeper"] is zookeeper is broker.sought
     executed = ("CreatePartitions", "CreateTopics") if release == "3.0" else ()
-    assert found.values["executed_dry_runs"] == executed
+    assert found.recorded_values["executed_dry_runs"] == executed
     assert (LEADER_AND_ISR in told) == zookeeper
 
 
@@ -233,7 +233,7 @@ def test_the_facts_have_what_brokers_list_differently(
         ]
     )
     broker: Any = OldBroker(release, {**ANSWERS, 18: versions, 32: answer})
-    found = read_facts(broker, make_settings()).values["config_keys"]
+    found = read_facts(broker, make_settings()).recorded_values["config_keys"]
     assert {name: found.get(name) for name in expected} == expected
     assert bool(found) == (set(USUAL) <= set(listed))
 
