@@ -28,7 +28,7 @@ STANDARD = {"fleet/landed/topic_source.py"}
 CHANGING = {
     *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch", "DeliveryState"),
     *("Ledger", "Stop", "Unsent", "Execution", "Announcer", "_Grounds", "_Work"),
-    *("Origins", "FolderScreens", "ApplyScreens"),
+    *("Origins", "FolderScreens"),
     *("Run", "Scope", "Declarations", "Collector", "Budget", "Env", "Allowance", "ClusterProof"),
     *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "OpenFrame", "_YamlReader", "_Scanner"),
     *("BlockDraft", "BuildWorkspace", "Stamper", "Stencil", "_JsonReader", "_Merger"),

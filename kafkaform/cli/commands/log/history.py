@@ -24,11 +24,6 @@ from ....workflow.applying import run_apply
 from ....workflow.configuration.repository_choice import choose_folders
 from ....workflow.configuration.repository_file import find_top_file
 from ....workflow.connection import ConnectionInputs
-from ....workflow.folder_history import (
-    RepositoryHistory,
-    make_repository_document,
-    read_repository_history,
-)
 from ....workflow.history import (
     NAMES,
     list_recent_runs,
@@ -39,6 +34,11 @@ from ....workflow.history import (
     read_history,
 )
 from ....workflow.model import ApplyRequest, Approve
+from ....workflow.repository.history import (
+    RepositoryHistory,
+    make_repository_document,
+    read_repository_history,
+)
 from ....workflow.stores import STATE_VARIABLE, Store, open_store
 from ....workflow.undo import ChosenRun, choose_run, plan_undo
 from ....workflow.workspace import Workspace, open_workspace

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..audit.history import LoggedChange, RunFacts
-from ..core.errors import ConfigurationError, KafkaformError, UsageError
-from ..core.value import EMPTY
-from .configuration.repository import Repository, RepositoryFolder
-from .history import (
+from ...audit.history import LoggedChange, RunFacts
+from ...core.errors import ConfigurationError, KafkaformError, UsageError
+from ...core.value import EMPTY
+from ..configuration.repository import Repository, RepositoryFolder
+from ..history import (
     ALWAYS,
     FORMAT_VERSION,
     NAMES,
@@ -24,7 +24,7 @@ from .history import (
     read_newest,
     suggest_name,
 )
-from .stores import Store, open_listed_store
+from ..stores import Store, open_listed_store
 
 
 class FolderChanges(Struct, frozen=True):
