@@ -197,11 +197,12 @@ def show(runs: Mapping[str, Sequence[Run]], sweep: float) -> None:
     print(f"  a folder below the file takes {median(below) / median(without):.2f} x without one")
 
 
-def main() -> None:
-    sizes = ((int(sys.argv[1]), int(sys.argv[2])),) if sys.argv[2:] else ((64, 880), (500, 10_000))
+def main(words: Sequence[str]) -> None:
+    """words: the numbers of folders and topics; both sizes by default."""
+    sizes = [tuple(map(int, words))] if words else [(64, 880), (500, 10_000)]
     for folders, topics in sizes:
         measure(folders, topics)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
