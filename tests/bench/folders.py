@@ -1,8 +1,8 @@
 """A repository of many folders on one cluster, beside one folder with the same topics and beside
 the bare sweep of the cluster (`limit.py`); all topics are in the states, and nothing changes.
 
-`python -m tests.bench.folders [FOLDERS TOPICS [ROUNDS]]`: by default 64 folders with 880 topics, and
-500 with 10,000.
+`python -m tests.bench.folders [FOLDERS TOPICS [ROUNDS]]`: by default 64 folders with 880 topics,
+and 500 with 10,000.
 """
 
 from __future__ import annotations

@@ -54,9 +54,7 @@ def test_folders_that_cannot_be_opened_have_their_errors(
 def test_folders_are_chosen(tmp_path: Path, kafka: CountingProvider) -> None:
     """By globs, or by what changed since a commit."""
     write_repository(tmp_path, "pay", "shop", "web")
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
-        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    commit_all(tmp_path)
     write_topics(tmp_path, "shop", "shop.a", "shop.b")
 
     def list_paths(**choice: object) -> list[str]:
@@ -83,22 +81,34 @@ def test_variables_are_those_of_every_folder(tmp_path: Path, kafka: CountingProv
         assert change.after is not None and change.after["partitions"] == 7
 
 
-@pytest.mark.parametrize(
-    ("state", "text"), [("", "can be forged"), ('  state = "states/${folder.path}"\n', "forged")]
-)
-def test_a_state_in_the_checkout_is_not_trusted(
-    tmp_path: Path, kafka: CountingProvider, state: str, text: str
-) -> None:
-    """Of files that anybody can have written, each folder fails; a state elsewhere is used."""
-    top = tmp_path / "checkout"
-    top.mkdir()
-    write_repository(top, "pay", file=FILE.replace("  owner", f"{state}  owner"))
+def commit_all(top: Path) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
     for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "all"]):
         subprocess.run([*git, *words], cwd=top, check=True)
+
+
+@pytest.mark.parametrize(
+    ("state", "code"), [(None, 1), ("states/${folder.path}", 1), ("/TOP/${folder.path}.json", 0)]
+)
+def test_a_state_in_the_checkout_is_not_trusted(
+    tmp_path: Path, kafka: CountingProvider, state: str | None, code: int
+) -> None:
+    """Of files that anybody can have written, each folder fails; a state elsewhere is used, as the
+    base branch names it."""
+    top = tmp_path / "checkout"
+    top.mkdir()
+    place = f'  state = "{state}"\n'.replace("/TOP", str(tmp_path)) if state else ""
+    write_repository(top, "pay", file=FILE.replace("  owner", f"{place}  owner"))
+    commit_all(top)
+    (top / "kafkaform.hcl").write_text(FILE)
     environment = {"KAFKAFORM_BASE_REF": "main", "KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS": "prod:9093"}
     opened = kafkaform.open_repository(top, untrusted=True, environment=environment)
-    assert text in str(opened.folders[0].error)
+    (outcome,) = kafkaform.plan_repository(opened).folders
+    assert outcome.code == code, outcome.error
+    if code:
+        assert "the state of teams/pay can be forged" in str(outcome.error)
+    else:
+        assert outcome.plan is not None and outcome.plan.changes
 
 
 def test_an_approval_is_read_as_it_was_written(tmp_path: Path, kafka: CountingProvider) -> None:
