@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from .address import Address
 from .diagnostics import Diagnostics, Range
 from .value import EMPTY, FrozenMap, Value
+
+T = TypeVar("T")
 
 
 class Identity(Struct, frozen=True, order=True):
@@ -367,7 +371,15 @@ class Coverage(Struct, frozen=True):
     """Why the listing failed, if it did."""
 
 
-class Sweep(Struct, frozen=True):
+class _WithDerived:
+    """A slot that is not a field, so that it is not compared, copied or stored."""
+
+    __slots__ = ("_derived",)
+    _derived: dict[object, Any]
+    """Function -> what it made of the listing."""
+
+
+class Sweep(_WithDerived, Struct, frozen=True):
     """All objects of a kind that one listing showed."""
 
     kind: str
@@ -382,6 +394,19 @@ class Sweep(Struct, frozen=True):
     """The items are as `read` would show them, so that nobody needs to read them again."""
     full: frozenset[Identity] = frozenset()
     """The items of which that is true although the listing is not whole."""
+
+    def derive(self, make: Callable[[Sweep], T]) -> T:
+        """What a pure function makes of this listing. It is called once for each listing, because
+        the plans of many folders can share one."""
+        try:
+            derived = self._derived
+        except AttributeError:
+            derived = {}
+            force_setattr(self, "_derived", derived)
+        if make not in derived:
+            derived[make] = make(self)
+        result: T = derived[make]
+        return result
 
 
 class Facts(Struct, frozen=True):

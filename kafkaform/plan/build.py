@@ -12,6 +12,8 @@ in the state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +33,7 @@ from ..core.resource import (
     Output,
     Pending,
     Reading,
+    Sweep,
     World,
 )
 from ..core.secret import mask_secrets
@@ -276,14 +279,18 @@ def count_unmanaged(world: InstanceWorld) -> tuple[Unmanaged, ...]:
     """The live objects of each kind that nothing declares or records, without the system's own."""
     unmanaged = []
     for kind, sweep in sorted(world.sweeps.items()):
-        keys = sorted(
-            item.identity.key
-            for item in sweep.items
-            if item.identity not in world.readings and not item.details.get("internal", False)
-        )
-        if keys:
-            unmanaged.append(Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN])))
+        visible = sweep.derive(_sort_visible)
+        count = len(visible) - sum(identity in visible for identity in world.readings)
+        keys = (identity.key for identity in visible if identity not in world.readings)
+        if count:
+            unmanaged.append(Unmanaged(kind, count, tuple(islice(keys, NAMES_SHOWN))))
     return tuple(unmanaged)
+
+
+def _sort_visible(sweep: Sweep) -> Mapping[Identity, None]:
+    """The live objects without the system's own, by key, in a form that is searched fast."""
+    visible = (i.identity for i in sweep.items if not i.details.get("internal", False))
+    return dict.fromkeys(sorted(visible, key=attrgetter("key")))
 
 
 # ── outputs ─────────────────────────────────────────────────────────────────────────────

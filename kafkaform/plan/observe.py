@@ -107,16 +107,13 @@ def _read_instance(
         kind: _reuse_rows(session.sweep(kind, Depth.NAMES, full=kind_ids), state)
         for kind, kind_ids in sorted(by_kind.items())
     }
-    listed = {
-        item.identity: item
-        for sweep in sweeps.values()
-        for item in sweep.items
-        if sweep.whole or item.identity in sweep.full
-    }
-    readings: dict[Identity, Reading] = {i: listed[i] for i in ids if i in listed}
+    readings: dict[Identity, Reading] = {}
+    for i in ids:
+        if (item := sweeps[i.kind].derive(_index_full_items).get(i)) is not None:
+            readings[i] = item
     # What a listing lacks is read by name, too: a listing leaves out what we must not see and may
     # lag behind, so it proves no absence.
-    if unlisted := [i for i in ids if i not in listed]:
+    if unlisted := [i for i in ids if i not in readings]:
         readings.update(session.read(unlisted))
     rows = {i: state.objects[i].attributes for i in ids if i in state.objects}
     missing = [i for i in rows if isinstance(resolve_absence(readings[i], rows[i]), Absent)]
@@ -152,10 +149,21 @@ def hide_all_reported(
     }
 
 
+def _index_full_items(sweep: Sweep) -> Mapping[Identity, Observed]:
+    """The items that nobody needs to read again."""
+    return {
+        item.identity: item for item in sweep.items if sweep.whole or item.identity in sweep.full
+    }
+
+
 def _reuse_rows(sweep: Sweep, state: State) -> Sweep:
     """The listing, with the recorded attributes of each object that still has them: as a rule that
     is every one, and the attributes are most of what an object takes in memory."""
     rows = state.objects
+    # Of a state with a small part of them, the new listing would take more than it saves. Such a
+    # listing is often shared with other folders.
+    if sum(identity.kind == sweep.kind for identity in rows) * 2 < len(sweep.items):
+        return sweep
     items = tuple(
         replace(item, attributes=row.attributes)
         if (row := rows.get(item.identity)) is not None and row.attributes == item.attributes

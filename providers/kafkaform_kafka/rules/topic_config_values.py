@@ -96,12 +96,13 @@ def _sets_in_sync_replicas(change: Change) -> bool:
 
 
 def _survey_overrides(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
-    sweep = scene.sweeps.get(rows.TOPIC)
+    changes = list(filter(_sets_in_sync_replicas, scene.changes))
+    sweep = scene.sweeps.get(rows.TOPIC) if changes else None
     replicas = {
         item.identity.key: item.attributes.get("replication_factor") or None
         for item in (sweep.items if sweep else ())
     }
-    for change in filter(_sets_in_sync_replicas, scene.changes):
+    for change in changes:
         overrides = _make_override_configs(change, replicas.get(change.identity.key), scene.facts)
         for finding in configs.judge_in_sync_replicas(overrides):
             yield change.identity, finding

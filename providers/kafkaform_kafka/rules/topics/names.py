@@ -105,17 +105,26 @@ def _find_live_collisions(
     created: Sequence[Change], deleted: Sequence[Change], sweep: Sweep | None
 ) -> Iterator[tuple[Identity, Finding]]:
     """New topics whose names collide with a live one (error 17)."""
-    live: dict[str, set[str]] = defaultdict(set)
-    for item in sweep.items if sweep else ():
-        live[collision_key(item.identity.key)].add(item.identity.key)
+    live = sweep.derive(_index_names) if sweep and created else {}
     # A listing hides topics that we may not describe; a deletion proves that its topic is there.
+    deleted_names: dict[str, set[str]] = defaultdict(set)
     for change in deleted:
-        live[collision_key(change.identity.key)].add(change.identity.key)
+        deleted_names[collision_key(change.identity.key)].add(change.identity.key)
     going = {change.identity.key for change in deleted if change.blocked is None}
     for change in created:
         name = change.identity.key
-        for live_name in sorted(live[collision_key(name)] - {name}, reverse=True):
+        key = collision_key(name)
+        names = live.get(key, frozenset()) | deleted_names[key]
+        for live_name in sorted(names - {name}, reverse=True):
             yield change.identity, _make_collision(name, live_name, deleted=live_name in going)
+
+
+def _index_names(sweep: Sweep) -> Mapping[str, frozenset[str]]:
+    """What the metrics of a topic are named by -> the live topics that have it."""
+    names: dict[str, set[str]] = defaultdict(set)
+    for item in sweep.items:
+        names[collision_key(item.identity.key)].add(item.identity.key)
+    return {key: frozenset(group) for key, group in names.items()}
 
 
 def _make_collision(name: str, live_name: str, *, deleted: bool) -> Finding:
