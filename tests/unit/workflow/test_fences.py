@@ -306,6 +306,13 @@ ATTACKS = {
         4,
         'every topic whose name begins with "billing."',
     ),
+    "a source that is called a sink, too": (
+        make_connector(
+            'topics = "shop.a", "topic.prefix" = "billing."', "com.example.SinkholeSource"
+        ),
+        4,
+        'every topic whose name begins with "billing."',
+    ),
     "a plugin of no known direction that looks like a sink": (
         make_connector('topics = "shop.a"', "com.example.Copy"),
         4,
