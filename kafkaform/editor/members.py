@@ -68,6 +68,7 @@ BLOCKS: Mapping[str, str] = {
     "content": "What each of these blocks contains.",
     "variables": "Values of the configuration's variables.",
     "simulate": "Settings of a simulated system.",
+    "outputs": 'What another folder puts out, for `data "kafkaform_outputs"`.',
     "given": "An object that exists before the run.",
     "run": "A plan or an apply, and what must be true afterwards.",
     "plan_options": "What flags would say to the plan.",
@@ -156,6 +157,10 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "dynamic": {
         "for_each": "One block for each element.",
         "iterator": "The name of the element; default: the type of the block.",
+    },
+    "outputs": {
+        "folder": "The other folder, as the data block names it.",
+        "values": 'Name of an output -> its value: `{ prefix = "acme" }`.',
     },
     "run": {
         "command": '"plan" or "apply".',
