@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import AppliedInPart, UsageError
-from ...language.declare.folder import FAMILIES, Family, is_read
+from ...language.declare.folder import FAMILIES, is_read
 from ...render.text import inline, render_count, render_table
 from ...workflow.adoption.split import import_into_folders
 from ...workflow.configuration.evaluation import Configuration, Inputs, read_configuration
@@ -262,17 +262,22 @@ def _import_into_folders(
 ) -> None:
     """Write a file into each folder that gets objects, and list the other objects. Raises
     UsageError, and AppliedInPart if a listing failed, after what could be read was written."""
-    if Path(out).name != out:
+    ending = next((e for f in FAMILIES for e in f.configuration if out.endswith(e)), "")
+    if Path(out).name != out or not ending:
         raise UsageError(
             f"with --split {FOLDERS}, --out is a file's name in each folder, not {inline(out)}",
             "Write --out imported.kf.hcl.",
         )
     made = import_into_folders(Path(), filters, name=out, variables=var, variable_files=var_file)
     texts: dict[Path, str] = {}
+    rows: list[list[str]] = []
     for item in made.folders:
-        folder = made.repository / item.folder.path
-        _refuse_unread(folder / out, FAMILIES[1 if item.terraform else 0])
-        texts |= _collect_files(item.generated, folder / out)
+        # Beside Terraform's files, a .kf.hcl file would be the only one that is read.
+        family = FAMILIES[1 if item.terraform else 0]
+        own_ending = ending if ending in family.configuration else family.configuration[0]
+        file = f"{item.folder.path}/{out.removesuffix(ending)}{own_ending}"
+        texts |= _collect_files(item.generated, made.repository / file)
+        rows.append([file, render_count(item.generated.count, "object")])
     write_new_files(texts)
     for gap in (*made.gaps, *made.left_out):
         console.note(inline(gap))
@@ -280,10 +285,6 @@ def _import_into_folders(
         for gap in item.generated.gaps:
             console.note(f"{item.folder.path}: {inline(gap)}")
     total = sum(item.generated.count for item in made.folders)
-    rows = [
-        [f"{item.folder.path}/{out}", render_count(item.generated.count, "object")]
-        for item in made.folders
-    ]
     console.write_lines(render_table(rows))
     if not total:
         console.note(
@@ -332,18 +333,14 @@ def _choose_target(configuration: Configuration, out: str) -> Path | None:
     path = Path(out)
     refuse_existing(path)
     # Beside Terraform's files, a .kf.hcl file would be the only one that is read from then on.
-    if path.resolve().parent == configuration.folder.resolve() and is_read(path.name):
-        _refuse_unread(path, FAMILIES[1 if configuration.tree.terraform else 0])
-    return path
-
-
-def _refuse_unread(path: Path, family: Family) -> None:
-    """Raises UsageError for a name that no file of the folder's configuration can have."""
-    if not family.select_configuration([path.name]):
+    inside = path.resolve().parent == configuration.folder.resolve()
+    family = FAMILIES[1 if configuration.tree.terraform else 0]
+    if inside and is_read(path.name) and not family.select_configuration([path.name]):
         raise UsageError(
-            f"{path} would not be read together with the files that are there",
+            f"{path} would not be read together with the files that are here",
             f"Choose a name that ends in {family.configuration[0]}.",
         )
+    return path
 
 
 def show_generated(

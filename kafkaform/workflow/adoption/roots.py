@@ -142,13 +142,12 @@ def _list_folders(top: Path, excluded: dict[str, str]) -> Iterator[str]:
         yield path
         prefix = f"{path}/" if path else ""
         for entry in children:
-            if entry.name.startswith(".") or entry.name in _PASSED_OVER or not entry.is_dir():
+            if entry.name.startswith(".") or entry.name in _PASSED_OVER:
                 continue
-            if entry.is_symlink():
-                if _has_configuration(Path(entry.path)):
-                    excluded[f"{prefix}{entry.name}"] = "is a link, and boundaries follow none"
-            else:
+            if entry.is_dir(follow_symlinks=False):
                 pending.append(f"{prefix}{entry.name}")
+            elif entry.is_symlink() and _has_configuration(Path(entry.path)):
+                excluded[f"{prefix}{entry.name}"] = "is a link, and boundaries follow none"
 
 
 def _has_configuration(folder: Path) -> bool:

@@ -87,6 +87,8 @@ class _OpenFolder(Struct, frozen=True):
     space: Workspace
     recorded: frozenset[Identity]
     """What its state has."""
+    fence: Fence | None
+    """Its boundary, made once for many objects."""
     logins: dict[str, _Login] = field(default_factory=dict)
     """By provider instance."""
 
@@ -171,7 +173,7 @@ def _open_folders(
             unread.append(folder.path)
             faults += (place_fault(choice.repository, folder, f) for f in error.diagnostics)
         else:
-            folders.append(_OpenFolder(folder, space, frozenset(state.objects)))
+            folders.append(_OpenFolder(folder, space, frozenset(state.objects), folder.fence))
     if unread:
         summary = f"nothing was written, because nobody knows what {', '.join(unread)} declare"
         reason = Diagnostic(Severity.ERROR, summary, advice="Mend these folders first.")
@@ -269,7 +271,7 @@ def _find_folders(
         return [], "no boundary can cover them"
     fits, closest, reason = [], 0, "no boundary covers them"
     for item in users:
-        fence = item.folder.fence
+        fence = item.fence
         if fence is None:
             continue
         inside = sum(_is_inside(fence, reach.noun, reach.pattern) for reach in reaches)
@@ -297,7 +299,7 @@ def _generate(
     for instance, login in item.logins.items():
         stock += take_declared(space, partial(_read, login), instance, item.recorded, filters)
     # A type that the boundary denies must not stand for several objects either, as a role does.
-    denied = item.folder.fence.denied if item.folder.fence is not None else frozenset()
+    denied = item.fence.denied if item.fence is not None else frozenset()
     types = {name: kind for name, kind in space.types.items() if name not in denied}
     generated = generate_configuration(
         space.configuration, tree, types, stock, name=name, documents=True

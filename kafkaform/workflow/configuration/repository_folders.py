@@ -261,6 +261,13 @@ def _expand(repository: Path, path: str, parts: Sequence[str]) -> Iterator[str]:
 def _list_folders(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [e.name for e in entries if e.is_dir() and not e.name.startswith(".")]
+            return [e.name for e in entries if not e.name.startswith(".") and _is_folder(e)]
     except OSError:
         return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself must not hide the folders beside it
+        return False

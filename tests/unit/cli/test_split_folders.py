@@ -72,8 +72,7 @@ def test_nothing_is_overwritten(top: Here) -> None:
     [
         ("import --all --split folders", "--split needs --out"),
         ("import --all --split folders --out a/b.kf.hcl", "--out is a file's name in each folder"),
-        ("import --all --split folders --out b.tf", "would not be read together"),
-        ("import --all --split folders --out imported", "would not be read together"),
+        ("import --all --split folders --out imported", "--out is a file's name in each folder"),
         ("import --all --split folders --out a.kf.hcl --state s.json", "--state"),
         ("import --all --split folders --out a.kf.hcl --json", "--json"),
         ("import --all --split teams --out a.kf.hcl", "--all does not go with ADDRESS"),
@@ -93,10 +92,15 @@ def test_the_equals_sign_may_stand_there(top: Here) -> None:
     assert "teams/pay/imported.kf.hcl" in top.files()
 
 
-def test_a_folder_of_terraform_is_named(top: Here) -> None:
-    """Its files end otherwise, and beside them a .kf.hcl file would replace them."""
+def test_a_folder_of_terraform_gets_a_file_of_terraform(top: Here) -> None:
+    """A .kf.hcl file would replace those that are there."""
     (top.path / "teams/pay/main.kf.hcl").rename(top.path / "teams/pay/main.tf")
-    assert "teams/pay/imported.kf.hcl would not be read" in top.fails(*COMMAND)
+    said = top.done(*COMMAND)
+    assert said.out.split() == [
+        *("teams/pay/imported.tf", "1", "object"),
+        *("teams/shop/imported.kf.hcl", "2", "objects"),
+    ]
+    assert top.done("validate", "--all").out == "2 folders are valid: 3 objects declared.\n"
 
 
 def test_outside_of_a_repository(here: Here) -> None:

@@ -348,6 +348,8 @@ def test_modules_links_and_odd_names_are_matched_by_no_pattern(tmp_path: Path) -
     files["teams/.hidden/main.kf.hcl"] = make_topic("x")
     make_files(tmp_path, files)
     (tmp_path / "teams/link").symlink_to("shop")
+    (tmp_path / "teams/loop").symlink_to("loop")
+    (tmp_path / "teams/gone").symlink_to("nowhere")
     made = draft_repository(tmp_path)
     assert [*made.groups] == [f"teams/{team}" for team in TEAMS]
     assert sorted(list_avoidable(made)) == ["teams/a b", "teams/common", "teams/link"]

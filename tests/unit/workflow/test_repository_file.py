@@ -237,6 +237,14 @@ def test_a_folder_behind_a_link_is_refused(tmp_path: Path) -> None:
         find_folder(repository, tmp_path / "teams/billing")
 
 
+def test_a_link_that_leads_to_itself_hides_no_folder(tmp_path: Path) -> None:
+    """A pull request could add one, and nobody would plan the folders beside it."""
+    repository = read(tmp_path)
+    make_files(tmp_path, {"teams/shop/main.kf.hcl": ""})
+    (tmp_path / "teams/loop").symlink_to("loop")
+    assert [folder.path for folder in list_folders(repository)] == ["teams/shop"]
+
+
 def test_a_link_to_a_folder_with_a_boundary_keeps_that_boundary(tmp_path: Path) -> None:
     """The place without links counts if no block matches the name of the link."""
     make_files(tmp_path, {"teams/shop/main.kf.hcl": ""})
