@@ -483,7 +483,7 @@ LOGGED_CHANGE = closed(
     {
         **IDENTITY,
         **ATTRIBUTION,
-        "record": POSITIVE,
+        "record": optional(POSITIVE),
         "since": optional(TIME),
         "address": TEXT,
         "action": NAME,

@@ -72,7 +72,7 @@ class LoggedChange(Struct, frozen=True):
     """One change of one object."""
 
     seq: int
-    """Number of the record that shows it."""
+    """Number of the record that shows it, 0 if none does."""
     time: str
     """When its outcome was recorded; of a change from outside, when it was seen first."""
     identity: Identity

@@ -44,7 +44,7 @@ from ..core.resource import Identity
 from ..core.words import Vocabulary, Words
 from ..provider.registry import Registry
 from ..state.model import State
-from .outside_changes import find_fleet_root, name_writers
+from .outside_changes import find_fleet_root, list_later_changes, name_writers
 from .stores import Store, find_anchor
 
 PRINCIPAL = "principal"
@@ -140,8 +140,9 @@ def find_history(store: Store, name: str, period: Period = ALWAYS, path: str = "
     identities = frozenset(i for i, addresses in names.items() if calls(i, addresses))
     told = tell_changes(read_present(store.sink, anchor), identities.__contains__)
     changes: dict[Identity, list[LoggedChange]] = {identity: [] for identity in identities}
-    scopes = state.providers if state is not None else {}
-    for change in name_writers(told, scopes, find_fleet_root()):
+    scopes, root = state.providers if state is not None else {}, find_fleet_root()
+    later = list_later_changes(told, identities, scopes, root)
+    for change in (*name_writers(told, scopes, root), *later):
         kept = _select_values(change, path)
         if kept is not None and period.covers(change.time):
             changes[change.identity].append(kept)
@@ -435,7 +436,7 @@ def make_change_document(change: LoggedChange, runs: Mapping[str, RunFacts]) -> 
     """One change, as `history --json` and `audit show --json` print it."""
     facts = runs.get(change.run or "")
     return {
-        "record": change.seq,
+        "record": change.seq or None,
         "time": change.time,
         "since": change.since,
         "actor": change.actor,

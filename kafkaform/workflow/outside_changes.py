@@ -6,20 +6,26 @@ The tables have the logs of other states: a change that one of their runs made h
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
 from typing import Any
 
 from msgspec.structs import replace
 
+from ..audit.event import render_time
 from ..audit.history import OUTSIDE, LoggedChange, LoggedValue, ToldChanges
+from ..core.change import OutcomeStatus
+from ..core.resource import Identity
 from ..fleet import answers
 
 ROOT = "KAFKAFORM_FLEET_ROOT"
 """Where the fleet's tables are, if this computer knows."""
 _TABLE_PACKAGES = ("deltalake", "pyarrow")
 """What reads the fleet's tables, which the fleet extra has."""
+EPOCH = "1970-01-01T00:00:00+00:00"
+NO_RECORD = 0
+"""The number of the record that shows a change, if only the tables do."""
 Row = Mapping[str, Any]
 
 
@@ -44,7 +50,7 @@ def name_writers(
     outside = {change.identity for change in told.changes if change.action == OUTSIDE}
     if root is None or not outside or not _can_read_tables():
         return told.changes
-    found = answers.history.list_applied_changes(root, scopes, outside)
+    found = answers.history.list_changes(root, scopes, outside, "applied")
     # The snapshot that shows what a run of this log did comes after it, too.
     rows = {i: [r for r in found[i] if r["run"] not in told.runs] for i in found}
     named: list[LoggedChange] = []
@@ -52,6 +58,46 @@ def name_writers(
         known = rows.get(change.identity, ()) if change.action == OUTSIDE else ()
         named += _name_writers(change, known) if known else (change,)
     return named
+
+
+def list_later_changes(
+    told: ToldChanges,
+    identities: Collection[Identity],
+    scopes: Mapping[str, str],
+    root: str | None,
+) -> list[LoggedChange]:
+    """What the tables know of these objects after the last look of a log at each: by runs of other
+    states, and by nobody whose log they have. scopes, root: as for `name_writers`."""
+    if root is None or not _can_read_tables():
+        return []
+    looked = {change.identity: change.time for change in told.changes}
+    rows = answers.history.list_changes(root, scopes, identities, "applied", "out_of_band")
+    return [
+        _make_change(identity, row)
+        for identity, changes in rows.items()
+        for row in changes
+        if row["window_start"] is not None
+        and row["run"] not in told.runs
+        and row["window_start"] >= datetime.fromisoformat(looked.get(identity, EPOCH))
+    ]
+
+
+def _make_change(identity: Identity, row: Row) -> LoggedChange:
+    since, time = (render_time(row[n].timestamp()) for n in ("window_start", "window_end"))
+    values = (LoggedValue(row["path"], row["before"], row["after"]),)
+    applied = OutcomeStatus.APPLIED.value
+    return LoggedChange(
+        NO_RECORD,
+        time,
+        identity,
+        "",
+        OUTSIDE,
+        applied,
+        values,
+        row["actor"],
+        row["run"],
+        since=since,
+    )
 
 
 def _name_writers(change: LoggedChange, rows: Sequence[Row]) -> Iterator[LoggedChange]:

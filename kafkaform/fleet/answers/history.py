@@ -339,11 +339,11 @@ def find_outside_changes(
     return {i: _render_row(row) for i, row in rows.items() if _is_later(row, last.get(i))}
 
 
-def list_applied_changes(
-    root: str, scopes: Mapping[str, str], identities: Collection[Identity]
+def list_changes(
+    root: str, scopes: Mapping[str, str], identities: Collection[Identity], *verdicts: str
 ) -> Mapping[Identity, Sequence[Row]]:
-    """Identity -> the changes that a run made whose log the tables have, the oldest first; none if
-    the tables cannot be read.
+    """Identity -> the changes with one of these verdicts, the oldest first; none if the tables
+    cannot be read.
 
     scopes: provider instance -> id of its cluster.
     """
@@ -352,7 +352,7 @@ def list_applied_changes(
     # These answers are an addition: what they are added to must not fail with them.
     with suppress(KafkaformError):
         gold = Gold(read_current(root))
-        for identity, row in _read_changes(gold, scopes, chosen, ("applied",)):
+        for identity, row in _read_changes(gold, scopes, chosen, verdicts):
             changes.setdefault(identity, []).append(row)
     return changes
 
@@ -378,7 +378,8 @@ def _read_changes(
         by_name = {(i.kind, i.key): i for i in identities if i.instance == instance}
         keys = ", ".join(sorted({quote_text(key) for _, key in by_name}))
         rows = gold.read_rows(
-            "SELECT a.kind, a.key, a.path, a.window_start, a.window_end, a.verdict, a.actor, a.run "
+            "SELECT a.kind, a.key, a.path, a.before, a.after, a.window_start, a.window_end, "
+            "a.verdict, a.actor, a.run "
             "FROM change_attribution a JOIN cluster c ON a.cluster = c.cluster "
             f"WHERE c.cluster_id = {quote_text(scopes[instance])} AND a.key IN ({keys}) "
             f"AND a.verdict IN ({', '.join(map(quote_text, verdicts))}) ORDER BY a.window_end"

@@ -16,7 +16,7 @@ from kafkaform.core.resource import Identity
 from kafkaform.fleet.answers.history import find_outside_changes
 from kafkaform.plan.model import Mode, Options
 from kafkaform.workflow.history import read_history
-from kafkaform.workflow.outside_changes import ROOT, name_writers
+from kafkaform.workflow.outside_changes import ROOT, list_later_changes, name_writers
 from kafkaform.workflow.stores import Store
 from kafkaform_kafka.memory import SimulatedCluster
 
@@ -25,7 +25,7 @@ from ...kit.commands.here import Here
 from ...kit.fleet.lake import NOW, publish
 from ...kit.simulated.engine import apply, desired, plan, topic
 from ...kit.simulated.managed_topics import MS, built
-from ..cli.test_history import applied, cluster, there
+from ..cli.test_history import applied, cluster, fits, there
 from ..cli.test_history import topic as managed_topic
 from ..plan.worlds import decided, live, row
 
@@ -180,6 +180,34 @@ def test_a_history_without_tables_is_as_before(tmp_path: Path) -> None:
     assert name_writers(told, {}, str(tmp_path)) == told.changes
 
 
+def test_later_changes_are_those_after_the_last_look(tmp_path: Path) -> None:
+    """By other states' runs and by nobody; not what the log has seen, nor what it did itself."""
+    told = see_outside("config.retention.ms")
+    later = {"window_start": NOW, "before": "2", "after": "3"}
+    rows = (
+        make_row(NOW, "applied", actor="bob", run="r-6"),
+        make_row(NOW + HOUR, "applied", **later, actor="ann", run="r-7"),
+        make_row(NOW + 2 * HOUR, **later, path="partitions"),
+        make_row(NOW + HOUR, "applied", **later, actor="ci", run=OWN.run),
+        make_row(NOW + HOUR, "not_effective", **later, actor="ann", run="r-8"),
+        make_row(NOW + HOUR, "applied", **later, actor="ann", run="r-9", key="payments"),
+        make_row(NOW + HOUR, "applied", actor="ann", run="r-5", window_start=None),
+    )
+    clusters = [{"cluster": "prod", "cluster_id": "id-1"}]
+    publish(tmp_path, "b-1", {"change_attribution": rows, "cluster": clusters})
+    found = list_later_changes(told, {IT}, SCOPES, str(tmp_path))
+    assert [(c.actor, c.run, c.action, c.values) for c in found] == [
+        ("ann", "r-7", OUTSIDE, (LoggedValue("config.retention.ms", "2", "3"),)),
+        (None, None, OUTSIDE, (LoggedValue("partitions", "2", "3"),)),
+    ]
+    assert (found[0].since, found[0].time) == (
+        "2026-11-22T05:00:00.000000Z",
+        "2026-11-22T06:00:00.000000Z",
+    )
+    assert list_later_changes(told, {IT}, SCOPES, None) == []
+    assert list_later_changes(told, {IT}, SCOPES, str(tmp_path / "nowhere")) == []
+
+
 def test_the_command_asks_the_fleet_that_the_environment_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,3 +247,25 @@ def test_an_undo_names_who_changed_a_value_since(
     said = there.done("undo", run, "--auto-approve").text
     assert "config.retention.ms: ann changed it from another state since" in said
     assert "run r-7" in said
+
+
+def test_a_history_ends_with_what_only_the_tables_know(
+    tmp_path: Path, there: Here, cluster: SimulatedCluster
+) -> None:
+    """No record shows it; it is told like all others, for people and for programs."""
+    root = tmp_path / "fleet"
+    applied(there, managed_topic(retention_ms="1000000"))
+    time = datetime.fromisoformat("2100-01-01T00:00:00Z")
+    values = {"before": "1000000", "after": "5", "actor": "ann", "run": "r-7"}
+    seen = make_row(time, "applied", **values)
+    clusters = [{"cluster": "prod", "cluster_id": cluster.id}]
+    publish(root, "b-1", {"change_attribution": [seen], "cluster": clusters})
+    there.monkeypatch.setenv(ROOT, str(root))
+    document = there.json("history", "topic/orders", "--path", "retention.ms", "--json")
+    fits("history", [document])
+    own, later = document["objects"][0]["changes"]
+    assert own["record"] > 0 and later["record"] is None
+    assert (later["actor"], later["run"], later["action"]) == ("ann", "r-7", OUTSIDE)
+    last = there.done("history", "topic/orders").out.splitlines()[-1]
+    assert last.startswith("2099-12-31 23:00:00 – 2100-01-01 00:00:00  ann")
+    assert "outside config.retention.ms" in last and last.endswith("(1000000 → 5)")
