@@ -68,6 +68,7 @@ BLOCKS: Mapping[str, str] = {
     "content": "What each of these blocks contains.",
     "variables": "Values of the configuration's variables.",
     "simulate": "Settings of a simulated system.",
+    "outputs": 'What another folder puts out, for `data "kafkaform_outputs"`.',
     "given": "An object that exists before the run.",
     "run": "A plan or an apply, and what must be true afterwards.",
     "plan_options": "What flags would say to the plan.",

@@ -1,5 +1,5 @@
 """What kafkaform adds to what cannot be avoided, as ratios measured in one run on one machine:
-`python -m tests.bench [startup] [language] [planning] [scale] [audit]
+`python -m tests.bench [startup] [language] [planning] [scale] [folders] [audit]
 [http] [editor] [permissions] [fleet]`.
 
 Times differ from machine to machine, ratios hardly do; nothing here fails on either.
@@ -32,7 +32,7 @@ from kafkaform.workflow.workspace import Workspace, open_sessions, open_workspac
 from ..kit.commands.process_folder import PROVIDER
 from ..kit.kafka.clusters import own_sandbox
 from ..kit.kafka.truth import observe
-from . import audit, editor, http_providers, language, scale, startup
+from . import audit, editor, folders, http_providers, language, scale, startup
 
 TOPICS, ROUNDS = 500, 5
 KIND = "kafka_topic"
@@ -139,6 +139,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "language": language.main,
     "planning": plan,
     "scale": scale.main,
+    "folders": lambda: folders.main([]),
     "audit": audit.main,
     "http": http_providers.main,
     "editor": editor.main,

@@ -1,12 +1,14 @@
 """A repository of many folders on one cluster, beside one folder with the same topics and beside
 the bare sweep of the cluster (`limit.py`); all topics are in the states, and nothing changes.
 
-`python -m tests.bench.folders [FOLDERS TOPICS]`: 64 folders with 880 topics, and 500 with 10,000.
+`python -m tests.bench.folders [FOLDERS TOPICS [ROUNDS]]`: by default 64 folders with 880 topics,
+and 500 with 10,000.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -65,6 +67,9 @@ class Run(Struct, frozen=True):
     """One command."""
 
     seconds: float
+    worked: float
+    """Seconds of its own work, without what it waits for: other work on the machine hardly changes
+    them."""
     memory: int
     """Peak, MB."""
     requests: Counter[str]
@@ -116,15 +121,16 @@ def run(folder: Path, proxy: Proxy, *words: str) -> Run:
     """One command in a process of its own, which must find no changes."""
     proxy.take()
     command = [sys.executable, "-c", PROGRAM, "plan", "--quiet", *words]
-    begun = time.perf_counter()
+    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    taken = time.perf_counter() - begun
+    taken, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
     if not done.stdout.rstrip().endswith(("match the configuration.", "no changes.")):
         raise SystemExit(f"something else was measured: {done.stdout[-500:]}")
     memory = int(done.stderr.split("VmHWM:")[1].split()[0]) // 1024
-    return Run(taken, memory, proxy.take())
+    worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(taken, worked, memory, proxy.take())
 
 
 @contextmanager
@@ -158,9 +164,13 @@ def median(runs: Sequence[Run]) -> float:
     return statistics.median(item.seconds for item in runs)
 
 
-def measure(folders: int, topics: int) -> None:
+def median_work(runs: Sequence[Run]) -> float:
+    return statistics.median(item.worked for item in runs)
+
+
+def measure(folders: int, topics: int, rounds: int = ROUNDS) -> None:
     """All forms take turns, so that whatever else the machine does meets all of them."""
-    print(f"{folders} folders with {topics:,} topics; medians of {ROUNDS} rounds")
+    print(f"{folders} folders with {topics:,} topics; medians of {rounds} rounds")
     with made(folders, topics) as (top, proxy, bare):
         repository = top / "repository"
         commit(repository)
@@ -173,7 +183,7 @@ def measure(folders: int, topics: int) -> None:
         }
         runs: dict[str, list[Run]] = {name: [] for name in forms}
         sweeps = []
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for name, (folder, words) in forms.items():
                 runs[name].append(run(folder, proxy, *words))
             begun = time.perf_counter()
@@ -190,18 +200,21 @@ def show(runs: Mapping[str, Sequence[Run]], sweep: float) -> None:
         logins, total = last.requests["SaslAuthenticate"], sum(last.requests.values())
         print(
             f"  {name:<26} {median(items) * 1000:8.0f} ms = {median(items) / median(one):5.2f} x "
-            f"one folder; {last.memory} MB; {total} requests = "
+            f"one folder, {median(items) / sweep:5.2f} x the sweep; own work "
+            f"{median_work(items) * 1000:.0f} ms = {median_work(items) / median_work(one):.2f} x; "
+            f"{last.memory} MB; {total} requests = "
             f"{total / sum(one[-1].requests.values()):.2f} x, {logins} logins"
         )
     below, without = runs["a folder below the file"], runs["the same without a file"]
-    print(f"  a folder below the file takes {median(below) / median(without):.2f} x without one")
+    ratio, work = median(below) / median(without), median_work(below) / median_work(without)
+    print(f"  a folder below the file takes {ratio:.2f} x without one, own work {work:.2f} x")
 
 
-def main() -> None:
-    sizes = ((int(sys.argv[1]), int(sys.argv[2])),) if sys.argv[2:] else ((64, 880), (500, 10_000))
-    for folders, topics in sizes:
-        measure(folders, topics)
+def main(words: Sequence[str]) -> None:
+    """words: the numbers of folders, topics and rounds; both sizes by default."""
+    for size in [tuple(map(int, words))] if words else [(64, 880), (500, 10_000)]:
+        measure(*size)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

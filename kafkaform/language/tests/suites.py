@@ -31,7 +31,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
-from ...core.schema import ObjectSchema
+from ...core.schema import ANY, STRING, AttributeSchema, ObjectSchema, make_schema
 from ...core.value import FrozenMap
 from ...syntax.nodes import Attribute, Block, Body, Expression, File, Label, Lit, Root, Tuple
 from ...syntax.parse import parse
@@ -52,6 +52,7 @@ PLAN, APPLY = "plan", "apply"
 SHAPES: Mapping[str, Shape] = {
     "variables": Shape(open=True),
     "simulate": Shape(("the provider",), open=True),
+    "outputs": Shape(("the name",), required=("folder", "values")),
     "given": Shape(("the type", "the name"), open=True),
     "run": Shape(
         ("the name",),
@@ -86,6 +87,8 @@ class Suite(Struct, frozen=True):
     variables: Mapping[str, Attribute]
     systems: tuple[Block, ...]
     """The `simulate` blocks."""
+    outputs: tuple[Block, ...]
+    """What other folders put out."""
     given: tuple[Block, ...]
     """Live objects that exist before the first run."""
     runs: tuple[SuiteRun, ...]
@@ -108,6 +111,7 @@ def parse_suite(content: bytes, name: str) -> tuple[Suite, Diagnostics]:
     faults += _find_repeated(
         sound["simulate"], lambda block: (block.labels[0].text, _get_alias(block))
     )
+    faults += _find_repeated(sound["outputs"], lambda block: block.labels[0].text)
     faults += _find_repeated(sound["run"], lambda block: block.labels[0].text)
     faults += _find_repeated(
         sound["given"], lambda block: tuple(label.text for label in block.labels)
@@ -123,7 +127,8 @@ def parse_suite(content: bytes, name: str) -> tuple[Suite, Diagnostics]:
                 parsed, "The test file has no run", advice='Write run "NAME" { assert { … } }.'
             )
         )
-    suite = Suite(name, variables, tuple(sound["simulate"]), tuple(sound["given"]), tuple(runs))
+    simulate, outputs, given = (tuple(sound[kind]) for kind in ("simulate", "outputs", "given"))
+    suite = Suite(name, variables, simulate, outputs, given, tuple(runs))
     return suite, tuple(sorted(faults, key=_get_offset))
 
 
@@ -320,6 +325,30 @@ def _get_alias(block: Block) -> str:
 def name_instance(block: Block) -> str:
     """The provider instance that a `simulate` block is about: NAME or NAME.ALIAS."""
     return ".".join(filter(None, (block.labels[0].text, _get_alias(block))))
+
+
+_OUTPUTS = make_schema(
+    "What another folder puts out.",
+    AttributeSchema("folder", STRING, "As the data block names it.", required=True),
+    AttributeSchema("values", ANY, "Name of an output -> its value.", required=True),
+)
+
+
+def evaluate_outputs(blocks: Iterable[Block]) -> tuple[Mapping[str, FrozenMap], Diagnostics]:
+    """The folder of each `outputs` block -> the values that it puts out, and the faults."""
+    outputs: dict[str, FrozenMap] = {}
+    faults: list[Diagnostic] = []
+    for block in blocks:
+        settings, problems = evaluate_settings(block, _OUTPUTS)
+        faults += problems
+        if settings is None:
+            continue
+        if isinstance(settings["values"], FrozenMap):
+            outputs[settings["folder"]] = settings["values"]
+        else:
+            node = block.get_argument("values") or Header(block)
+            faults.append(make_error(node, "The values are an object: { NAME = VALUE }"))
+    return outputs, tuple(faults)
 
 
 def evaluate_settings(

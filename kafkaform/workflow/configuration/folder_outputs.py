@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from ...core.diagnostics import Range
 from ...core.errors import KafkaformError, StorageError, UsageError
 from ...core.resource import ProviderConfig
-from ...core.value import FrozenMap
+from ...core.value import EMPTY, FrozenMap
 from .places import find_links
 from .repository import FILES
 
@@ -31,19 +31,17 @@ class FolderOutputs(Struct, frozen=True):
     environment: Mapping[str, str] | None = None
     """For untrusted files, whose repository file is that of the branch that it names."""
     load: LoadOutputs | None = None
-    """None: states are not read here, such as in a test."""
+    """None: no state is read, as in a test."""
+    given: Mapping[str, FrozenMap] = EMPTY
+    """In a test, folder -> the values that it puts out."""
     read: dict[Path, Range] = field(default_factory=dict)
     """The folders that were asked for, with the place of the first data block that did so."""
 
     def answer(self, config: ProviderConfig, arguments: FrozenMap) -> FrozenMap:
         """The answer to a data block. Raises KafkaformError."""
-        if self.load is None:
-            raise UsageError(
-                "the state of another folder is not read here",
-                "A test reads no states. Move what needs the value to a module, and test that with "
-                "a variable.",
-            )
         text = str(arguments["folder"])
+        if self.load is None:
+            return self._find_given(text)
         target = Path(os.path.normpath(self.folder / text))
         if target == self.folder or (target.exists() and target.samefile(self.folder)):
             raise UsageError(
@@ -72,6 +70,17 @@ class FolderOutputs(Struct, frozen=True):
             outputs=FrozenMap({n: o["value"] for n, o in recorded.items() if not o["sensitive"]}),
             sensitive=tuple(sorted(n for n, o in recorded.items() if o["sensitive"])),
         )
+
+    def _find_given(self, text: str) -> FrozenMap:
+        """What a test says that the folder puts out. Raises UsageError."""
+        given = {os.path.normpath(name): values for name, values in self.given.items()}
+        if os.path.normpath(text) not in given:
+            raise UsageError(
+                "a test reads no state of another folder",
+                f'Add outputs "NAME" {{ … }} with folder = "{text}" and values = {{ … }} to the '
+                "test file.",
+            )
+        return FrozenMap(outputs=given[os.path.normpath(text)], sensitive=())
 
     def _find_reviewed_state(self, text: str, target: Path) -> str:
         """Where the state of a folder is, as a file says that a pull request cannot change. Raises

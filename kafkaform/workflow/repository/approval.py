@@ -14,7 +14,6 @@ from ...core.errors import UsageError
 from ..plan_documents import save_file
 from .planning import FolderOutcome
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _LINE = re.compile(r"([0-9a-f]{64}\.[0-9a-f]{64}) (\S+)")
 
 
@@ -50,10 +49,9 @@ def save_folders_approval(approval: FoldersApproval, path: Path) -> None:
 def parse_approval(text: str, source: str) -> FoldersApproval:
     """The approval that a file has. source: the name of the file, for errors. Raises UsageError for
     another text, and for one of which a line was changed, added or taken away."""
-    first, *lines = text.splitlines() or [""]
-    matches = [_LINE.fullmatch(line) for line in lines]
+    matches = map(_LINE.fullmatch, text.splitlines()[1:])
     approval = FoldersApproval({match[2]: match[1] for match in matches if match})
-    if not _DIGEST.fullmatch(first) or None in matches or approval.digest != first:
+    if render_approval(approval).splitlines() != text.splitlines():
         raise UsageError(
             f"{source} is not an approval of folders as it was written",
             "Plan again with `kafkaform plan --all --approval-out FILE`.",

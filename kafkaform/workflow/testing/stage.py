@@ -18,7 +18,7 @@ from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors, s
 from ...core.errors import Blocked, ConfigurationError, Ended, Interrupted, KafkaformError
 from ...core.resource import Desired, ProviderConfig
 from ...core.secret import KnownSecrets
-from ...core.value import FrozenMap
+from ...core.value import EMPTY, FrozenMap
 from ...language.declare.blocks import Declarations, Header
 from ...language.declare.folder import Tree
 from ...language.tests.assertions import FaultKeys
@@ -30,6 +30,7 @@ from ...provider.registry import Registry
 from ...state.backend import MemoryBackend
 from ...syntax.nodes import Attribute, Block, File
 from ..configuration.evaluation import Configuration, DataAnswers
+from ..configuration.folder_outputs import FolderOutputs
 from ..configuration.policies import NO_POLICIES, Policies
 from ..model import PlanChosen, RunEvent
 from ..operations import apply_changes
@@ -120,6 +121,8 @@ class Stage(Struct, frozen=True):
     suite: Suite
     systems: SimulatedSystems
     known: KnownSecrets
+    outputs: Mapping[str, FrozenMap] = EMPTY
+    """What other folders put out."""
     backend: MemoryBackend = field(default_factory=MemoryBackend)
     """The state that one run leaves for the next."""
     sink: MemorySink = field(default_factory=MemorySink)
@@ -137,7 +140,9 @@ class Stage(Struct, frozen=True):
         return self._connect(replace(base, tree=tree, inputs=inputs))
 
     def _connect(self, configuration: Configuration) -> Configuration:
-        return replace(configuration, asking=DataAnswers(self.systems.connect), texts={})
+        outputs = FolderOutputs(configuration.folder, given=self.outputs)
+        asking = DataAnswers(self.systems.connect, outputs=outputs)
+        return replace(configuration, asking=asking, texts={})
 
     def open_workspace(
         self,

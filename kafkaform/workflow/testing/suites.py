@@ -36,7 +36,14 @@ from ...language.tests.assertions import (
     find_mistakes,
     find_unknown_expectations,
 )
-from ...language.tests.suites import ENDING, Suite, SuiteRun, make_variable_file, parse_suite
+from ...language.tests.suites import (
+    ENDING,
+    Suite,
+    SuiteRun,
+    evaluate_outputs,
+    make_variable_file,
+    parse_suite,
+)
 from ...language.values.conversion import lift_value
 from ...language.values.faults import make_error, suggest_near
 from ...language.values.value import SENSITIVE, Marked
@@ -296,12 +303,13 @@ def _prepare_stage(
     registry = subject.configuration.registry
     aliases = [name for name in subject.found.providers if "." in name]
     settings, setting_faults = read_settings(suite.systems, registry, aliases)
-    faults = (*faults, *setting_faults)
+    outputs, output_faults = evaluate_outputs(suite.outputs)
+    faults = (*faults, *setting_faults, *output_faults)
     if has_errors(faults):
         return None, faults
     # A clock of today, so that dates in the configuration mean what they mean outside of tests.
     systems = SimulatedSystems(registry, SimulatedClock(SystemClock().now()), settings)
-    stage = Stage(subject, suite, systems, watched())
+    stage = Stage(subject, suite, systems, watched(), outputs)
     try:
         create_given(stage, suite.given, suite.variables)
     except ConfigurationError as error:

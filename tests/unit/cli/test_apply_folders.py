@@ -378,6 +378,27 @@ def test_a_circle_is_an_error_of_its_folders(chain: Here, kafka: CountingProvide
     assert "teams/report was skipped: teams/app, whose outputs it reads, failed" in said.out
 
 
+def test_new_outputs_never_give_an_object_to_two_folders(
+    chain: Here, kafka: CountingProvider
+) -> None:
+    """Both folders get the same name in one run: the second one is refused."""
+    for name in ("app", "report"):
+        chain.write(f"teams/{name}/outputs.kf.hcl", "")
+        chain.write(
+            f"teams/{name}/main.kf.hcl",
+            READ + 'resource "kafka_topic" "a" {\n'
+            "  for_each   = toset(data.kafkaform_outputs.platform.outputs.names)\n"
+            "  name       = each.key\n  partitions = 1\n}\n",
+        )
+    chain.write("teams/platform/outputs.kf.hcl", 'output "names" {\n  value = []\n}\n')
+    chain.done("apply", "--all", "--auto-approve")
+    chain.write("teams/platform/outputs.kf.hcl", 'output "names" {\n  value = ["one"]\n}\n')
+    said = chain.run("apply", "--all", "--auto-approve")
+    assert said.code == 1 and "one" in list_topics(kafka)
+    assert "! teams/report: another folder has 1 object of it, too" in said.out
+    assert "teams/app/main.kf.hcl:4" in said.text
+
+
 # ── destroy ─────────────────────────────────────────────────────────────────────────────
 
 

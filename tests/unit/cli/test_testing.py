@@ -759,3 +759,56 @@ def test_the_examples_pass(here: Here, name: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(here.path / name)
     here.done("test")
     here.done("fmt", "--check", "--recursive")
+
+
+# ── outputs of other folders ────────────────────────────────────────────────────────────
+
+READER = """
+provider "kafka" {}
+
+data "kafkaform_outputs" "platform" {
+  folder = "../platform"
+}
+
+resource "kafka_topic" "orders" {
+  name = "${data.kafkaform_outputs.platform.outputs.prefix}.orders"
+}
+"""
+READS = """
+run "plan" {
+  assert {
+    condition     = plan.changes["kafka_topic.orders"].key == "acme.orders"
+    error_message = "The topic has the prefix of the platform."
+  }
+}
+"""
+
+
+def put_out(values: str, folder: str = "../platform") -> str:
+    return f'outputs "platform" {{\n  folder = "{folder}"\n  values = {values}\n}}\n'
+
+
+def test_a_test_says_what_other_folders_put_out(here: Here) -> None:
+    """No state is read: the folder need not even exist."""
+    here.write("main.kf.hcl", READER)
+    here.write("a.kftest.hcl", put_out('{ prefix = lower("ACME") }', "../platform/") + READS)
+    here.done("test")
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("", "a test reads no state of another folder"),
+        (put_out('{ prefix = "a" }', "../other"), "a test reads no state of another folder"),
+        (put_out('{ prefx = "acme" }'), 'has not recorded an output "prefix"'),
+        (put_out("{ prefix = acme }"), "a.kftest.hcl:3:23"),
+        (put_out("1"), "The values are an object"),
+        (put_out("{}") * 2, "is in the file twice"),
+        ('outputs "platform" {\n}\n', '"folder"'),
+    ],
+)
+def test_faults_of_what_other_folders_put_out(here: Here, block: str, message: str) -> None:
+    here.write("main.kf.hcl", READER)
+    here.write("a.kftest.hcl", block + READS)
+    said = here.run("test")
+    assert said.code != 0 and message in said.text

@@ -28,7 +28,8 @@ def test_types_of_blocks_are_offered_by_the_kind_of_file(editor: Editor) -> None
     assert {"resource", "removed", "provider", "locals", "moved"} <= set(found)
     assert "run" not in found
     assert "manages" in read_doc(found["resource"])
-    assert set(editor.complete("a.kftest.hcl", "r|")) == {"run", "given", "simulate", "variables"}
+    blocks = {"run", "given", "outputs", "simulate", "variables"}
+    assert set(editor.complete("a.kftest.hcl", "r|")) == blocks
     assert set(editor.complete("a.kfpolicy.hcl", "|")) == {"policy", "policy_set"}
 
 
