@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ...core.errors import KafkaformError
 from ...core.secret import mask_secrets
 from ...render import review
 from ...render.folder_results import FolderEnd, render_folder_ends
@@ -15,6 +16,9 @@ from ..plan_documents import read_words
 from .approval import make_approval
 from .planning import FolderOutcome
 
+_FEW = 3
+"""How many faults of a folder are named."""
+
 
 def make_review(outcome: FolderOutcome) -> FolderReview:
     """The folder as its reviewers read it."""
@@ -24,11 +28,19 @@ def make_review(outcome: FolderOutcome) -> FolderReview:
         outcome.folder.owner or "",
         plan,
         read_words(plan) if plan is not None else {},
-        error.message if error is not None else "",
+        "" if error is None else _describe_error(error),
         outcome.skipped,
         outcome.code,
         held=outcome.changed and not outcome.applicable,
     )
+
+
+def _describe_error(error: KafkaformError) -> str:
+    """The message, and the first faults that the error carries, with their places in the folder."""
+    faults = [item for item in error.diagnostics if item.summary != error.message]
+    named = [f"{f.range}: {f.summary}" if f.range else f.summary for f in faults[:_FEW]]
+    more = [f"and {len(faults) - _FEW:,} more"] if len(faults) > _FEW else []
+    return f"{error.message}: {'; '.join((*named, *more))}" if faults else error.message
 
 
 def summarise_outcomes(choice: FolderChoice, outcomes: Iterable[FolderOutcome]) -> FoldersSummary:

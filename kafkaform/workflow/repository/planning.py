@@ -79,6 +79,15 @@ class RepositoryPlan(Struct, frozen=True):
         return any(item.changed for item in self.folders)
 
 
+class PlanWishes(Struct, frozen=True):
+    """What each plan is checked for."""
+
+    validate: bool = False
+    verify_log: bool = False
+    fail_on: tuple[str, ...] = ()
+    """Conditions that block a folder."""
+
+
 FolderListener = Callable[[str, RunEvent | FolderOutcome], None]
 """Called with the path of a folder and an event of its plan; at its end, with the outcome. Events
 about all folders have an empty path."""
@@ -113,15 +122,6 @@ def plan_repository(
         repository.close()
 
 
-class PlanWishes(Struct, frozen=True):
-    """What each plan is checked for."""
-
-    validate: bool = False
-    verify_log: bool = False
-    fail_on: tuple[str, ...] = ()
-    """Conditions that block a folder."""
-
-
 def _plan_folders(
     repository: OpenRepository, options: Options, wishes: PlanWishes, progress: FolderListener
 ) -> RepositoryPlan:
@@ -129,11 +129,11 @@ def _plan_folders(
     spaces = [item.workspace for item in repository.folders if item.workspace is not None]
     registry = spaces[0].configuration.registry if spaces else Registry()
     options = replace(options, accept=check_accepted(options.accept, registry))
-    conditions = check_fail_on(
-        wishes.fail_on,
-        registry,
-        list_policies=lambda: {id for space in spaces for id in space.policies.ids},
-    )
+    policies = {id for space in spaces for id in space.policies.ids}
+    if len(spaces) < len(repository.folders):
+        # A folder that is not open can have any: its fault must not stop the others.
+        policies.update(name for names in wishes.fail_on for name in names.split(","))
+    conditions = check_fail_on(wishes.fail_on, registry, list_policies=lambda: policies)
     wishes = replace(wishes, fail_on=conditions)
     _refuse_idle_globs(repository, options)
     opened = {item.folder.path: item for item in repository.folders}

@@ -77,7 +77,7 @@ def test_a_folder_fails_alone(top: Here) -> None:
     assert said.code == 9, said.text
     assert said.out.startswith(
         "2 of 3 folders of acme cannot be planned\n"
-        "  ! teams/pay: the configuration has faults\n"
+        "  ! teams/pay: the configuration has faults: main.kf.hcl:2:10: Unclosed string\n"
         "  ! teams/shop:"
     )
     assert "── teams/web" in said.out and "Plan of 1 folder: 1 to add" in said.out
@@ -121,7 +121,8 @@ def test_json_lines_name_their_folder(top: Here) -> None:
     repository = last["repository"]
     assert (repository["name"], repository["add"], repository["failed"]) == ("acme", 2, 1)
     (pay, shop, web) = repository["folders"]
-    assert (pay["planned"], pay["error"]) == (False, "the configuration has faults")
+    assert (pay["planned"], pay["exit_code"]) == (False, 1)
+    assert pay["error"].startswith("the configuration has faults: main.kf.hcl:2:10: ")
     assert (shop["owner"], shop["add"], shop["applicable"]) == ("shop", 1, True)
     tokens = {
         line["folder"]: line["changes"]["kafkaform"]["token"]
