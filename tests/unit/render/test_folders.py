@@ -95,6 +95,14 @@ def test_a_comment_begins_with_the_folders_and_their_dangers() -> None:
     assert "shortened" not in text
 
 
+def test_a_folder_of_which_only_outputs_change_says_so() -> None:
+    """Its row would look as if nothing happened."""
+    outputs = plans.plan(outputs=plans.everything().outputs)
+    text = render_folders_markdown(summarise(review("a", outputs)), command=COMMAND)
+    (row,) = [line for line in text.splitlines() if line.startswith("| [`teams/a`]")]
+    assert row.endswith("| · | · | · | · | 4 outputs |")
+
+
 def test_a_comment_says_what_is_not_applied() -> None:
     """In its title, in the table of folders, whose first rows are about that, in a table of what is
     blocked, and where it says how to apply the rest."""
