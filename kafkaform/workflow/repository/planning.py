@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.address import matches
+from ...core.change import Verdict
 from ...core.diagnostics import has_errors
 from ...core.errors import Interrupted, KafkaformError, UsageError, exit_code
 from ...core.progress import Progress
@@ -15,7 +16,7 @@ from ...plan.model import Options, Plan
 from ...provider.registry import Registry
 from ..configuration.repository import RepositoryFolder
 from ..judgement import check_accepted, check_fail_on, refuse_unmatched
-from ..model import PlanChosen, RunEvent
+from ..model import DryRun, PlanChosen, RunEvent
 from ..planning import find_unmet, plan_changes, refuse_if_blocked
 from .folders import OpenFolder, OpenRepository
 
@@ -32,6 +33,8 @@ class FolderOutcome(Struct, frozen=True):
     """Why the folder was left out, empty if it was not."""
     applicable: bool = False
     """An apply of the plan has something to do, and nothing keeps it from that."""
+    verdicts: Mapping[str, Verdict] | None = None
+    """Step id -> what the dry run said; None without a dry run."""
 
     @property
     def code(self) -> int:
@@ -145,11 +148,14 @@ def _plan_folder(
     if opened.workspace is None:
         return FolderOutcome(opened.folder, error=opened.error)
     plans: list[Plan] = []
+    dry_runs: list[DryRun] = []
     error: KafkaformError | None = None
 
     def listen(event: RunEvent) -> None:
         if isinstance(event, PlanChosen):
             plans.append(event.plan)
+        if isinstance(event, DryRun):
+            dry_runs.append(event)
         progress(opened.folder.path, event)
 
     applicable = False
@@ -171,7 +177,8 @@ def _plan_folder(
     except KafkaformError as fault:
         error = fault
     plan_made = plans[-1] if plans else None
-    return FolderOutcome(opened.folder, plan_made, error, applicable=applicable)
+    verdicts = dry_runs[-1].verdicts if dry_runs else None
+    return FolderOutcome(opened.folder, plan_made, error, "", applicable, verdicts)
 
 
 # ── options that name objects ───────────────────────────────────────────────────────────
