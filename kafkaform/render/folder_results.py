@@ -65,6 +65,8 @@ def _list_faults(ends: Sequence[FolderEnd], paint: Paint) -> Iterator[str]:
 
 def render_end_counts(ends: Sequence[FolderEnd]) -> Iterator[str]:
     """How many folders had nothing to send, and the sums of the others."""
+    if not ends:
+        yield "No folder has changed, so nothing was sent."
     idle = sum(end.is_idle for end in ends)
     if idle:
         yield f"{render_count(idle, 'folder')} had nothing to send."

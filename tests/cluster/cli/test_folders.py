@@ -4,6 +4,7 @@ all, what fails alone, and the way back."""
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,3 +126,15 @@ def test_a_folder_that_fails_keeps_others_from_nothing(top: Folder) -> None:
     assert set(top.topics()) == {"platform", "app"}
     assert "../app has not recorded an output" in said.text
     assert "teams/report/main.kf.hcl:5:" in said.text
+
+
+def test_plans_that_nobody_can_read_are_not_applied(top: Folder) -> None:
+    """Nothing is sent if the plans cannot be shown."""
+    with Path("/dev/full").open("w") as full, top.untouched():
+        process = top.process(
+            "apply", "--all", "--auto-approve", stdout=full, stderr=subprocess.PIPE
+        )
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1, errors
+    assert "nothing was sent" in errors and "Traceback" not in errors
+    assert not (top.path / "teams/alone" / LOG).exists()

@@ -4,6 +4,7 @@ run, in the order of the outputs that they read. The cluster is simulated."""
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -493,6 +494,18 @@ def test_folders_that_were_not_begun_are_named(
     again = top.done("apply", "--all", "--auto-approve")
     assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"]
     assert "2 folders had nothing to send." in again.out
+
+
+def test_no_folder_has_changed(top: Here, kafka: CountingProvider) -> None:
+    """Then there is nothing to ask about."""
+    for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "first")):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        subprocess.run(("git", *identity, *words), cwd=top.path, check=True)
+    said = top.done("apply", "--all", "--changed-since", "main")
+    assert said.out == "\nNo folder has changed, so nothing was sent.\n"
+    write_topics(top.path, "shop", "shop.a", "shop.b")
+    top.done("apply", "--all", "--changed-since", "main", "--auto-approve")
+    assert list_topics(kafka) == ["shop.a", "shop.b"]
 
 
 def test_flags_that_are_about_one_folder(top: Here) -> None:

@@ -219,11 +219,12 @@ def test_an_object_of_two_folders_fails_both(top: Here, kafka: CountingProvider)
     write_topics(top.path, "web", "pay.a")
     said = top.run("plan", "--all")
     assert said.code == 1, said.text
-    assert said.out.startswith(
-        "2 of 3 folders of acme cannot be planned\n"
-        "  ! teams/pay: another folder has 1 object of it, too\n"
-        "  ! teams/web: another folder has 1 object of it, too\n"
+    assert said.text.startswith(
+        "2 of 3 folders of acme cannot be planned "
+        "! teams/pay: another folder has 1 object of it, too: main.kf.hcl:1:1: kafka_topic pay.a "
+        "is declared here, and another folder has it, too: teams/web (teams/web/main.kf.hcl:1) "
     )
+    assert "! teams/web: another folder has 1 object of it, too: main.kf.hcl:1:1: " in said.text
     assert "── teams/shop" in said.out
     assert "on teams/pay/main.kf.hcl:1:1" in said.err
     assert "another folder has it, too: teams/pay (teams/pay/main.kf.hcl:1)" in said.err
