@@ -304,7 +304,7 @@ def test_a_job_of_a_repository_chooses_folders(
 def test_what_is_blocked_is_shown_at_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A plan says why something is blocked, and `validate` where it is declared. It is asked only if
+    """A plan says why something is blocked, and `validate` where it is. It is asked only if
     something is blocked, and what it says about other folders is left out."""
     (tmp_path / "kafkaform.hcl").touch()
     job = read_job({"PIPELINE_OUT": "out", "PIPELINE_FOLDER": str(tmp_path)}, Mode.PLAN)
