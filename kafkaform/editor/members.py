@@ -158,6 +158,10 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "for_each": "One block for each element.",
         "iterator": "The name of the element; default: the type of the block.",
     },
+    "outputs": {
+        "folder": "The other folder, as the data block names it.",
+        "values": 'Name of an output -> its value: `{ prefix = "acme" }`.',
+    },
     "run": {
         "command": '"plan" or "apply".',
         "expect_failures": "The blocks whose rules must fail.",

@@ -289,6 +289,12 @@ def _choose_settle_time(
     return max((session.facts.operation_timeout for session in sessions.values()), default=0.0)
 
 
+def _name_change(change: Change) -> str:
+    """Its address, with the place of its block."""
+    place = change.range
+    return change.address if place is None else f"{change.address} ({place.file}:{place.line})"
+
+
 def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, leaves_out: bool = True) -> None:
     """Raises Blocked for changes that stop an apply, and for --fail-on conditions that hold.
 
@@ -300,7 +306,7 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, leaves_out: bool = 
     if stopping:
         raise Blocked(
             f"{render_count(len(stopping), 'change')} cannot be made: "
-            + ", ".join(change.address for change in stopping[:5])
+            + ", ".join(map(_name_change, stopping[:5]))
             + (" ..." if len(stopping) > 5 else ""),
             "See each blocked change above for its reason and fix.",
         )

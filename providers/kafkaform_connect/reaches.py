@@ -36,6 +36,8 @@ _ROUTES = (".replacement", ".topic.replacement", ".topic.format")
 topics."""
 _ROUTING = re.compile("topic|rout", re.IGNORECASE)
 """What the classes of transformations are called that choose the topic of a record."""
+_SINK = re.compile("(?!.*source).*sink.*", re.IGNORECASE)
+"""What the classes of sinks are called."""
 _PLAIN = re.compile(r"[\w-]|\\[.\-]", re.ASCII)
 _QUANTIFIERS = "*?{"
 
@@ -67,7 +69,7 @@ def _reach_connector(attributes: FrozenMap) -> Iterator[Reach]:
     yield from _reach_hidden_topics(attributes, config)
     plugin = str(attributes.get("class") or "")
     # A source ignores `topics`, so anybody can give it some to let it look like a sink.
-    if not (is_sink(attributes) and "sink" in plugin.rpartition(".")[2].lower()):
+    if not (is_sink(attributes) and _SINK.fullmatch(plugin.rpartition(".")[2])):
         yield from _reach_targets(plugin, config)
         yield from _reach_routes(config)
 

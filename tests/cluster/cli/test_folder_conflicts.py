@@ -7,7 +7,7 @@ import pytest
 
 from ...kit.commands.folder import PROVIDER, Folder
 from ...kit.kafka.logins import admin_login
-from ...kit.kafka.truth import observe
+from ...kit.kafka.truth import looking
 
 FILE = """repository {{
   name = "acme"
@@ -117,4 +117,5 @@ def test_a_shared_right_outlives_a_folder(top: Folder) -> None:
 
 def count_rights(top: Folder) -> int:
     """How many ACLs the brokers have for the principal of the test."""
-    return len(observe(top.broker).acls(f"{top.prefix}app"))
+    with looking(top.broker.bootstrap, top.broker.admin_password) as observer:
+        return len(observer.acls(f"{top.prefix}app"))

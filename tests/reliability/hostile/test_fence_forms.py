@@ -217,3 +217,81 @@ def test_a_name_that_the_cluster_says_is_judged(top: Here) -> None:
     top.monkeypatch.chdir(top.path / "teams/shop")
     said = top.fails("plan", "--state", "own.json", code=8)
     assert OUTSIDE in " ".join(said.split())
+
+
+REMOVED = "removed {{\n  from = kafka_topic.a\n  lifecycle {{\n    destroy = {}\n  }}\n}}\n"
+ADOPTED = BILLING.replace("\n}", "\n  lifecycle {\n    adopt = true\n  }\n}")
+IMPORTED = 'import {\n  to = kafka_topic.a\n  id = "billing.payments"\n}\n'
+LATER = {
+    "deletes": (PLAIN.replace('"a"', '"b"') + REMOVED.format("true"), 4),
+    "forgets": (PLAIN.replace('"a"', '"b"') + REMOVED.format("false"), 4),
+    "moves": (
+        BILLING.replace('"a"', '"new"')
+        + "moved {\n  from = kafka_topic.a\n  to   = kafka_topic.new\n}\n",
+        1,
+    ),
+    "keeps": (BILLING, 1),
+}
+
+
+@pytest.fixture
+def cluster(top: Here) -> SimulatedCluster:
+    """A cluster with another team's topic, which every command reaches."""
+    cluster = SimulatedCluster()
+    cluster.outside.create("billing.payments")
+    top.monkeypatch.setattr(Registry, "load", lambda self, name: MemoryProvider(cluster))
+    return cluster
+
+
+def refuse(top: Here, line: int, *flags: str) -> None:
+    """Neither a plan nor an apply passes; both name the line."""
+    for command in (("plan",), ("apply", "--auto-approve")):
+        said = " ".join(top.fails(*command, "--state", "own.json", *flags, code=8).split())
+        assert OUTSIDE in said
+        assert f"(main.kf.hcl:{line})" in said
+
+
+@pytest.mark.parametrize("attempt", LATER)
+def test_a_state_from_before_the_boundary_helps_nobody(
+    top: Here, cluster: SimulatedCluster, attempt: str
+) -> None:
+    """What it records is outside now: nothing becomes of it from this folder."""
+    top.write("kafkaform.hcl", FILE.replace('"${folder.name}.*"', '"*"'))
+    top.monkeypatch.chdir(top.path / "teams/shop")
+    top.write("teams/shop/main.kf.hcl", BILLING)
+    top.done("apply", "--state", "own.json", "--auto-approve", "--adopt", "*")
+    top.write("kafkaform.hcl", FILE)
+    text, line = LATER[attempt]
+    top.write("teams/shop/main.kf.hcl", text)
+    refuse(top, line)
+    assert "billing.payments" in cluster.topics
+    assert "kafka_topic.a" in top.done("state", "list", "--state", "own.json").out
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [(BILLING, ()), (BILLING, ("--adopt", "*")), (ADOPTED, ()), (BILLING + IMPORTED, ())],
+)
+def test_another_teams_topic_is_not_taken_over(
+    top: Here, cluster: SimulatedCluster, text: str, flags: tuple[str, ...]
+) -> None:
+    """Neither by the block alone, nor by a flag, its lifecycle or an import block."""
+    top.write("teams/shop/main.kf.hcl", text)
+    top.monkeypatch.chdir(top.path / "teams/shop")
+    refuse(top, 1, *flags)
+    assert not top.done("state", "list", "--state", "own.json").out.strip()
+
+
+def test_a_name_that_another_folder_has_recorded_is_judged(
+    top: Here, cluster: SimulatedCluster
+) -> None:
+    """An output is a value like any other."""
+    top.write("kafkaform.hcl", FILE.replace("s3://acme/${folder.path}", "states/${folder.path}"))
+    output = 'output "name" {\n  value = "billing.payments"\n}\n'
+    top.write("teams/billing/main.kf.hcl", BILLING.replace("payments", "other") + output)
+    top.done("apply", "--folder", "teams/billing", "--auto-approve")
+    name = "data.kafkaform_outputs.billing.outputs.name"
+    data = 'data "kafkaform_outputs" "billing" {\n  folder = "../billing"\n}\n'
+    top.write("teams/shop/main.kf.hcl", PLAIN.replace('"shop.a"', name) + data)
+    said = " ".join(top.fails("plan", "--all", code=8).split())
+    assert OUTSIDE in said and "kafka_topic.a (main.kf.hcl:1)" in said

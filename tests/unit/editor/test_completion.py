@@ -62,6 +62,7 @@ def test_arguments_are_those_of_the_type_without_those_that_are_given(editor: Ed
     ("text", "wanted"),
     [
         ('resource "kafka_topic" "a" {\n  lifecycle {\n    |', "prevent_destroy"),
+        ('resource "kafka_acl" "a" {\n  lifecycle {\n    |', "shared"),
         ('variable "a" {\n  |\n}\n', "validation"),
         ('variable "a" {\n  validation {\n    |\n  }\n}\n', "error_message"),
         ('output "a" {\n  |', "value"),

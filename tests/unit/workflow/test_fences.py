@@ -199,6 +199,13 @@ ATTACKS = {
         1,
         'every topic whose name begins with "shop"',
     ),
+    "a Streams application whose id only begins alike": (
+        'resource "kafka_access" "a" {\n  principal = "User:shop-app"\n  role = "streams"\n'
+        '  topics = ["shop.orders"]\n  group = "shop.app"\n'
+        '  transactional_id_prefixes = ["shop"]\n}\n',
+        1,
+        'every transactional id whose name begins with "shop"',
+    ),
     "a quota of everybody": (
         'resource "kafka_quota" "a" {\n  user = "default"\n'
         "  config = { producer_byte_rate = 1 }\n}\n",
@@ -295,6 +302,13 @@ ATTACKS = {
         make_connector(
             'topics = "shop.a", "topic.prefix" = "billing."',
             "io.confluent.connect.jdbc.JdbcSourceConnector",
+        ),
+        4,
+        'every topic whose name begins with "billing."',
+    ),
+    "a source that is called a sink, too": (
+        make_connector(
+            'topics = "shop.a", "topic.prefix" = "billing."', "com.example.SinkholeSource"
         ),
         4,
         'every topic whose name begins with "billing."',
@@ -404,6 +418,18 @@ UNLIMITED = {
     "kafka_acl": (
         make_acl(resource_type="Cluster", resource_name="kafka-cluster", acl_operation="Alter"),
         3,
+        "the ACL is for the cluster",
+    ),
+    "an administrator": (
+        'resource "kafka_access" "a" {\n  principal = "User:shop-app"\n  role = "admin"\n'
+        '  topics = ["shop.orders"]\n}\n',
+        1,
+        "the ACL is for the cluster",
+    ),
+    "a role of one's own": (
+        'resource "kafka_access" "a" {\n  principal = "User:shop-app"\n  role = "custom"\n'
+        '  cluster = true\n  operations = ["Alter"]\n}\n',
+        1,
         "the ACL is for the cluster",
     ),
     "tokens": (

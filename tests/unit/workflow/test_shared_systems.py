@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.core.errors import ConnectError
+from kafkaform.core.errors import Blocked, ConnectError
 from kafkaform.core.resource import Absent, Depth, Identity, Observed, ProviderConfig
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Options
@@ -18,6 +18,7 @@ from kafkaform.workflow.repository.folders import open_repository
 from kafkaform.workflow.repository.planning import plan_repository
 from kafkaform.workflow.repository.sharing import SharedSystems
 from kafkaform.workflow.workspace import open_workspace
+from kafkaform_kafka.simulation.world import User
 
 from ...kit.simulated.repository import (
     FILE,
@@ -171,3 +172,19 @@ def test_a_second_reading_is_a_new_one(kafka: CountingProvider, tmp_path: Path) 
     assert isinstance(fresh.read(ids[:1])[ids[0]], Absent), "a second plan looks again"
     with pytest.raises(AssertionError, match="sends nothing"):
         session.apply(None, {})  # type: ignore[arg-type]
+
+
+def test_a_failed_listing_is_that_of_every_folder(tmp_path: Path, kafka: CountingProvider) -> None:
+    """What cannot be read is left out in each folder with the reason that it would have alone, and
+    never counts as missing."""
+    write_repository(tmp_path, "pay", "shop")
+    for team in ("pay", "shop"):
+        adopt_all(tmp_path / "teams" / team)
+    kafka.cluster.users["admin"] = User("admin")
+    shared = plan_repository(open_repository(tmp_path))
+    for item in shared.folders:
+        alone = plan_changes(open_workspace(tmp_path / item.folder.path))
+        assert item.plan is not None and item.plan.changes == alone.changes
+        (change,) = item.plan.changes
+        assert change.blocked is not None and not change.effective
+    assert [type(item.error) for item in shared.folders] == [Blocked, Blocked]
