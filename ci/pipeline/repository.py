@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -72,9 +73,13 @@ def list_block_events(
     job: Job, rows: Iterable[Mapping[str, Any]], *flags: str
 ) -> Iterator[dict[str, Any]]:
     """The lines of what is blocked in these folders, as events of a plan, which does not name them.
-    Raises JobError."""
+    None if they cannot be found: the comment says what is blocked."""
     blocked = {row["folder"] for row in rows if row["blocked"]}
-    for item in _check_folders(job, *flags) if blocked else ():
+    checked: list[Mapping[str, Any]] = []
+    if blocked:
+        with contextlib.suppress(JobError):
+            checked = _check_folders(job, *flags)
+    for item in checked:
         for diagnostic in item["diagnostics"] if item["folder"] in blocked else ():
             if diagnostic["severity"] == "error":
                 yield {"type": "diagnostic", "folder": item["folder"], "diagnostic": diagnostic}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pipeline import rest
+from pipeline import repository, rest
+from pipeline.command import Ended
 from pipeline.github import open_github
 from pipeline.gitlab import open_gitlab
 from pipeline.job import JobError, Mode, References, read_job
@@ -297,3 +299,33 @@ def test_a_job_of_a_repository_chooses_folders(
     assert choose_folders(read_job(given, mode, References(base))) == expected
     with pytest.raises(JobError, match="each folder of a repository has its own"):
         choose_folders(read_job({**given, "PIPELINE_STATE": "s3://b/k"}, mode))
+
+
+def test_what_is_blocked_is_shown_at_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan says why something is blocked, and `validate` where it is. It is asked only if
+    something is blocked, and what it says about other folders is left out."""
+    (tmp_path / "kafkaform.hcl").touch()
+    job = read_job({"PIPELINE_OUT": "out", "PIPELINE_FOLDER": str(tmp_path)}, Mode.PLAN)
+    place = {"filename": "teams/shop/main.kf.hcl", "start": {"line": 2}}
+    fault = {"severity": "error", "summary": "outside of the boundary", "range": place}
+    warning = {"severity": "warning", "summary": "old"}
+    records = [
+        {"folder": "teams/shop", "diagnostics": [fault, warning]},
+        {"folder": "teams/web", "diagnostics": [fault]},
+    ]
+    answers = [Ended(1, json.dumps({"folders": records})), Ended(1, "no JSON")]
+    calls: list[tuple[str, ...]] = []
+
+    def answer(_: object, *words: str, **__: object) -> Ended:
+        calls.append(words)
+        return answers[len(calls) - 1]
+
+    monkeypatch.setattr(repository, "run_kafkaform", answer)
+    rows = [{"folder": "teams/shop", "blocked": 1}, {"folder": "teams/web", "blocked": 0}]
+    (event,) = repository.list_block_events(job, rows, "--untrusted")
+    assert (event["folder"], event["diagnostic"]) == ("teams/shop", fault)
+    assert calls == [("validate", "--all", "--json", "--untrusted")]
+    assert [*repository.list_block_events(job, rows)] == [], "the comment has it all the same"
+    assert [*repository.list_block_events(job, rows[1:])] == [] and len(calls) == 2
