@@ -313,7 +313,7 @@ def _plan_folder(
         error = fault
     plan_made = plans[-1] if plans else None
     verdicts = dry_runs[-1].verdicts if dry_runs else None
-    return FolderOutcome(opened.folder, plan_made, error, "", applicable, verdicts)
+    return FolderOutcome(opened.folder, plan_made, error, applicable=applicable, verdicts=verdicts)
 
 
 # ── options that name objects ───────────────────────────────────────────────────────────
