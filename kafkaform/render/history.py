@@ -91,7 +91,7 @@ def make_folders_page(document: Data, words: Vocabulary) -> Page:
     """Changes in the folders of a repository, one row for each. document: of the format of
     `history --all --json`."""
     changes = document["changes"]
-    head = ("When (UTC)", "Folder", "Who", "Run", "What", "Object", "Values", "Outcome")
+    head = ("When (UTC)", "Folder", "Who", "Run", "Outcome", "What", "Object", "Values")
     rows = zip(changes, list_change_rows(changes, words), strict=True)
     yield Grid((head, *((row[0], change["folder"], *row[1:]) for change, row in rows)))
 

@@ -55,11 +55,11 @@ class PlanRequest(Struct, frozen=True):
     state: str | None = None
 
 
-class FolderScreens(Struct):
+class FolderScreens(Struct, frozen=True):
     """Shows what happens in each folder while it is planned."""
 
     screen: TextScreen | JsonScreen
-    repository: OpenRepository | None = None
+    repository: OpenRepository
     screens: dict[str, JsonScreen] = field(default_factory=dict)
 
     def progress(self, path: str, event: RunEvent | FolderOutcome) -> None:
@@ -94,7 +94,6 @@ class FolderScreens(Struct):
 
     def place_faults(self, end: FolderOutcome | FolderResult) -> Diagnostics:
         """The faults of a folder, with paths that are seen from the top of the repository."""
-        assert self.repository is not None, "the repository is opened first"
         if end.error is None:
             return ()
         repository, folder = self.repository.repository, end.folder
@@ -110,8 +109,8 @@ def plan_folders(console: Console, request: PlanRequest, *, json: bool, quiet: b
         if request.files.approval is not None:
             # If this plan fails, the approval of an earlier one must not stay in its place.
             remove_file(request.files.approval)
-        shown = FolderScreens(screen)
-        repository = shown.repository = open_chosen(request.chosen, request.inputs, screen)
+        repository = open_chosen(request.chosen, request.inputs, screen)
+        shown = FolderScreens(screen, repository)
         plan = plan_repository(
             repository,
             request.options,

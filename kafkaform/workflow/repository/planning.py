@@ -165,8 +165,7 @@ def _plan_folders(
         if path in order.circles:
             outcome = FolderOutcome(folder, error=order.circles[path])
         elif path in conflicts:
-            error = make_conflict_error(conflicts[path])
-            outcome = FolderOutcome(folder, error=error, conflicting=True)
+            outcome = _make_conflict(folder, conflicts[path])
         elif awaited := _list_awaited(repository, opened[path], order, outcomes, options):
             reason = f"it can be planned when {', '.join(awaited)} is applied"
             outcome = FolderOutcome(folder, skipped=reason)
@@ -174,8 +173,17 @@ def _plan_folders(
             outcome = _plan_folder(opened[path], options, wishes, progress)
         progress(path, outcome)
         outcomes[path] = outcome
+    # New outputs of one folder can give its object to one that was planned before.
+    for path in conflicts.keys() - order.circles.keys():
+        if not outcomes[path].conflicting:
+            outcomes[path] = _make_conflict(opened[path].folder, conflicts[path])
+            progress(path, outcomes[path])
     progress("", Progress(task, label, total, total, "folders", finished=True))
     return RepositoryPlan(tuple(outcomes[path] for path in opened), order, tuple(claims))
+
+
+def _make_conflict(folder: RepositoryFolder, faults: Diagnostics) -> FolderOutcome:
+    return FolderOutcome(folder, error=make_conflict_error(faults), conflicting=True)
 
 
 def _predict_needed(

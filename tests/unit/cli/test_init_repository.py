@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ...kit.commands.here import Here
 
 PROVIDER = 'provider "kafka" {{\n  bootstrap_servers = ["kafka-1.{0}:9092"]\n}}\n'
@@ -14,12 +16,13 @@ def write_folders(here: Here) -> None:
             here.write(f"{env}/{team}/main.kf.hcl", PROVIDER.format(env) + TOPIC.format(team))
 
 
-def test_what_it_says(here: Here) -> None:
+def test_what_it_says(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in the file, what differs, what is left out and what to do next."""
     write_folders(here)
     here.write("prod/web/main.kf.hcl", PROVIDER.format("old") + TOPIC.format("web"))
     here.write("modules/a/main.kf.hcl", TOPIC.format("a"))
     before = here.files()
+    monkeypatch.setenv("COLUMNS", "100")
     assert here.done("init", "--repository").out.splitlines() == [
         "Wrote kafkaform.hcl for 6 folders. It changes none of their plans.",
         "",

@@ -128,5 +128,6 @@ def test_the_policy_of_the_platform_team(example: Here) -> None:
     edit(example, "teams/analytics/main.kf.hcl", 'retention("3d")', 'retention("30d")')
     said = example.run("plan", "--all")
     assert said.code == 8
-    assert "policy retention: a topic of a team says for how long it keeps records" in said.out
+    text = " ".join(said.out.split())
+    assert "policy retention: a topic of a team says for how long it keeps records" in text
     assert "── platform" not in said.out

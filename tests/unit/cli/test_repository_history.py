@@ -66,9 +66,9 @@ def top(here: Here) -> Here:
 
 def list_rows(text: str) -> list[tuple[str, str]]:
     """Folder and object of each row."""
-    rows = [line.split("  ") for line in text.splitlines()[1:]]
-    cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
-    return [(row[1], row[5]) for row in cells]
+    rows = [line.split("  ") for line in text.splitlines()]
+    head, *cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    return [(row[head.index("Folder")], row[head.index("Object")]) for row in cells]
 
 
 def test_everything_is_listed_by_time(top: Here) -> None:
