@@ -1,22 +1,20 @@
-"""The plans of many folders: the summary that every form of them begins with. What failed comes
-first, then a row for each folder that has something to read."""
+"""The plans of many folders, counted: the summary that every form of them begins with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from ..core.change import Verdict
 from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import Plan
-from .plan_text import render_plan_text
 from .plan_view import Counts, PlanView, make_view
 from .terraform import Data
-from .text import Detail, Paint, inline, render_count, render_table, wrap_lines
+from .text import inline, render_count
 
 HEADS = ("folder", "owner", "create", "change", "destroy", "dangers", "")
 """The columns of the summary."""
-_NUMBERS = frozenset({2, 3, 4, 5})
 
 
 class FolderReview(Struct, frozen=True):
@@ -34,6 +32,8 @@ class FolderReview(Struct, frozen=True):
     """Why it was left out."""
     code: int = 0
     """The exit code of this folder alone."""
+    verdicts: Mapping[str, Verdict] | None = None
+    """Step id -> what the dry run said; None without a dry run."""
 
     @property
     def failed(self) -> bool:
@@ -125,66 +125,6 @@ def _make_row(review: FolderReview) -> FolderRow:
     return FolderRow(review, view, dangers, note)
 
 
-# ── for people ──────────────────────────────────────────────────────────────────────────
-
-
-def render_folder_plans(
-    summary: FoldersSummary,
-    *,
-    colour: bool = False,
-    width: int = 100,
-    detail: Detail = "grouped",
-    approval: bool = True,
-) -> str:
-    """The summary, and below it each plan that has something to read, under the path of its
-    folder. approval: show the digest, for readers who apply the plans later."""
-    paint = Paint(colour)
-    texts = ["\n".join(wrap_lines(_render_failed(summary, paint), width))]
-    texts.append("\n".join(_render_table(summary, paint)))
-    for row in summary.planned:
-        assert row.review.plan is not None, "a folder with a view has a plan"
-        title = paint("title", f"── {inline(row.review.path)} ".ljust(width, "─"))
-        plan = render_plan_text(
-            row.review.plan,
-            words=row.review.words,
-            colour=colour,
-            width=width,
-            detail=detail,
-            approval=False,
-        )
-        texts.append(f"{title}\n\n{plan.rstrip()}")
-    texts.append("\n".join(wrap_lines(render_folder_counts(summary), width)))
-    if approval and summary.digest:
-        texts[-1] += f"\nApproval: {summary.digest}"
-    return "\n\n".join(filter(None, texts)) + "\n"
-
-
-def _render_failed(summary: FoldersSummary, paint: Paint) -> Iterator[str]:
-    """What failed and what was skipped, with the reason."""
-    if summary.failed:
-        folders = render_count(len(summary.rows), "folder")
-        name = inline(summary.name)
-        yield paint("error", f"{len(summary.failed):,} of {folders} of {name} cannot be planned")
-    for row in summary.failed:
-        yield paint("error", f"  ! {inline(row.review.path)}: {inline(row.review.fault)}")
-    for row in summary.rows:
-        if row.review.skipped:
-            yield f"  {inline(row.review.path)} is skipped: {inline(row.review.skipped)}"
-
-
-def _render_table(summary: FoldersSummary, paint: Paint) -> Iterator[str]:
-    if not summary.planned:
-        return
-    rows = [[*HEADS]]
-    for row in summary.planned:
-        numbers = (f"{number:,}" if number else "·" for number in row.numbers)
-        rows.append([inline(row.review.path), inline(row.review.owner), *numbers, row.note])
-    head, *lines = render_table(rows, _NUMBERS)
-    yield paint("dim", head)
-    for row, line in zip(summary.planned, lines, strict=True):
-        yield paint("error", line) if row.dangers or row.counts.stopping else line
-
-
 def render_folder_counts(summary: FoldersSummary) -> Iterator[str]:
     """How many folders have changes and how many have none, and the sums of all."""
     if not summary.rows:
@@ -204,9 +144,6 @@ def render_folder_counts(summary: FoldersSummary) -> Iterator[str]:
 def render_counts(create: int, change: int, destroy: int) -> str:
     """The three counts of Terraform's last line."""
     return f"{create:,} to add, {change:,} to change, {destroy:,} to destroy"
-
-
-# ── for programs ────────────────────────────────────────────────────────────────────────
 
 
 def make_folders_data(summary: FoldersSummary) -> Data:

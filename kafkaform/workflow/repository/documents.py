@@ -9,7 +9,8 @@ from ...core.errors import KafkaformError
 from ...core.secret import mask_secrets
 from ...render import review
 from ...render.folder_results import FolderEnd, render_folder_ends
-from ...render.folders import FolderReview, FoldersSummary, render_folder_plans, summarise_folders
+from ...render.folders import FolderReview, FoldersSummary, summarise_folders
+from ...render.folders_text import render_folder_plans
 from ...render.text import Detail
 from ..configuration.repository_choice import FolderChoice
 from ..plan_documents import read_words
@@ -31,6 +32,7 @@ def make_review(outcome: FolderOutcome) -> FolderReview:
         "" if error is None else _describe_error(error),
         outcome.skipped,
         outcome.code,
+        outcome.verdicts,
     )
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.address import matches
+from ...core.change import Verdict
 from ...core.diagnostics import Diagnostics, has_errors
 from ...core.errors import (
     ConfigurationError,
@@ -24,7 +25,7 @@ from ...plan.model import Mode, Options, Plan
 from ...provider.registry import Registry
 from ..configuration.repository import RepositoryFolder
 from ..judgement import check_accepted, check_fail_on, refuse_unmatched
-from ..model import PlanChosen, RunEvent
+from ..model import DryRun, PlanChosen, RunEvent
 from ..planning import find_unmet, plan_changes, refuse_if_blocked
 from ..workspace import Workspace, open_instance
 from .conflicts import FolderClaim, find_conflicts, list_claims
@@ -46,6 +47,8 @@ class FolderOutcome(Struct, frozen=True):
     """An apply of the plan has something to do, and nothing keeps it from that."""
     conflicting: bool = False
     """The error is that another folder has the same objects."""
+    verdicts: Mapping[str, Verdict] | None = None
+    """Step id -> what the dry run said; None without a dry run."""
 
     @property
     def code(self) -> int:
@@ -232,11 +235,14 @@ def _plan_folder(
     if opened.workspace is None:
         return FolderOutcome(opened.folder, error=opened.error)
     plans: list[Plan] = []
+    dry_runs: list[DryRun] = []
     error: KafkaformError | None = None
 
     def listen(event: RunEvent) -> None:
         if isinstance(event, PlanChosen):
             plans.append(event.plan)
+        if isinstance(event, DryRun):
+            dry_runs.append(event)
         progress(opened.folder.path, event)
 
     applicable = False
@@ -258,7 +264,8 @@ def _plan_folder(
     except KafkaformError as fault:
         error = fault
     plan_made = plans[-1] if plans else None
-    return FolderOutcome(opened.folder, plan_made, error, applicable=applicable)
+    verdicts = dry_runs[-1].verdicts if dry_runs else None
+    return FolderOutcome(opened.folder, plan_made, error, applicable=applicable, verdicts=verdicts)
 
 
 # ── options that name objects ───────────────────────────────────────────────────────────

@@ -195,9 +195,9 @@ def test_the_scram_tool_of_kip_248_is_answered(
 @pytest.mark.parametrize("flag", INSTEAD)
 def test_every_option_without_a_meaning_is_answered(here: Here, flag: str) -> None:
     """Where it means nothing, the error says what to do, and ends with 1."""
-    said = here.fails("plan", f"{flag}=x")
-    assert f"`kafkaform plan` has no option {flag}" in said
-    assert "kafkaform plan --help" not in said
+    said = here.fails("graph", f"{flag}=x")
+    assert f"`kafkaform graph` has no option {flag}" in said
+    assert "kafkaform graph --help" not in said
 
 
 @pytest.mark.parametrize("word", KAFKA_COMMANDS)

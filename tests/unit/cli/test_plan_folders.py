@@ -232,6 +232,18 @@ def test_two_addresses_of_one_cluster(top: Here) -> None:
     assert said.code == 1 and "object-in-two-folders" in said.err
 
 
+def test_a_dry_run_is_shown_with_the_plan_of_its_folder(top: Here) -> None:
+    """As `plan --validate` in the folder shows it, in text and in JSON lines."""
+    apply_alone(top, "teams/shop")
+    text = top.done("plan", "--all", "--validate").out
+    (pay, web) = text.split("── teams/web")
+    assert "kafka_topic.a (pay.a): checked by the broker" in pay
+    assert "kafka_topic.a (web.a): checked by the broker" in web
+    lines = read_lines(top.done("plan", "--all", "--validate", "--json").out)
+    checked = [line["folder"] for line in lines if line["type"] == "validation"]
+    assert checked == ["teams/pay", "teams/web"]
+
+
 def test_one_comment_covers_all_folders(top: Here, tmp_path: Path) -> None:
     """It names what failed, the command that applies all of it, and a section for each folder."""
     top.write("teams/pay/main.kf.hcl", 'resource "kafka_topic" "a" {\n  name = "pay\n}\n')
