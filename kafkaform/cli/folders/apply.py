@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import fields
 
 from ...apply.report import Rerun
 from ...core.errors import KafkaformError, UsageError
@@ -32,6 +33,7 @@ from ..terminal.screen import JsonScreen, TextScreen, make_report, open_screen, 
 from ..terminal.signals import stop_on_signals
 from .plan import FolderScreens, open_chosen, show_faults, show_plans
 
+FIELDS = tuple(item.name for item in fields(TextScreen))
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _TOKEN = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{64}")
 _LIMIT = 10_000_000
@@ -59,6 +61,15 @@ class ApplyFlags(Struct, frozen=True):
         return self.options.mode is Mode.DESTROY
 
 
+class FolderText(TextScreen):
+    """The screen of one folder, whose notes begin with its path."""
+
+    path: str = ""
+
+    def note(self, text: str) -> None:
+        super().note(f"{inline(self.path)}: {text}")
+
+
 class ApplyScreens(FolderScreens):
     """Shows the plans of all folders, then what happens in each folder while it is applied."""
 
@@ -66,6 +77,8 @@ class ApplyScreens(FolderScreens):
     """Path -> the token of the plan that was shown, "" for none; of all folders, once they are
     planned."""
     results: list[FolderResult] = field(default_factory=list)
+    titled: str = ""
+    """The folder that the last heading names."""
 
     def show(self, path: str, event: RunEvent | FolderOutcome | FolderResult) -> None:
         """Show one event of a folder, or of all of them if the path is empty."""
@@ -73,6 +86,8 @@ class ApplyScreens(FolderScreens):
             self._show_result(event)
         elif isinstance(event, PlanChosen) and path in self.tokens:
             self._show_chosen(path, event)
+        elif path in self.tokens and not isinstance(event, FolderOutcome):
+            self.choose_screen(path).progress(event)
         else:
             if isinstance(event, FolderOutcome):
                 is_shown = isinstance(self.screen, JsonScreen) and event.plan is not None
@@ -86,10 +101,19 @@ class ApplyScreens(FolderScreens):
         if event.plan.token == self.tokens[path] or event.run:
             return
         self._show_heading(path)
+        if isinstance(self.screen, TextScreen):
+            self.screen.console.write("\n")
         self.choose_screen(path).show_plan(event.plan)
 
+    def choose_screen(self, path: str) -> TextScreen | JsonScreen:
+        screen = self.screen
+        if not path or isinstance(screen, JsonScreen):
+            return super().choose_screen(path)
+        return FolderText(**{name: getattr(screen, name) for name in FIELDS}, path=path)
+
     def _show_heading(self, path: str) -> None:
-        if isinstance(self.screen, TextScreen):
+        if isinstance(self.screen, TextScreen) and path != self.titled:
+            self.titled = path
             self.screen.clear()
             width = self.screen.console.width
             self.screen.console.write("\n" + f"── {inline(path)} ".ljust(width, "─") + "\n")

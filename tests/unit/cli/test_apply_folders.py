@@ -12,7 +12,7 @@ import pytest
 
 from kafkaform.cli.terminal.console import Console
 from kafkaform.core.clock import SystemClock
-from kafkaform.core.errors import Interrupted
+from kafkaform.core.errors import Interrupted, StorageError
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.repository import applying
@@ -495,6 +495,20 @@ def test_folders_that_were_not_begun_are_named(
     again = top.done("apply", "--all", "--auto-approve")
     assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"]
     assert "2 folders had nothing to send." in again.out
+
+
+def test_what_a_folder_recovers_is_told_with_its_path(
+    top: Here, kafka: CountingProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Addresses are the same in many folders."""
+    top.done("apply", "--all", "--auto-approve")
+    write_topics(top.path, "shop", "shop.a", "shop.b")
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalBackend, "save", lambda *_: (_ for _ in ()).throw(StorageError("full")))
+        assert top.run("apply", "--all", "--auto-approve").code == 9
+    said = top.done("apply", "--all", "--auto-approve")
+    assert "teams/shop: Took 1 outcome of an earlier run into the state." in said.err
+    assert "3 folders had nothing to send." in said.out
 
 
 def test_no_folder_has_changed(top: Here, kafka: CountingProvider) -> None:
