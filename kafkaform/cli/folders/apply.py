@@ -138,8 +138,8 @@ def apply_folders(console: Console, flags: ApplyFlags, *, json: bool, quiet: boo
     with open_screen(
         console, json=json, quiet=quiet, detail=flags.detail, command=command, approved=approved
     ) as screen:
-        shown = ApplyScreens(screen)
-        repository = shown.repository = open_chosen(flags.chosen, flags.inputs, screen)
+        repository = open_chosen(flags.chosen, flags.inputs, screen)
+        shown = ApplyScreens(screen, repository)
         try:
             with stop_on_signals() as stop:
                 applied = apply_repository(

@@ -55,7 +55,7 @@ class PlanRequest(Struct, frozen=True):
     state: str | None = None
 
 
-class FolderScreens(Struct, frozen=True):
+class FolderScreens(Struct):
     """Shows what happens in each folder while it is planned."""
 
     screen: TextScreen | JsonScreen
