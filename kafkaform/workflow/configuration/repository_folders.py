@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,8 @@ from .repository import FILES, FolderGroup, Repository, RepositoryFolder
 from .repository_file import Scope, evaluate_folder, make_scope, read_repository
 from .repository_schema import find_name_fault
 
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""Errors of a path that leads to no folder."""
 ANY = "**"
 """The part of a pattern that stands for any number of folders, also none."""
 
@@ -27,7 +30,8 @@ def list_folders(repository: Repository) -> tuple[RepositoryFolder, ...]:
     """The folders that match a `folders` block and have configuration files, sorted by their paths.
 
     A folder that cannot be used has the reasons as `faults`, so that the others go on. Folders
-    whose names begin with a dot belong to tools and match no wildcard.
+    whose names begin with a dot belong to tools and match no wildcard. Raises UsageError for a
+    folder between the file and those folders that cannot be read.
     """
     scope = make_scope(repository.path, repository.clusters, repository.owner)
     paths = {path for group in repository.groups for path in expand_pattern(repository, group)}
@@ -58,10 +62,10 @@ def _refuse_shared_states(folders: Iterable[RepositoryFolder]) -> Iterator[Repos
 def find_repository_faults(path: Path, content: bytes) -> Diagnostics:
     """The faults of the file with this text, and of the folders that its blocks match."""
     try:
-        repository = read_repository(path, content=content)
+        folders = list_folders(read_repository(path, content=content))
     except KafkaformError as error:
         return error.diagnostics
-    return tuple(fault for folder in list_folders(repository) for fault in folder.faults)
+    return tuple(fault for folder in folders for fault in folder.faults)
 
 
 def find_folder(repository: Repository, folder: Path) -> RepositoryFolder | None:
@@ -254,7 +258,7 @@ def _expand(repository: Path, path: str, parts: Sequence[str]) -> Iterator[str]:
         for name in _list_folders(repository / path):
             if fits.fullmatch(name):
                 yield from _expand(repository, f"{prefix}{name}", rest)
-    elif (repository / path / part).is_dir():
+    elif _is_folder(repository / path / part):
         yield from _expand(repository, f"{prefix}{part}", rest)
 
 
@@ -262,12 +266,25 @@ def _list_folders(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return [e.name for e in entries if not e.name.startswith(".") and _is_folder(e)]
-    except OSError:
-        return []
+    except OSError as fault:
+        if fault.errno in _NO_FOLDER:
+            return []
+        raise _make_unread_error(folder, fault) from None
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: os.DirEntry[str] | Path) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link that leads to itself must not hide the folders beside it
-        return False
+    except OSError as fault:
+        # A link that leads to itself must not hide the folders beside it.
+        if fault.errno in _NO_FOLDER:
+            return False
+        raise _make_unread_error(Path(entry), fault) from None
+
+
+def _make_unread_error(folder: Path, fault: OSError) -> UsageError:
+    # Its folders would be missing from every command without a word.
+    return UsageError(
+        f"{folder} cannot be read, and the folders in it would be left out: {fault.strerror}",
+        "Let the user of this command read it, or write patterns that do not reach it.",
+    )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -243,6 +246,24 @@ def test_a_link_that_leads_to_itself_hides_no_folder(tmp_path: Path) -> None:
     make_files(tmp_path, {"teams/shop/main.kf.hcl": ""})
     (tmp_path / "teams/loop").symlink_to("loop")
     assert [folder.path for folder in list_folders(repository)] == ["teams/shop"]
+
+
+@pytest.mark.parametrize("pattern", ["teams/*", "teams/shop", "**"])
+def test_a_folder_that_cannot_be_read_hides_no_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    """What is in it is unknown, so it is not taken for empty."""
+    make_files(tmp_path, {"teams/shop/main.kf.hcl": ""})
+    repository = read(tmp_path, f'{HEAD}folders "{pattern}" {{}}\n')
+
+    def refuse(path: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    scandir, is_dir, closed = os.scandir, Path.is_dir, tmp_path / "teams"
+    monkeypatch.setattr(os, "scandir", lambda p: refuse(p) if p == closed else scandir(p))
+    monkeypatch.setattr(Path, "is_dir", lambda p: refuse(p) if p.parent == closed else is_dir(p))
+    with pytest.raises(UsageError, match="folders in it would be left out: Permission denied"):
+        list_folders(repository)
 
 
 def test_a_link_to_a_folder_with_a_boundary_keeps_that_boundary(tmp_path: Path) -> None:
