@@ -67,7 +67,7 @@ class Segment(Struct, frozen=True):
         return f"{SEGMENTS}/{self.first:020d}-{self.last:020d}.jsonl.gz"
 
 
-class Limits(Struct, frozen=True):
+class SealLimits(Struct, frozen=True):
     """When a log is sealed, and how."""
 
     pieces: int = 256
@@ -80,7 +80,7 @@ class Limits(Struct, frozen=True):
     """Seconds for which the objects of sealed lines stay in a store, for readers that are slow."""
 
 
-LIMITS = Limits()
+LIMITS = SealLimits()
 
 
 class ArchivedRecords(Struct, frozen=True):

@@ -15,7 +15,7 @@ from ..core.head import Head
 from ..core.objects import Objects
 from .chain import read_glances
 from .event import Glance, Line
-from .segments import Limits, SegmentManifest, find_start
+from .segments import SealLimits, SegmentManifest, find_start
 
 
 class Torn(Struct, frozen=True):
@@ -88,7 +88,7 @@ class SealableSink(Sink, Protocol):
     def sealed(self) -> Objects:
         """The segments and checkpoints of the log."""
 
-    def is_long(self, after: int, limits: Limits) -> bool:
+    def is_long(self, after: int, limits: SealLimits) -> bool:
         """Whether more lines follow line `after` than a log should have that is not sealed."""
 
     def read_unsealed(self, after: int) -> Iterator[tuple[int, bytes]]:

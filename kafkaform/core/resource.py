@@ -199,7 +199,7 @@ class Unread(Struct, frozen=True):
     """Which data source could not be read, and why."""
 
 
-class Elsewhere(Struct, frozen=True, eq=False):
+class FolderObjects(Struct, frozen=True, eq=False):
     """What the folders of a repository declare or record in some systems. Folders share it. It is
     equal only to itself, so that `Sweep.derive` finds its methods again fast."""
 
@@ -216,7 +216,7 @@ class Elsewhere(Struct, frozen=True, eq=False):
         return dict.fromkeys(sorted(unclaimed, key=attrgetter("key")))
 
 
-NOWHERE = Elsewhere()
+NO_OBJECTS = FolderObjects()
 
 
 class Desired(Struct, frozen=True):
@@ -248,7 +248,7 @@ class Desired(Struct, frozen=True):
     which of them differ between two plans."""
     fence: Fence | None = None
     """The boundary of the folder; None if it has none."""
-    elsewhere: Elsewhere = NOWHERE
+    elsewhere: FolderObjects = NO_OBJECTS
     """What the folders of the repository declare or record in the same systems, as far as the
     command knows them."""
 

@@ -198,13 +198,12 @@ def _describe_declaration(project: Project, use: NameUse) -> Iterator[str]:
     if use.symbol.kind in (Kind.RESOURCE, Kind.DATA):
         yield _find_type_page(project, use.symbol)
     if use.symbol.kind is Kind.CLUSTER:
-        for item in filter(None, map(section.find_item, _REACHED)):
-            yield f"{item.name.text} = {_render_value(section, item, text)}"
+        words = (provider.words.address for provider in project.library.providers.values())
+        for name in ("provider", *dict.fromkeys(words)):
+            item = section.find_item(name)
+            if item is not None:
+                yield f"{name} = {_render_value(section, item, text)}"
     yield f"Declared in {use.file}."
-
-
-_REACHED = ("provider", "bootstrap_servers", "url")
-"""The arguments that say which system a cluster is."""
 
 
 def _find_type_page(project: Project, symbol: Symbol) -> str:

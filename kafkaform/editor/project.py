@@ -24,6 +24,7 @@ from ..language.expressions.calls import FORMS
 from ..language.functions import group_functions
 from ..language.functions.spec import render_usage
 from ..language.tests.suites import ENDING as TESTS
+from ..provider.contract import Provider
 from ..provider.registry import Registry
 from ..syntax.limits import FILE_BYTES
 from ..syntax.nodes import File
@@ -54,6 +55,7 @@ class Library(Struct, frozen=True):
     simulations: Mapping[str, ObjectSchema]
     """Provider -> what a `simulate` block of it can contain."""
     functions: Mapping[str, FunctionPage]
+    providers: Mapping[str, Provider]
 
 
 def load_library() -> Library:
@@ -72,7 +74,7 @@ def load_library() -> Library:
     }
     for name, form in FORMS.items():
         pages[name] = FunctionPage(render_usage(name, form.params, form.variadic), form.doc)
-    return Library(collect_schemas(providers), simulations, pages)
+    return Library(collect_schemas(providers), simulations, pages, providers)
 
 
 CONFIGURATIONS = tuple(ending for family in FAMILIES for ending in family.configuration)

@@ -22,12 +22,12 @@ from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, PlanRefused
 from ..core.finding import UNREAD, Finding, Harm
 from ..core.resource import (
-    NOWHERE,
+    NO_OBJECTS,
     Absent,
     Desired,
-    Elsewhere,
     Facts,
     Failed,
+    FolderObjects,
     Hidden,
     Identity,
     InstanceWorld,
@@ -275,7 +275,9 @@ def describe_instances(
     }
 
 
-def count_unmanaged(world: InstanceWorld, elsewhere: Elsewhere = NOWHERE) -> tuple[Unmanaged, ...]:
+def count_unmanaged(
+    world: InstanceWorld, elsewhere: FolderObjects = NO_OBJECTS
+) -> tuple[Unmanaged, ...]:
     """The live objects of each kind that nothing declares or records, without the system's own.
     elsewhere: what other folders declare or record."""
     unmanaged = []

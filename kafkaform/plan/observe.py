@@ -22,16 +22,16 @@ from ..core.change import Change, Impact, Path, add_findings
 from ..core.clock import Clock
 from ..core.progress import Progress, Reporter, ignore_event
 from ..core.resource import (
-    NOWHERE,
+    NO_OBJECTS,
     TASK,
     Absent,
     Depth,
     Desired,
-    Elsewhere,
     Facts,
     Failed,
     Fault,
     FaultClass,
+    FolderObjects,
     Identity,
     InstanceWorld,
     Observed,
@@ -426,7 +426,7 @@ class Look(Struct, frozen=True):
     """Provider instances that should have been asked and could not be -> why."""
     unasked: frozenset[str] = frozenset()
     """Provider instances that nothing selected needs: they were not asked."""
-    elsewhere: Elsewhere = NOWHERE
+    elsewhere: FolderObjects = NO_OBJECTS
     """Objects of other folders (`Desired.elsewhere`)."""
 
     def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:

@@ -19,7 +19,7 @@ from ..audit.event import Line, parse_time, render_time
 from ..audit.sealing import write_manifest
 from ..audit.segments import (
     LIMITS,
-    Limits,
+    SealLimits,
     Segment,
     SegmentManifest,
     load_manifest,
@@ -76,7 +76,7 @@ def archive_log(
     before: str,
     clock: Clock,
     timeout: float,
-    limits: Limits = LIMITS,
+    limits: SealLimits = LIMITS,
 ) -> MovedSegments:
     """Move the segments whose records are all older than `before`, RFC 3339 in UTC, or its
     beginning. Raises UsageError, Locked, StorageError."""

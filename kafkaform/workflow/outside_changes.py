@@ -44,7 +44,7 @@ def name_writers(
 ) -> list[LoggedChange]:
     """The changes, those from outside with who made them and in which run, if the tables know.
 
-    scopes: provider instance -> id of its cluster; root: of the fleet, None if there is none. A
+    scopes: provider instance -> id of its system; root: of the fleet, None if there is none. A
     change of several values becomes one for each run that made some of them.
     """
     outside = {change.identity for change in told.changes if change.action == OUTSIDE}

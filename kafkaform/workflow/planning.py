@@ -462,7 +462,9 @@ def tell_writers(
     since = _ask_fleet(plan, changed, last)
 
     def describe(identity: Identity) -> str:
-        newest = _find_newest(last[identity])
+        # A record can differ in what only the state has, such as a label.
+        whole = () in differing[identity] and identity in index.writes
+        newest = index.writes[identity].last if whole else _find_newest(last[identity])
         if newest is not None and newest.time >= plan.created:
             return _render_change(newest)
         texts = (

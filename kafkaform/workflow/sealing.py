@@ -9,7 +9,7 @@ from ..apply.ledger import Ledger
 from ..apply.stop import Stop
 from ..audit.event import parse_time, render_time
 from ..audit.sealing import remove_superseded, seal_lines
-from ..audit.segments import LIMITS, Limits, read_manifest
+from ..audit.segments import LIMITS, SealLimits, read_manifest
 from ..audit.sink import SealableSink, Sink
 from ..core.clock import Clock
 from ..core.errors import Interrupted, Locked, StorageError
@@ -25,7 +25,7 @@ def seal_log(
     clock: Clock,
     announce: Announcer,
     stop: Stop,
-    limits: Limits = LIMITS,
+    limits: SealLimits = LIMITS,
 ) -> None:
     """Seal what the log has too much of, and remove what was sealed long enough ago. The caller has
     the lock, and has saved its state. Never raises: whatever fails is announced, and the next run
@@ -55,7 +55,7 @@ def _seal(
     clock: Clock,
     announce: Announcer,
     stop: Stop,
-    limits: Limits,
+    limits: SealLimits,
 ) -> None:
     """Raises StorageError, Locked, Interrupted."""
 

@@ -10,7 +10,7 @@ import sys
 import time
 from multiprocessing.connection import Connection
 
-from kafkaform.audit.segments import LIMITS, Limits
+from kafkaform.audit.segments import LIMITS, SealLimits
 from kafkaform.workflow.stores import Store
 
 from ..kit.sealing import read_lines, run_seal
@@ -35,7 +35,7 @@ def serve(line: Connection, objects: int, milliseconds: int) -> None:
         line.recv()
 
 
-def measure(store: Store, label: str, limits: Limits | None = None) -> None:
+def measure(store: Store, label: str, limits: SealLimits | None = None) -> None:
     """Print how long a read of all lines takes, or a seal with these limits."""
     begun = time.perf_counter()
     if limits is None:
@@ -56,7 +56,7 @@ def main(objects: int = OBJECTS, milliseconds: int = LATENCY) -> None:
     measure(store, "read before")
     measure(store, "seal", LIMITS)
     measure(store, "read while the objects wait for their removal")
-    measure(store, "remove", Limits(grace=0.0))
+    measure(store, "remove", SealLimits(grace=0.0))
     measure(store, "read after")
     near.send("end")
     process.join()

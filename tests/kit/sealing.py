@@ -17,7 +17,7 @@ from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import RecordKind, read_line
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.sealing import remove_superseded, seal_lines
-from kafkaform.audit.segments import Limits, SegmentManifest, read_manifest
+from kafkaform.audit.segments import SealLimits, SegmentManifest, read_manifest
 from kafkaform.audit.sink import SealableSink
 from kafkaform.audit.sinks.objects import FOLDER
 from kafkaform.core.clock import SystemClock
@@ -35,7 +35,7 @@ from .audit_story import LINEAGE
 from .commands.server import COMMAND
 
 SOON = "2026-11-28T12:00:00.000000Z"
-TINY = Limits(pieces=3, live=1500, segment=2500, grace=0.0)
+TINY = SealLimits(pieces=3, live=1500, segment=2500, grace=0.0)
 DOCUMENT = Path(__file__).parents[2] / "docs/formats/audit.md"
 BODY = FrozenMap(n=1)
 
@@ -86,7 +86,7 @@ def write_runs(store: Store, *sizes: int) -> list[bytes]:
     return read_lines(store)
 
 
-def run_seal(store: Store, limits: Limits = TINY) -> list[str]:
+def run_seal(store: Store, limits: SealLimits = TINY) -> list[str]:
     """The end of a run that has the lock; what it said went wrong."""
     notes: list[str] = []
 

@@ -41,7 +41,7 @@ from ...core.storage import (
 from ..event import LONG, Line, read_line
 from ..segments import (
     SEGMENTS,
-    Limits,
+    SealLimits,
     SegmentManifest,
     read_last_sealed,
     read_manifest,
@@ -299,7 +299,7 @@ class LocalSink(Struct):
 
     # ── sealing ─────────────────────────────────────────────────────────────────────────
 
-    def is_long(self, after: int, limits: Limits) -> bool:
+    def is_long(self, after: int, limits: SealLimits) -> bool:
         with self._explain_errors("cannot read the audit log"):
             file = self._open_for_reading()
             if file is None:

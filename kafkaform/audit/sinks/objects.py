@@ -23,7 +23,7 @@ from ...core.objects import ObjectExists, Objects, Subfolder
 from ...core.progress import SlowTask
 from ..event import Line, split_lines
 from ..segments import (
-    Limits,
+    SealLimits,
     Segment,
     SegmentManifest,
     read_last_sealed,
@@ -244,7 +244,7 @@ class ObjectSink(Struct):
 
     # ── sealing ─────────────────────────────────────────────────────────────────────────
 
-    def is_long(self, after: int, limits: Limits) -> bool:
+    def is_long(self, after: int, limits: SealLimits) -> bool:
         return len(self._list_pieces(after)) > limits.pieces
 
     def read_unsealed(self, after: int) -> Iterator[tuple[int, bytes]]:

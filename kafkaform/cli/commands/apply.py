@@ -24,6 +24,7 @@ from ...workflow.operations import destroy as destroy_objects
 from ...workflow.plan_documents import load_plan, load_plan_document
 from ...workflow.stores import parse_duration
 from ...workflow.workspace import Workspace, open_workspace
+from .. import folders
 from ..options.flags import (
     AllFolders,
     AutoApprove,
@@ -113,12 +114,10 @@ def apply_command(
     console = Console.make_standard(no_color=no_color, interactive=input)
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     if chosen.typed:
-        from ..folders.apply import ApplyFlags, apply_folders, refuse_single_flags  # noqa: PLC0415  # one folder needs nothing of it
-
-        refuse_single_flags(chosen, plan_file, reviewed, state)
+        folders.apply.refuse_single_flags(chosen, plan_file, reviewed, state)
         typed = (chosen, inputs, options, detail, expect, auto_approve, ())
-        flags = ApplyFlags(*typed, not no_wait, verify_log, fail_on, seconds)
-        raise typer.Exit(apply_folders(console, flags, json=json, quiet=quiet))
+        flags = folders.apply.ApplyFlags(*typed, not no_wait, verify_log, fail_on, seconds)
+        raise typer.Exit(folders.apply.apply_folders(console, flags, json=json, quiet=quiet))
     options = replace(options, accept=check_accepted(options.accept))
     approved = auto_approve or plan_file is not None or expect is not None
     with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as screen:
@@ -202,14 +201,12 @@ def destroy(
     console = Console.make_standard(no_color=no_color, interactive=input)
     chosen = make_folder_flags(all, folder)
     if chosen.typed:
-        from ..folders.apply import ApplyFlags, apply_folders, refuse_single_flags  # noqa: PLC0415  # as above
-
-        refuse_single_flags(chosen, state=state)
-        flags = ApplyFlags(
+        folders.apply.refuse_single_flags(chosen, state=state)
+        flags = folders.apply.ApplyFlags(
             *(chosen, inputs, options, detail, expect, False, confirm, not no_wait),
             lock_timeout=seconds,
         )
-        raise typer.Exit(apply_folders(console, flags, json=json, quiet=quiet))
+        raise typer.Exit(folders.apply.apply_folders(console, flags, json=json, quiet=quiet))
     options = replace(options, accept=check_accepted(options.accept))
     approved = bool(confirm) or expect is not None
     with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as screen:

@@ -22,6 +22,7 @@ from ...workflow.judgement import check_accepted, check_fail_on
 from ...workflow.plan_documents import remove_file, render_plan, save_approval, save_file, save_plan
 from ...workflow.planning import find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
+from .. import folders
 from ..options.flags import (
     FolderFlags,
     Input,
@@ -78,10 +79,8 @@ def plan(
     console = Console.make_standard(no_color=no_color, interactive=input)
     options = _choose_destroy(options) if destroy else options
     if chosen.typed:
-        from ..folders.plan import PlanRequest, plan_folders  # noqa: PLC0415  # one folder needs nothing of it
-
-        request = PlanRequest(chosen, inputs, checks, options, files, detail, state)
-        raise typer.Exit(plan_folders(console, request, json=json, quiet=quiet))
+        request = folders.plan.PlanRequest(chosen, inputs, checks, options, files, detail, state)
+        raise typer.Exit(folders.plan.plan_folders(console, request, json=json, quiet=quiet))
     options, conditions = _check_conditions(options, checks.fail_on, inputs)
     if inputs.untrusted and checks.validate:
         raise dry_run_error()

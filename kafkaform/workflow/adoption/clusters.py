@@ -13,8 +13,8 @@ from msgspec import Struct
 from ...core.value import Value
 from ...language.declare.blocks import NAME
 from ..generate.blocks import make_unique
-from .logins import Login
-from .roots import Root
+from .logins import BlockLogin
+from .roots import FolderRoot
 
 _HOST = re.compile(r"(?:[a-z][a-z0-9+]*://)?(?P<host>[A-Za-z0-9.-]+)")
 _NUMBER = re.compile(r"[-_]?[0-9]+$")
@@ -24,19 +24,21 @@ class ClusterDraft(Struct, frozen=True):
     """A `cluster` block to write."""
 
     name: str
-    login: Login
+    login: BlockLogin
     """The provider block of the first folder that has it."""
     folders: tuple[str, ...]
     """The paths of the folders with an equal provider block, sorted."""
 
 
-def draft_clusters(roots: Sequence[Root], addresses: Mapping[str, str]) -> tuple[ClusterDraft, ...]:
+def draft_clusters(
+    roots: Sequence[FolderRoot], addresses: Mapping[str, str]
+) -> tuple[ClusterDraft, ...]:
     """One cluster for equal provider blocks, those of most folders first. A block without any
     argument has nothing that folders could share.
 
     addresses: name of a provider -> its argument that says where it connects.
     """
-    groups: dict[tuple[object, ...], list[tuple[str, Login]]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[tuple[str, BlockLogin]]] = defaultdict(list)
     for root in roots:
         for login in root.logins.values():
             if login.arguments and not login.obstacle:

@@ -12,7 +12,7 @@ from ..configuration.repository_folders import compile_pattern
 from .patterns import choose_patterns
 from .places import list_shared_states
 from .repository_draft import RepositoryDraft
-from .roots import ForeignState, Root
+from .roots import FolderRoot, ForeignState
 
 _SHOWN = 5
 
@@ -79,7 +79,7 @@ def _list_exceptions(draft: RepositoryDraft) -> Iterator[str]:
         yield f"{_name_few(paths)}: {reason}"
 
 
-def _explain_exception(draft: RepositoryDraft, root: Root, wider: str) -> Iterator[str]:
+def _explain_exception(draft: RepositoryDraft, root: FolderRoot, wider: str) -> Iterator[str]:
     """What a folder has that the others of the wider pattern have not, or the reverse."""
     clusters = {cluster.name: cluster.login.arguments for cluster in draft.clusters}
     meaning, common = draft.meanings[root.path], draft.groups[wider]
@@ -104,7 +104,7 @@ def _list_different(first: FrozenMap, second: FrozenMap) -> list[str]:
     return [name for name in names if first.get(name) != second.get(name)]
 
 
-def _list_states(roots: Sequence[Root], draft: RepositoryDraft) -> Iterator[str]:
+def _list_states(roots: Sequence[FolderRoot], draft: RepositoryDraft) -> Iterator[str]:
     shared = list_shared_states(roots)
     for location, paths in shared.items():
         yield (

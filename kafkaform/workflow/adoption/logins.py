@@ -39,7 +39,7 @@ Evaluate: TypeAlias = Callable[[Expression], Val]
 """The value of an expression of the folder. Raises EvalError, Deferred, Poisoned."""
 
 
-class Login(Struct, frozen=True):
+class BlockLogin(Struct, frozen=True):
     """A provider block, as a `cluster` block can say it."""
 
     provider: str
@@ -60,7 +60,9 @@ class Login(Struct, frozen=True):
         return self.provider, self.arguments, self.missing
 
 
-def read_logins(folder: Path, path: str, tree: Tree, registry: Registry) -> Mapping[str, Login]:
+def read_logins(
+    folder: Path, path: str, tree: Tree, registry: Registry
+) -> Mapping[str, BlockLogin]:
     """Provider instance -> how its block connects. Blocks of providers that are not installed are
     left out.
 
@@ -84,7 +86,7 @@ def read_logins(folder: Path, path: str, tree: Tree, registry: Registry) -> Mapp
     def evaluate(node: Expression) -> Val:
         return run.context.compile_node(node)(Env(run.root.env.roots, {}, Budget()))
 
-    logins: dict[str, Login] = {}
+    logins: dict[str, BlockLogin] = {}
     for block in blocks:
         name = settings.resolve_provider(block.name) if tree.terraform else block.name
         if name in providers:
@@ -94,7 +96,7 @@ def read_logins(folder: Path, path: str, tree: Tree, registry: Registry) -> Mapp
             obstacle = "it has for_each" if block.several else next(iter(body.obstacles), "")
             location = f"{path}/{block.block.header_range}"
             missing = FrozenMap(body.missing)
-            logins[instance] = Login(name, FrozenMap(pairs), missing, obstacle, location)
+            logins[instance] = BlockLogin(name, FrozenMap(pairs), missing, obstacle, location)
     return logins
 
 

@@ -11,14 +11,14 @@ from urllib.parse import urlencode
 
 from ...core.diagnostics import has_errors
 from ..configuration.places import LOCAL, find_backend_faults, read_place
-from .roots import ForeignState, Root
+from .roots import FolderRoot, ForeignState
 
 PATH, NAME = "${folder.path}", "${folder.name}"
 _MARK = {"s3": "s3://{bucket}", "gcs": "gs://{bucket}", "azurerm": "az://{container_name}"}
 """Terraform's backend -> the address of its bucket."""
 
 
-def choose_states(roots: Sequence[Root]) -> Mapping[str, str]:
+def choose_states(roots: Sequence[FolderRoot]) -> Mapping[str, str]:
     """Path of a folder -> the place of its state, in the words that other folders share. Folders
     whose place follows no pattern or is that of another one, or without a backend block, are left
     out."""
@@ -37,7 +37,7 @@ def choose_states(roots: Sequence[Root]) -> Mapping[str, str]:
     return {path: template for path, template in chosen.items() if counts[template] > 1}
 
 
-def list_shared_states(roots: Sequence[Root]) -> Mapping[str, Sequence[str]]:
+def list_shared_states(roots: Sequence[FolderRoot]) -> Mapping[str, Sequence[str]]:
     """Place of a state -> the folders that have it, if these are several."""
     users: dict[str, list[str]] = defaultdict(list)
     for root in roots:
@@ -47,7 +47,7 @@ def list_shared_states(roots: Sequence[Root]) -> Mapping[str, Sequence[str]]:
     return {location: paths for location, paths in users.items() if len(paths) > 1}
 
 
-def find_state(root: Root) -> str | None:
+def find_state(root: FolderRoot) -> str | None:
     """The place that the backend block names, as `state` of a `folders` block says it; None if
     there is no such block, or nothing else can say the same."""
     settings = root.settings

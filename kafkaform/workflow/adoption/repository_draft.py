@@ -21,7 +21,7 @@ from ..configuration.repository_folders import compile_pattern, list_folders
 from .clusters import ClusterDraft, draft_clusters
 from .patterns import choose_patterns
 from .places import NAME, PATH, choose_states, find_state, suggest_state
-from .roots import Root, Roots, find_roots
+from .roots import FolderRoot, Roots, find_roots
 
 _HEAD = """\
 # Written by `kafkaform init --repository` from what was here. The provider and backend blocks of
@@ -107,7 +107,7 @@ def _explain_nothing(roots: Roots) -> tuple[str, str]:
 
 
 def _find_meanings(
-    roots: Sequence[Root], clusters: Sequence[ClusterDraft]
+    roots: Sequence[FolderRoot], clusters: Sequence[ClusterDraft]
 ) -> dict[str, FolderMeaning]:
     names = {cluster.login.key: cluster.name for cluster in clusters}
     states = choose_states(roots)

@@ -29,7 +29,7 @@ from ..configuration.files import find_root, read_folder
 from ..configuration.repository import FILES
 from ..configuration.repository_schema import find_name_fault
 from ..stores import STATE_FILE
-from .logins import Login, read_logins
+from .logins import BlockLogin, read_logins
 
 MOST_FOLDERS = 100_000
 """More are no repository; somebody has typed the command at the wrong place."""
@@ -47,12 +47,12 @@ class ForeignState(Struct, frozen=True):
     """The arguments that are plain texts."""
 
 
-class Root(Struct, frozen=True):
+class FolderRoot(Struct, frozen=True):
     """A folder with a configuration and a state of its own."""
 
     path: str
     """Seen from the top, with slashes."""
-    logins: Mapping[str, Login] = EMPTY
+    logins: Mapping[str, BlockLogin] = EMPTY
     """Provider instance -> how its block connects."""
     settings: Settings = Settings()
     """With its backend block, if it has one."""
@@ -65,7 +65,7 @@ class Root(Struct, frozen=True):
 class Roots(Struct, frozen=True):
     """What was found below a place."""
 
-    roots: tuple[Root, ...]
+    roots: tuple[FolderRoot, ...]
     """Sorted by their paths."""
     excluded: Mapping[str, str]
     """Path of a folder that no pattern may match -> what it is, as the end of a sentence."""
@@ -90,7 +90,7 @@ def find_roots(top: Path, registry: Registry) -> Roots:
     Raises UsageError for another kafkaform.hcl below, and for more folders than a repository has.
     """
     excluded: dict[str, str] = {}
-    folders: dict[str, _Folder | Root] = {}
+    folders: dict[str, _Folder | FolderRoot] = {}
     for path in _list_folders(top, excluded):
         folder = _read_folder(top, path)
         if folder is None:
@@ -104,11 +104,13 @@ def find_roots(top: Path, registry: Registry) -> Roots:
     words = _list_words(registry)
     roots = []
     for path, folder in sorted(folders.items()):
-        reason = "" if isinstance(folder, Root) else _find_reason(folder, callers, words)
+        reason = "" if isinstance(folder, FolderRoot) else _find_reason(folder, callers, words)
         if reason:
             excluded[path] = reason
         else:
-            roots.append(folder if isinstance(folder, Root) else _make_root(top, folder, registry))
+            roots.append(
+                folder if isinstance(folder, FolderRoot) else _make_root(top, folder, registry)
+            )
     return Roots(tuple(roots), excluded, at_top)
 
 
@@ -158,7 +160,7 @@ def _has_configuration(folder: Path) -> bool:
     return any(family.select_configuration(names) for family in FAMILIES)
 
 
-def _read_folder(top: Path, path: str) -> _Folder | Root | None:
+def _read_folder(top: Path, path: str) -> _Folder | FolderRoot | None:
     """The files of a folder; None if it has no configuration, a root with a fault if they cannot be
     read or parsed."""
     folder = top / path
@@ -167,12 +169,12 @@ def _read_folder(top: Path, path: str) -> _Folder | Root | None:
     try:
         files = read_folder(find_root(folder), folder)
     except OSError as error:
-        return Root(path, fault=f"{error.strerror or error}")
+        return FolderRoot(path, fault=f"{error.strerror or error}")
     tree = load_folder(files)
     broken = next((d for d in tree.diagnostics if d.severity is Severity.ERROR), None)
     if broken is not None:
         location = f"{path}/{broken.range}: " if broken.range else ""
-        return Root(path, fault=f"{location}{broken.summary}", terraform=tree.terraform)
+        return FolderRoot(path, fault=f"{location}{broken.summary}", terraform=tree.terraform)
     return _Folder(path, tree, declare_blocks(tree)[0], (folder / STATE_FILE).exists())
 
 
@@ -186,11 +188,11 @@ def _find_path_fault(path: str) -> str:
 # ── which folders are roots ─────────────────────────────────────────────────────────────
 
 
-def _find_callers(folders: Mapping[str, _Folder | Root]) -> Mapping[str, str]:
+def _find_callers(folders: Mapping[str, _Folder | FolderRoot]) -> Mapping[str, str]:
     """Path of a folder that another one calls as a module -> the first folder that does."""
     callers: dict[str, str] = {}
     for path, folder in sorted(folders.items()):
-        calls = () if isinstance(folder, Root) else folder.declarations.modules.values()
+        calls = () if isinstance(folder, FolderRoot) else folder.declarations.modules.values()
         for call in calls:
             try:
                 source = resolve_source(call.source or "", path)
@@ -231,7 +233,7 @@ def _find_backend(folder: _Folder) -> Block | None:
     return next((inner for inner in inside if inner.type in _STORES), None)
 
 
-def _make_root(top: Path, folder: _Folder, registry: Registry) -> Root:
+def _make_root(top: Path, folder: _Folder, registry: Registry) -> FolderRoot:
     settings, _ = read_settings(folder.tree)
     logins = read_logins(top / folder.path, folder.path, folder.tree, registry)
     backend = _find_backend(folder)
@@ -240,4 +242,4 @@ def _make_root(top: Path, folder: _Folder, registry: Registry) -> Root:
         kind = backend.labels[0].text if backend.labels else backend.type
         texts = {n: get_literal(item.value) for n, item in backend.body.attributes.items()}
         foreign = ForeignState(kind, FrozenMap({n: t for n, t in texts.items() if t is not None}))
-    return Root(folder.path, logins, settings, foreign, folder.tree.terraform)
+    return FolderRoot(folder.path, logins, settings, foreign, folder.tree.terraform)

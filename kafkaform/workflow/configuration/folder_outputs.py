@@ -13,8 +13,10 @@ from ...core.diagnostics import Range
 from ...core.errors import KafkaformError, StorageError, UsageError
 from ...core.resource import ProviderConfig
 from ...core.value import EMPTY, FrozenMap
+from .files import find_root
 from .places import find_links
 from .repository import FILES
+from .repository_place import find_place
 
 LoadOutputs = Callable[[Path, str | None], FrozenMap | None]
 """Reads the outputs that the state of a folder records, in the form of the state; None if there is
@@ -86,7 +88,6 @@ class FolderOutputs(Struct, frozen=True):
         """Where the state of a folder is, as a file says that a pull request cannot change. Raises
         UsageError."""
         from .repository_file import find_base_repository  # noqa: PLC0415  # few configurations are untrusted
-        from .repository_place import find_place  # noqa: PLC0415  # as above
 
         assert self.environment is not None
         repository = find_base_repository(self.folder, self.environment)
@@ -108,6 +109,4 @@ class FolderOutputs(Struct, frozen=True):
         return state
 
     def _is_in_checkout(self, state: str) -> bool:
-        from .files import find_root  # noqa: PLC0415  # as above
-
         return Path(os.path.realpath(state)).is_relative_to(find_root(self.folder).resolve())

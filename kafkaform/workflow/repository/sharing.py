@@ -15,7 +15,7 @@ from typing import NoReturn
 from ...core.canonical import digest
 from ...core.change import Batch, Change, Impact, Outcome, Step, Verdict
 from ...core.errors import KafkaformError
-from ...core.resource import Depth, Elsewhere, Facts, Identity, ProviderConfig, Reading, Sweep
+from ...core.resource import Depth, Facts, FolderObjects, Identity, ProviderConfig, Reading, Sweep
 from ...core.value import FrozenMap
 from ...core.words import Words
 from ...provider.contract import Provider, Secrets, Session
@@ -195,7 +195,7 @@ class SharedSystems:
         self._logins: dict[BlockKey, list[tuple[Secrets, SharedLook | KafkaformError]]] = (
             defaultdict(list)
         )
-        self._collected: dict[frozenset[BlockKey], Elsewhere] = {}
+        self._collected: dict[frozenset[BlockKey], FolderObjects] = {}
         self._planned: set[tuple[Path, str]] = set()
         """Folder and instance that were planned once."""
         self._sessions: list[Session] = []
@@ -205,12 +205,12 @@ class SharedSystems:
         self._wanted[_make_key(folder, block)].update(ids)
         self._collected.clear()
 
-    def collect_wanted(self, folder: Path, blocks: Collection[ProviderConfig]) -> Elsewhere:
+    def collect_wanted(self, folder: Path, blocks: Collection[ProviderConfig]) -> FolderObjects:
         """What all folders read through the same provider blocks, once everything is noted."""
         keys = frozenset(_make_key(folder, block) for block in blocks)
         if keys not in self._collected:
             wanted = frozenset[Identity]().union(*(self._wanted[key] for key in keys))
-            self._collected[keys] = Elsewhere(wanted)
+            self._collected[keys] = FolderObjects(wanted)
         return self._collected[keys]
 
     def make_opener(self, folder: Path) -> Opener:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kafkaform.audit import checkpoint
 from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.segments import Limits
+from kafkaform.audit.segments import SealLimits
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
@@ -206,7 +206,7 @@ def test_a_sealed_log_is_published_whole_and_an_archived_one_from_where_the_topi
     assert len(folder.records()) < len(whole), "nothing was sealed"
     assert f"Published {len(whole)} records" in folder.done(*to).out
     assert published(folder, "audit") == whole
-    young = partial(archiving.archive_log, limits=Limits(grace=0.0))
+    young = partial(archiving.archive_log, limits=SealLimits(grace=0.0))
     folder.monkeypatch.setattr(archiving, "archive_log", young)
     assert "Moved" in folder.done("audit", "archive", "--before", "2999-01-01", "--to", cold).out
     apply(5)

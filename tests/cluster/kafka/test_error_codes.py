@@ -29,7 +29,7 @@ from .classfile import enum_names
 _D, _N, _A = FaultClass.DEFINITE, FaultClass.NOT_APPLIED, FaultClass.AMBIGUOUS
 _P, _C = FaultClass.PERMISSION, FaultClass.CONVERGED
 
-NOWHERE = uuid.UUID("5d1f1b0c-7a1e-4f6e-9b53-0123456789ab")
+NO_OBJECTS = uuid.UUID("5d1f1b0c-7a1e-4f6e-9b53-0123456789ab")
 TOPIC, BROKER, GROUP, METRICS = 2, 4, 32, 16
 SET = 0
 SCRAM_256 = 1
@@ -241,7 +241,7 @@ AS_ADMIN: list[Case] = [
     ("CreateTopics", 42, _D, creating(topic("x", **{**placed(1), "num_partitions": 1}))),
     ("CreateTopics", 44, _D, creating(topic("x", num_partitions=10_001))),
     ("DeleteTopics", 3, _C, deleting({"name": "no-such-topic"})),
-    ("DeleteTopics", 100, _C, deleting({"name": None, "topic_id": NOWHERE})),
+    ("DeleteTopics", 100, _C, deleting({"name": None, "topic_id": NO_OBJECTS})),
     ("DeleteTopics", 42, _D, deleting({"name": "no-such"}, {"name": "no-such"})),
     ("CreatePartitions", 3, _D, growing(("no-such-topic", 2))),
     ("CreatePartitions", 37, _C, growing((LIVE, 1))),
@@ -281,7 +281,7 @@ AS_ADMIN: list[Case] = [
     ("ElectLeaders", 42, _D, electing(LIVE, kind=9)),
     ("Metadata", 3, _D, seeing(name="no-such-topic")),
     ("Metadata", 17, _D, seeing(name="no spaces")),
-    ("Metadata", 100, _D, seeing(topic_id=NOWHERE, name=None)),
+    ("Metadata", 100, _D, seeing(topic_id=NO_OBJECTS, name=None)),
     ("DescribeCluster", 114, _D, {"endpoint_type": 2}),
     ("DescribeCluster", 115, _D, {"endpoint_type": 9}),
     ("ListConfigResources", 35, _D, {"resource_types": [99], "min_version": 1}),

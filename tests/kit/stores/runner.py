@@ -25,7 +25,7 @@ from kafkaform.apply.stop import Stop
 from kafkaform.audit.chain import verify_log
 from kafkaform.audit.event import Record, RecordKind, decode, read_line
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.segments import Limits
+from kafkaform.audit.segments import SealLimits
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError, Locked, exit_code
@@ -47,7 +47,7 @@ PATIENCE = 0.3
 """Seconds within which what was sent has taken effect, or never will."""
 DAWDLES = "everywhere"
 """Of a run that takes its time between its steps, so that what is done to it meets it there."""
-SOON_SEALED = Limits(pieces=8, segment=4000, grace=0.0)
+SOON_SEALED = SealLimits(pieces=8, segment=4000, grace=0.0)
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__])
 

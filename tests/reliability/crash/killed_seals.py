@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from kafkaform.audit.chain import seal_line
-from kafkaform.audit.segments import Limits
+from kafkaform.audit.segments import SealLimits
 from kafkaform.audit.sinks.objects import FOLDER, ObjectSink
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.state.backends.objects import STATE, ObjectBackend
@@ -57,7 +57,7 @@ def open_place(address: str) -> Store:
 
 
 def _seal(address: str) -> None:
-    notes = run_seal(open_place(address), Limits(segment=SEGMENT, grace=0.0))
+    notes = run_seal(open_place(address), SealLimits(segment=SEGMENT, grace=0.0))
     assert not notes, notes
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafkaform.audit import checkpoint
-from kafkaform.audit.segments import Limits, load_manifest, read_manifest
+from kafkaform.audit.segments import SealLimits, load_manifest, read_manifest
 from kafkaform.core.objects import Folder
 from kafkaform.core.resource import Identity
 from kafkaform.inventory.landing import land_log
@@ -38,7 +38,7 @@ def sealed(there: Here, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A folder whose applies seal what they can; the ids of its runs."""
     monkeypatch.setattr(applying, "seal_log", partial(seal_log, limits=TINY))
     monkeypatch.setattr(
-        archiving, "archive_log", partial(archiving.archive_log, limits=Limits(grace=0.0))
+        archiving, "archive_log", partial(archiving.archive_log, limits=SealLimits(grace=0.0))
     )
     monkeypatch.setattr(checkpoint, "SIZE", 1000)
     runs = [apply(there, number) for number in range(1, 7)]

@@ -9,7 +9,7 @@ import pytest
 
 from kafkaform.core.change import Action, Change, PathChange, add_findings
 from kafkaform.core.finding import Block, Finding, Harm, Level
-from kafkaform.core.resource import NOWHERE, Depth, Facts, Identity, Sweep
+from kafkaform.core.resource import NO_OBJECTS, Depth, Facts, Identity, Sweep
 from kafkaform.core.rule import Judge, Needs, Rule, RuleBook, Scene, Survey
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.judge import (
@@ -50,7 +50,7 @@ class Shelves:
 
 
 class Nowhere:
-    elsewhere = NOWHERE
+    elsewhere = NO_OBJECTS
 
     def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
         return {}

@@ -17,8 +17,8 @@ from kafkaform.core.resource import (
     Absent,
     Depth,
     Desired,
-    Elsewhere,
     Failed,
+    FolderObjects,
     Hidden,
     Identity,
     Observed,
@@ -274,7 +274,7 @@ def test_unmanaged_objects_are_those_that_nobody_names() -> None:
     said = desired(topic("a"))
     world = read_world({KAFKA: session(where, said)}, said, state(row("b")), where.clock)
     assert count_unmanaged(world[KAFKA]) == (Unmanaged("kafka_topic", 2, ("x", "y")),)
-    elsewhere = Elsewhere(frozenset({Identity(KAFKA, "kafka_topic", "x")}))
+    elsewhere = FolderObjects(frozenset({Identity(KAFKA, "kafka_topic", "x")}))
     assert count_unmanaged(world[KAFKA], elsewhere) == (Unmanaged("kafka_topic", 1, ("y",)),)
 
 

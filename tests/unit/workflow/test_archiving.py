@@ -14,7 +14,7 @@ from kafkaform.audit.event import RecordKind, read_line
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.segments import (
     MANIFEST,
-    Limits,
+    SealLimits,
     find_start,
     load_manifest,
     read_manifest,
@@ -43,7 +43,7 @@ from ...kit.audit_story import LINEAGE
 from ...kit.sealing import BODY, Died, Mortal, read_lines, run_seal, write_runs
 
 SIZES = (1, 2, 3, 1, 2, 3, 2)
-NOW = Limits(grace=0.0)
+NOW = SealLimits(grace=0.0)
 LATE = "9999-01-01"
 CLOCK = SystemClock()
 

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform.audit import checkpoint
 from kafkaform.audit.event import read_line
-from kafkaform.audit.segments import Limits, read_manifest
+from kafkaform.audit.segments import SealLimits, read_manifest
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import StorageError
@@ -27,7 +27,7 @@ from ...test_cases import cluster_of
 
 STATE, LOG = "kafkaform.state.json", "kafkaform.audit.jsonl"
 YES = "--auto-approve"
-SMALL = Limits(pieces=6, live=6000, segment=8000, grace=0.0)
+SMALL = SealLimits(pieces=6, live=6000, segment=8000, grace=0.0)
 TOPIC = """
 provider "kafka" {{ bootstrap_servers = ["localhost:9092"] }}
 resource "kafka_topic" "a" {{
