@@ -34,6 +34,13 @@ def us(own_brokers: None) -> Iterator[Sandbox]:
         yield box
 
 
+@pytest.fixture
+def teams(own_brokers: None) -> Iterator[Sandbox]:
+    """For an example whose names other examples have, too."""
+    with own_sandbox(f"teams-{os.getpid()}") as box:
+        yield box
+
+
 def test_modules(tmp_path: Path, eu: Sandbox) -> None:
     """A module once and with for_each; its rule stops a plan and says who called."""
     example = one("02-modules", tmp_path, eu)
@@ -135,24 +142,24 @@ def test_environments(tmp_path: Path, eu: Sandbox, us: Sandbox) -> None:
     example.run(*one_folder, "plan", *mixed, expect=4)
 
 
-def test_a_repository_of_teams(tmp_path: Path, eu: Sandbox) -> None:
+def test_a_repository_of_teams(tmp_path: Path, teams: Sandbox) -> None:
     """All folders in one run, the one that reads an output after the one that has it. A right that
     two folders share outlives one of them."""
-    env = {"KAFKAFORM_SANDBOX_PASSWORD": eu.admin_password}
+    env = {"KAFKAFORM_SANDBOX_PASSWORD": teams.admin_password}
     example = Copy("07-repository", tmp_path, env)
     (example.folder / ".git").mkdir()  # modules are below the top of a repository
     file = example.folder / "kafkaform.hcl"
-    file.write_text(file.read_text("utf-8").replace("127.0.0.1:19092", eu.bootstrap), "utf-8")
+    file.write_text(file.read_text("utf-8").replace("127.0.0.1:19092", teams.bootstrap), "utf-8")
     example.run("fmt", "--all", "--check")
     assert "4 folders are valid" in example.run("validate", "--all")
     example.run("apply", "--all", "--auto-approve")
-    assert [*observe(eu).topics("analytics.")] == ["analytics.clicks"]
+    assert [*observe(teams).topics("analytics.")] == ["analytics.clicks"]
     assert "4 folders have no changes." in example.run("plan", "--all", "--detailed-exitcode")
     main = example.folder / "teams/billing/main.kf.hcl"
     text = main.read_text("utf-8")
     main.write_text(text[: text.index("# The same right")].rstrip() + "\n", "utf-8")
     example.run("apply", "--all", "--auto-approve")
-    assert len([name for _, name in observe(eu).acls("mirror") if "|Group|" in name]) == 1
+    assert len([name for _, name in observe(teams).acls("mirror") if "|Group|" in name]) == 1
     assert "4 folders have no changes." in example.run("plan", "--all", "--detailed-exitcode")
 
 
