@@ -112,7 +112,7 @@ def make_team_folders(folder: Path) -> None:
     provider = (folder / "provider.kf.hcl").read_text(encoding="utf-8")
     (folder / "provider.kf.hcl").unlink()
     (folder / ".git").mkdir()
-    names = ["shop", "pay", *(f"team{number:02}" for number in range(3, 61))]
+    names = ["sale", "pay", *(f"team{number:02}" for number in range(3, 61))]
     orders = 'resource "kafka_topic" "orders" {{\n  name       = "{}"\n  partitions = 3\n}}\n'
     module = 'variable "name" {}\n' + orders.format("x").replace('"x"', "var.name")
     files = {"modules/topic/main.kf.hcl": module}
@@ -124,12 +124,12 @@ def make_team_folders(folder: Path) -> None:
     files["teams/pay/main.kf.hcl"] = call.format("pay")
     files["others/main.kf.hcl"] = provider + "".join(
         orders.format(name).replace('"orders"', f'"t{number}"')
-        for number, name in enumerate(("shop.refunds", "shop.returns", "pay.cards", "audit.all"))
+        for number, name in enumerate(("sale.refunds", "sale.returns", "pay.cards", "audit.all"))
     )
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-    for name in ("others", "teams/shop"):
+    for name in ("others", "teams/sale"):
         run(folder, "kafkaform", "--chdir", name, "apply", "--auto-approve")
     shutil.rmtree(folder / "others")
 
