@@ -214,10 +214,12 @@ def _compare_claims(claim: FolderClaim, rivals: Sequence[FolderClaim]) -> Findin
     if all(item.shared for item in (claim, *rivals)):
         return _compare_values(claim, rivals)
     verb = "is recorded in the state" if claim.range is None else "is declared here"
-    several = len(rivals) > 1
-    have = f"{'other folders have' if several else 'another folder has'} it, too"
+    places = _name_rivals(rivals)
     return SHARED_BY_TWO.find(
-        f"{claim.name} {verb}, and {have}: {_name_rivals(rivals)}", fix=_advise(claim, rivals)
+        f"{claim.name} {verb}, and another folder has it, too: {places}"
+        if len(rivals) == 1
+        else f"{claim.name} {verb}, and other folders have it, too: {places}",
+        fix=_advise(claim, rivals),
     )
 
 

@@ -69,11 +69,11 @@ def list_faults(lane: HttpLane, words: Sequence[str], world: World) -> Iterator[
     if first.code != 0:
         yield f"the undo ended with {first.code}: {first.out[-2000:]}"
         return
-    written = lane._written()
+    written = lane.written()
     second = lane.run(words)
     if second.code != 0 or IDLE not in second.out:
         yield f"the second undo ended with {second.code}: {second.out[-2000:]}"
-    yield from find_rewritten(written, lane._written())
+    yield from find_rewritten(written, lane.written())
     yield from lane.find_broken_promises(world, lane.reached())
     yield from lane.system.find_faults()
     for ended in (first, second):
