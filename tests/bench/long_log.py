@@ -93,22 +93,15 @@ class Place(Struct):
 
 
 def run_child(live: str, seals: str, words: list[str]) -> None:
-    """Run the command line on a simulated cluster of which the first topic has this retention."""
+    """Run the command line; a plan and an apply on a simulated cluster of which the first topic has
+    this retention."""
     import resource
 
     from kafkaform.cli.app import main
-    from kafkaform.provider.registry import Registry
-    from kafkaform.workflow import applying
-    from kafkaform_kafka.memory import MemoryProvider
 
-    from ..test_cases import cluster_of
-
-    config = {f"t{n}": {"retention.ms": live if n == 0 else "1000"} for n in range(TOPICS)}
-    topics = {name: {"partitions": 3, "config": said} for name, said in config.items()}
-    provider = MemoryProvider(cluster_of(topics=topics))
-    Registry.load = lambda self, name: provider  # type: ignore[method-assign,assignment]
-    if seals == "0":
-        applying.seal_log = lambda *_: None
+    # `audit show` asks no cluster, and what makes one takes longer to import than the command.
+    if words[0] != "audit":
+        simulate_cluster(live, seals=seals == "1")
     sys.argv = ["kafkaform", *words]
     try:
         main()
@@ -119,6 +112,22 @@ def run_child(live: str, seals: str, words: list[str]) -> None:
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
         used = resource.getrusage(resource.RUSAGE_SELF)
         print(peak.split()[1], used.ru_utime + used.ru_stime, file=sys.stderr)
+
+
+def simulate_cluster(live: str, *, seals: bool) -> None:
+    """Let the commands of this process find a simulated cluster."""
+    from kafkaform.provider.registry import Registry
+    from kafkaform.workflow import applying
+    from kafkaform_kafka.memory import MemoryProvider
+
+    from ..test_cases import cluster_of
+
+    config = {f"t{n}": {"retention.ms": live if n == 0 else "1000"} for n in range(TOPICS)}
+    topics = {name: {"partitions": 3, "config": configs} for name, configs in config.items()}
+    provider = MemoryProvider(cluster_of(topics=topics))
+    Registry.load = lambda self, name: provider  # type: ignore[method-assign,assignment]
+    if not seals:
+        applying.seal_log = lambda *_: None
 
 
 @contextmanager

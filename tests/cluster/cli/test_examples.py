@@ -15,7 +15,7 @@ from kafkaform_kafka.provider import PROVIDER
 
 from ...kit.commands.example import EXAMPLES, Copy, one
 from ...kit.kafka.clusters import own_sandbox
-from ...kit.kafka.truth import observe
+from ...kit.kafka.truth import looking, observe
 
 CHANGELOG = "wordcount-store-changelog"
 PROD = "WYxXbJ8uQ0eT2nV4kLr9sA"
@@ -159,7 +159,8 @@ def test_a_repository_of_teams(tmp_path: Path, teams: Sandbox) -> None:
     text = main.read_text("utf-8")
     main.write_text(text[: text.index("# The same right")].rstrip() + "\n", "utf-8")
     example.run("apply", "--all", "--auto-approve")
-    assert len([name for _, name in observe(teams).acls("mirror") if "|Group|" in name]) == 1
+    with looking(teams.bootstrap, teams.admin_password) as observer:
+        assert len([name for _, name in observer.acls("mirror") if "|Group|" in name]) == 1
     assert "4 folders have no changes." in example.run("plan", "--all", "--detailed-exitcode")
 
 

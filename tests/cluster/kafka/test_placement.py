@@ -132,6 +132,11 @@ def rates(session: KafkaSession, name: str) -> list[str]:
     return [value for live in found if isinstance(live, dict) for value in live.values()]
 
 
+def await_free(session: KafkaSession, name: str) -> None:
+    """Wait until no broker has a throttle: each of them learns of a removal by itself."""
+    eventually(lambda: rates(session, name), lambda values: values == [])
+
+
 def kinds(folder: Folder, kind: str) -> list[Any]:
     return [record.body for record in folder.records() if record.kind == kind]
 
@@ -238,7 +243,7 @@ def test_a_throttled_move_is_followed_to_its_end(
     assert sorted(body["what"] for body in kinds(folder, "obligation")) == ["move", "throttle"]
     settled(session, name, 2)
     assert "has ended" in done(folder.apply())
-    assert rates(session, name) == []
+    await_free(session, name)
     assert [body["outcome"] for body in kinds(folder, "discharged")] == ["applied"] * 2
     done(folder.plan())
 
@@ -265,8 +270,7 @@ def test_a_cancelled_move_leaves_what_was_there(
     assert set(stands.values()) == {OutcomeStatus.APPLIED} and rates(session, name) != []
     gone = session.undo([*stands], [])
     assert {o.status for o in gone} == {OutcomeStatus.APPLIED}
-    # Each broker learns of the removal by itself, and any of them answers.
-    eventually(lambda: rates(session, name), lambda limits: limits == [])
+    await_free(session, name)
     eventually(lambda: replicas(session, name), lambda rows: rows == before)
     assert "1 to change" in done(folder.plan(), 2)
 
@@ -285,7 +289,7 @@ def test_alter_stops_a_move_of_a_managed_topic(
     done(folder.apply())
     done(folder.run("alter", "topic", name, "--cancel-move", "--auto-approve"))
     eventually(lambda: replicas(session, name), lambda rows: rows == before)
-    assert rates(session, name) == []
+    await_free(session, name)
     assert "1 to change" in done(folder.plan(), 2)
     assert "no move" in done(folder.run("alter", "topic", name, "--cancel-move"), 1)
 
@@ -310,7 +314,7 @@ def test_somebody_elses_throttle_is_neither_overwritten_nor_removed(
         assert rates(session, name) == [str(SLOW)] and kinds(folder, "obligation") == []
     finally:
         send_placement.alter_throttle(session.context, place, {}, throttles.RATES[:1])
-    eventually(lambda: rates(session, name), lambda found: found == [])
+    await_free(session, name)
 
 
 @pytest.mark.parametrize("moment", ['"kind":"obligation"', '"outcome":"started"'])
@@ -332,7 +336,7 @@ def test_a_killed_run_leaves_no_throttle_behind(
     done(folder.apply())
     settled(session, name, 2)
     done(folder.apply())
-    assert rates(session, name) == []
+    await_free(session, name)
     opened, ended = kinds(folder, "obligation"), kinds(folder, "discharged")
     assert len(opened) == len(ended) and "throttle" in [body["what"] for body in opened]
     done(folder.plan())
