@@ -1,4 +1,5 @@
 """Refuses what a pure test must not do: reach beyond this computer, and start Java or a browser.
+And no file of tests leaves a Kafka client behind: it would look for its broker for ever.
 
 Python's audit events show both, whichever library asks for it. What native clients and the
 commands in other processes do is not seen.
@@ -11,6 +12,8 @@ import os
 import socket
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,9 @@ import pytest
 from .browser import NAMES
 from .needs import is_pure
 
+CLIENT_THREAD = "kafka-io"
+"""How the names of kafka-python's threads begin."""
+CLOSING_SECONDS = 5.0
 PROGRAMS = frozenset({"java", "spark-submit", "spark-class", *NAMES})
 
 _refused: list[str] = []
@@ -98,8 +104,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown() -> Generator[None]:
-    """Fails a test of which something was refused, also if it did not notice."""
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """Fails a test of which something was refused, also if it did not notice, and the last test of
+    a file that leaves a client."""
     yield
     if _refused:
         pytest.fail(f"a pure test {', '.join(_refused)}; take a fixture of kit.needs.NEEDS")
+    if (nextitem is None or nextitem.path != item.path) and not _await_closed_clients():
+        # Its waits draw from the random numbers on which tests with random examples depend.
+        pytest.fail(f"a test of {item.path.name} leaves a Kafka client open")
+
+
+def _await_closed_clients() -> bool:
+    """Whether all clients of this process are closed, or are a little later."""
+    deadline = time.monotonic() + CLOSING_SECONDS
+    while any(thread.name.startswith(CLIENT_THREAD) for thread in threading.enumerate()):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
