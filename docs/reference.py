@@ -30,7 +30,7 @@ from kafkaform_kafka.protocol.config_keys import (
 )
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_schema_registry.data_sources import DATA as REGISTRY_DATA
-from kafkaform_schema_registry.memory.client import SETTINGS as REGISTRY_SETTINGS
+from kafkaform_schema_registry.memory import SETTINGS as REGISTRY_SETTINGS
 from kafkaform_schema_registry.provider import PROVIDER as REGISTRY
 
 FOLDER = Path(__file__).parent / "reference"

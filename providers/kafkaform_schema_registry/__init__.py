@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from kafkaform.core.lazy import load_on_use
 
-# `validate` opens no session, and few folders have a boundary.
+# `validate` opens no session.
 if TYPE_CHECKING:
-    from . import reaches, session
+    from . import session
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["reaches", "session"]
+__all__ = ["session"]

@@ -1,5 +1,5 @@
-"""Answer the questions of surveys (`questions.py`): levels, verdicts, versions and what refers to
-them, and measure what the deletion of a subject takes away. What a registry does not say is left
+"""Answer the questions of surveys (`rules/schemas.py`): levels, verdicts, versions and what refers
+to them, and measure what the deletion of a subject takes away. What a registry does not say is left
 out, and nothing follows from it."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME
 from .kinds.facts import RegistryFacts
-from .kinds.levels import INHERITED, PROMISES, TRANSITIVE
+from .kinds.subject_settings import INHERITED, PROMISES, TRANSITIVE
 from .reads import read_level
 from .requests import (
     RegistryContext,

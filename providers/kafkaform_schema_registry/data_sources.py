@@ -29,7 +29,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import HttpAnswer
 
 from .kinds import schema
-from .kinds.subject_names import check_subject
+from .kinds.subject_settings import check_subject
 from .reads import list_objects, observe_schema
 from .requests import (
     RegistryContext,

@@ -11,7 +11,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
 from kafkaform.provider.http.settings import ATTRIBUTES, find_faults
 
-from . import formats
+from .formats.normal_form import describe_texts
 
 CONFIG = make_schema(
     "A schema registry with the API of Confluent's: Confluent's own, Karapace, Redpanda's, or "
@@ -46,10 +46,6 @@ def check(config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
     return find_faults(config)
 
 
-def _describe_texts(before: FrozenMap | None, after: FrozenMap | None) -> tuple[str, ...]:
-    return formats.details.describe_texts(before, after)
-
-
 WORDS = Words(
     system="schema registry",
     node="registry",
@@ -57,7 +53,7 @@ WORDS = Words(
     kinds=FrozenMap(
         {
             "schema_registry_schema": KindWords(
-                "schemas", ("subject",), texts=("schema",), details=_describe_texts
+                "schemas", ("subject",), texts=("schema",), details=describe_texts
             ),
             "schema_registry_subject_config": KindWords("subject configs", ("subject",)),
             "schema_registry_config": KindWords("registry configs", ()),

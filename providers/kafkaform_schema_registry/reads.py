@@ -26,10 +26,15 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME
-from .kinds import global_config, schema, subject_config
+from .kinds import schema
 from .kinds.facts import RegistryFacts
-from .kinds.levels import INHERITED
-from .kinds.subject_names import check_subject
+from .kinds.subject_settings import (
+    INHERITED,
+    REGISTRY_CONFIG,
+    REGISTRY_KEY,
+    SUBJECT_CONFIG,
+    check_subject,
+)
 from .requests import (
     LIST_SUBJECTS,
     RegistryContext,
@@ -61,8 +66,8 @@ def read_objects(
 
 def list_objects(context: RegistryContext, kind: str, depth: Depth) -> Sweep:
     """All objects of a kind, and how far the listing can be trusted."""
-    if kind == global_config.KIND:
-        ids = [Identity(context.instance, kind, global_config.KEY)]
+    if kind == REGISTRY_CONFIG:
+        ids = [Identity(context.instance, kind, REGISTRY_KEY)]
         return _make_sweep(kind, depth, read_objects(context, kind, ids).values(), complete=True)
     answer = context.ask(LIST_SUBJECTS)
     listed = parse_answer(answer, LIST_SUBJECTS, read_names)
@@ -176,7 +181,7 @@ def _read_configs(context: RegistryContext, ids: Sequence[Identity]) -> list[Rea
 
 def _read_fallbacks(context: RegistryContext) -> FrozenMap:
     """The settings of the registry, for subjects without their own; none that cannot be read."""
-    (whole,) = _read_global(context, [Identity(context.instance, global_config.KIND, "")])
+    (whole,) = _read_global(context, [Identity(context.instance, REGISTRY_CONFIG, "")])
     settings = whole.attributes if isinstance(whole, Observed) else EMPTY
     return FrozenMap({name: value for name, value in settings.items() if value is not None})
 
@@ -264,6 +269,6 @@ def _make_failed(
 
 _READS: Mapping[str, Callable[[RegistryContext, Sequence[Identity]], list[Reading]]] = {
     schema.KIND: _read_schemas,
-    subject_config.KIND: _read_configs,
-    global_config.KIND: _read_global,
+    SUBJECT_CONFIG: _read_configs,
+    REGISTRY_CONFIG: _read_global,
 }

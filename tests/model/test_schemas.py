@@ -17,9 +17,9 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.formats.avro import normalize_avro
-from kafkaform_schema_registry.kinds import schema, subject_config
-from kafkaform_schema_registry.memory.client import RegistryMishap, connect_simulated
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG
+from kafkaform_schema_registry.memory import RegistryMishap, SimulatedRegistry, connect_simulated
 
 from ..kit.schema_registry.schemas import field, record
 from ..kit.simulated.engine import PLACE, Clock, House
@@ -95,7 +95,11 @@ class Schemas(SingleProvider):
             )
             for name, number in self.schemas.items()
         ] + [
-            (subject_config.KIND, name, {**named, "compatibility": level, "mode": "INHERITED"})
+            (
+                SUBJECT_CONFIG,
+                name,
+                {**named, "compatibility": level, "mode": "INHERITED"},
+            )
             for name, level in self.levels.items()
         ]
         return tuple(

@@ -19,7 +19,7 @@ from kafkaform.fleet.tables.reader import Gold, read_current
 from kafkaform.workflow.configuration.evaluation import Inputs
 from kafkaform.workflow.fleet.register_file import read_fleet
 from kafkaform.workflow.fleet.snapshot import take_snapshot
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.memory import SimulatedRegistry
 
 from ..kit.commands.fixtures import here  # noqa: F401  # pytest finds it here
 from ..kit.commands.here import Here

@@ -3,15 +3,3 @@ what was written with which.
 
 Must not know: registries, requests, resource types.
 """
-
-from typing import TYPE_CHECKING
-
-from kafkaform.core.lazy import load_on_use
-
-# Most commands show no schema.
-if TYPE_CHECKING:
-    from . import details
-else:
-    __getattr__ = load_on_use(__name__)
-
-__all__ = ["details"]

@@ -16,8 +16,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ..formats.normal_form import FORMATS, inspect_schema
-from . import subject_config
-from . import subject_names as names
+from . import subject_settings
+from . import subject_settings as names
 from .facts import RegistryFacts
 from .steps import DELETE, PURGE, REGISTER, SILENT, list_paths, make_step
 
@@ -110,7 +110,11 @@ def _find_uses(attributes: FrozenMap) -> tuple[Use, ...]:
     described = () if topic is None else (Use(TOPIC, topic, "describes", needed=False),)
     # Confluent's registry forgets the level of a subject with the subject.
     level = Use(
-        subject_config.KIND, subject, "is checked at the level of", needed=False, ends_with=True
+        subject_settings.SUBJECT_CONFIG,
+        subject,
+        "is checked at the level of",
+        needed=False,
+        ends_with=True,
     )
     references = attributes.get("references") or ()
     subjects = dict.fromkeys(str(reference["subject"]) for reference in references)
@@ -164,5 +168,5 @@ TYPE = ResourceType(
     import_key=names.check_subject,
     protect=True,
     uses=_find_uses,
-    used_kinds=frozenset({TOPIC, subject_config.KIND, KIND}),
+    used_kinds=frozenset({TOPIC, subject_settings.SUBJECT_CONFIG, KIND}),
 )

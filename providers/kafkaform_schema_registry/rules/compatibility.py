@@ -14,9 +14,8 @@ from ..formats.avro import AvroType, NotAvro, open_schema, parse_avro
 from ..formats.avro_changes import Unreadable, find_unreadable
 from ..formats.faults import EditKind, SchemaEdit
 from ..formats.normal_form import FORMATS
-from ..kinds import global_config, subject_config
-from ..kinds.levels import INHERITED, PROMISES
 from ..kinds.schema import KIND
+from ..kinds.subject_settings import INHERITED, PROMISES, REGISTRY_CONFIG, SUBJECT_CONFIG
 from .schemas import PROOFS, TEXT, TYPES, VERSIONS, NextVersion, collect_answers, name_listing
 
 MAX_EDITS = 20
@@ -238,9 +237,9 @@ def _list_planned_levels(changes: Sequence[Change]) -> Mapping[str, str]:
         level = after.get("compatibility")
         if not change.effective or level == before.get("compatibility"):
             continue
-        if change.identity.kind == global_config.KIND and level is not None:
+        if change.identity.kind == REGISTRY_CONFIG and level is not None:
             levels[""] = str(level)
-        elif change.identity.kind == subject_config.KIND and change.action is not Action.FORGET:
+        elif change.identity.kind == SUBJECT_CONFIG and change.action is not Action.FORGET:
             levels[change.identity.key] = str(level or INHERITED)
     return levels
 

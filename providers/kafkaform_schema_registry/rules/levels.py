@@ -11,13 +11,19 @@ from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds import global_config, schema, subject_config
+from ..kinds import schema
 from ..kinds.facts import RegistryFacts
-from ..kinds.levels import INHERITED, PROMISES, TRANSITIVE
-from ..kinds.subject_config import SETTINGS
+from ..kinds.subject_settings import (
+    INHERITED,
+    PROMISES,
+    REGISTRY_CONFIG,
+    SETTINGS,
+    SUBJECT_CONFIG,
+    TRANSITIVE,
+)
 from .schemas import PROOFS
 
-TYPES = (subject_config.KIND, global_config.KIND)
+TYPES = (SUBJECT_CONFIG, REGISTRY_CONFIG)
 LEVEL_PATH = ("compatibility",)
 
 NOTHING_SET = Rule(
@@ -51,7 +57,7 @@ NO_SUBJECT_NONE = Rule(
     "A subject cannot have the level NONE",
     Level.BLOCK,
     Harm.NONE,
-    (subject_config.KIND,),
+    (SUBJECT_CONFIG,),
     Needs.FACTS,
     "Apicurio takes NONE for a subject as the removal of its level: the registry's own takes "
     "effect.",
@@ -83,7 +89,7 @@ def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
     if after is None or change.action in (Action.DELETE, Action.FORGET):
         return
     if all(after.get(name) in (None, INHERITED) for name in SETTINGS):
-        whole = change.identity.kind == global_config.KIND
+        whole = change.identity.kind == REGISTRY_CONFIG
         scope = "the registry" if whole else f"the subject {change.identity.key}"
         yield NOTHING_SET.find(f"no level and no mode is set for {scope}")
 
@@ -94,7 +100,7 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
         return
     if after.get("mode") not in (None, INHERITED) and not RegistryFacts.of(facts).modes:
         yield NO_MODES.find("this registry has no modes", ("mode",))
-    is_none = change.identity.kind == subject_config.KIND and after.get("compatibility") == "NONE"
+    is_none = change.identity.kind == SUBJECT_CONFIG and after.get("compatibility") == "NONE"
     if is_none and not RegistryFacts.of(facts).subject_none:
         yield NO_SUBJECT_NONE.find(
             "Apicurio has no compatibility NONE for one subject: with it, the registry's own level "
@@ -108,7 +114,7 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
 
 def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """How many subjects a level of the registry is about."""
-    whole = any(change.identity.kind == global_config.KIND for change in _list_changed(changes))
+    whole = any(change.identity.kind == REGISTRY_CONFIG for change in _list_changed(changes))
     return {schema.KIND: Depth.NAMES} if whole else {}
 
 
@@ -131,7 +137,7 @@ def _survey_levels(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         losses = _list_losses(old, new)
         if not losses:
             continue
-        whole = change.identity.kind == global_config.KIND
+        whole = change.identity.kind == REGISTRY_CONFIG
         figures, scope = _count_subjects(scene) if whole else (EMPTY, "")
         name = "the registry" if whole else change.identity.key
         sides = " → ".join(

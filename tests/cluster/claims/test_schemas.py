@@ -16,7 +16,8 @@ from kafkaform.core.finding import Level
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import Session
 from kafkaform_schema_registry.formats.normal_form import inspect_schema
-from kafkaform_schema_registry.kinds import schema, subject_config
+from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG
 from kafkaform_schema_registry.provider import PROVIDER
 
 from ...kit.schema_registry.java_avro import JavaAvro, run_java_avro
@@ -151,7 +152,7 @@ def test_a_lowered_level_takes_what_the_old_one_refuses(desk: Desk) -> None:
     desk.set_level("FULL")
     assert desk.register(ORDER_WITH_AMOUNT)[0] == 409
     block = {"subject": desk.subject, "compatibility": "FORWARD"}
-    change = plan_change(desk.session, subject_config.KIND, Action.UPDATE, **block)
+    change = plan_change(desk.session, SUBJECT_CONFIG, Action.UPDATE, **block)
     assert list_rules(judge(desk.session, change)) == ["schema-level-lowered"]
     desk.set_level("FORWARD")
     assert desk.register(ORDER_WITH_AMOUNT)[0] == 200
@@ -224,7 +225,7 @@ def test_apicurio_has_no_modes_and_no_level_none_of_a_subject(desk: Desk) -> Non
         ({"compatibility": "NONE"}, "schema-level-none-unsupported"),
     ):
         block = {"subject": desk.subject, **setting}
-        change = plan_change(desk.session, subject_config.KIND, Action.CREATE, **block)
+        change = plan_change(desk.session, SUBJECT_CONFIG, Action.CREATE, **block)
         assert rule in list_rules(judge(desk.session, change))
 
 

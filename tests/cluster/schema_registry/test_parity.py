@@ -11,7 +11,7 @@ import pytest
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call, HttpAnswer, read_error_code
 from kafkaform_schema_registry import requests
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.memory import SimulatedRegistry
 
 from ...kit.schema_registry.schemas import (
     ORDER,

@@ -15,8 +15,9 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.formats.avro import normalize_avro
-from kafkaform_schema_registry.kinds import schema, subject_config
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG
+from kafkaform_schema_registry.memory import SimulatedRegistry
 
 from ..commands.process_folder import Folder
 from ..entry_point import note_provider
@@ -99,7 +100,7 @@ def make_things(schemas: Mapping[str, str]) -> dict[Name, Thing]:
 def make_configs(levels: Mapping[str, str], modes: Mapping[str, str]) -> dict[Name, Thing]:
     """Levels and modes of subjects as a world has them."""
     return {
-        (subject_config.KIND, name): Thing(
+        (SUBJECT_CONFIG, name): Thing(
             {
                 "subject": name,
                 "compatibility": levels.get(name, INHERITED),
@@ -110,7 +111,7 @@ def make_configs(levels: Mapping[str, str], modes: Mapping[str, str]) -> dict[Na
     }
 
 
-_KINDS = (schema.KIND, subject_config.KIND)
+_KINDS = (schema.KIND, SUBJECT_CONFIG)
 
 
 def _schema(prefix: str, name: str, text: str) -> str:
@@ -123,7 +124,7 @@ def _schema(prefix: str, name: str, text: str) -> str:
 def _config(prefix: str, name: str, settings: tuple[str, str]) -> str:
     level, mode = settings
     return (
-        f'resource "{subject_config.KIND}" "{name}" {{\n  subject = "{prefix}{name}"\n'
+        f'resource "{SUBJECT_CONFIG}" "{name}" {{\n  subject = "{prefix}{name}"\n'
         f'  compatibility = "{level}"\n  mode = "{mode}"\n}}\n'
     )
 
@@ -161,7 +162,7 @@ class RegistrySystem(HttpSystem):
 def _name_object(request: str, call: Call) -> Name:
     name = call.path.strip("/").split("/")[1]
     is_setting = request.endswith(("Compatibility", "Mode"))
-    return (subject_config.KIND if is_setting else schema.KIND), name
+    return (SUBJECT_CONFIG if is_setting else schema.KIND), name
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from kafkaform.provider.contract import Session
 from kafkaform.provider.http.client import HttpClient
 from kafkaform.provider.http.exchange import Call
 from kafkaform.provider.testing.workbench import INSTANCE
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.memory import SimulatedRegistry
 from kafkaform_schema_registry.provider import PROVIDER
 
 from ..http.server import Request, Served, serving

@@ -16,9 +16,9 @@ from kafkaform.provider.testing.workbench import INSTANCE, About, Edit, Question
 from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.data_sources import DATA, SCHEMA, SCHEMAS
 from kafkaform_schema_registry.formats.avro import normalize_avro
-from kafkaform_schema_registry.kinds import schema, subject_config
-from kafkaform_schema_registry.memory.client import connect_simulated
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG_TYPE
+from kafkaform_schema_registry.memory import SimulatedRegistry, connect_simulated
 from kafkaform_schema_registry.provider import PROVIDER
 
 from .schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE
@@ -164,7 +164,7 @@ class SchemaSystem(System):
 class SubjectConfigSystem(System):
     """Levels of subjects that exist."""
 
-    type = subject_config.TYPE
+    type = SUBJECT_CONFIG_TYPE
     bad = FrozenMap(compatibility="UPWARD")
     edits = (
         Edit("change the level", wish=FrozenMap(compatibility="FORWARD")),

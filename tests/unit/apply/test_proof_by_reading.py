@@ -15,7 +15,7 @@ from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.topic import configs
 from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster
-from kafkaform_schema_registry.kinds import subject_config
+from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG_TYPE
 
 from ...kit.simulated.engine import identity
 from ..kafka.kinds import test_scram as login
@@ -92,7 +92,7 @@ def test_a_login_that_is_gone_has_no_new_password() -> None:
 def test_the_first_of_several_requests_makes_an_object() -> None:
     """The answer to it is lost, and the object lacks what the others would add: it is ours. With
     another value it is somebody else's."""
-    kind, subject = subject_config.TYPE, {"subject": "orders-value"}
+    kind, subject = SUBJECT_CONFIG_TYPE, {"subject": "orders-value"}
     after = FrozenMap(**subject, compatibility="FULL", mode="READWRITE")
     paths = tuple(PathChange((name,), None, after[name]) for name in sorted(after))
     identity = Identity("schema_registry", kind.name, "orders-value")

@@ -31,8 +31,7 @@ from kafkaform.plan.diff import compare
 from kafkaform.provider.contract import ResourceType, Session
 from kafkaform_connect.memory.provider import ConnectMemoryProvider
 from kafkaform_connect.memory.workers import SimulatedWorkers
-from kafkaform_schema_registry.memory.client import connect_simulated
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.memory import SimulatedRegistry, connect_simulated
 
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_NOTE
 from ...kit.simulated import engine

@@ -18,9 +18,9 @@ from kafkaform_connect.connector import KIND as CONNECTOR
 from kafkaform_connect.memory.provider import ConnectMemoryProvider
 from kafkaform_connect.memory.workers import SimulatedWorkers
 from kafkaform_schema_registry import requests
-from kafkaform_schema_registry.kinds import schema, subject_config
-from kafkaform_schema_registry.memory.client import connect_simulated
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG
+from kafkaform_schema_registry.memory import SimulatedRegistry, connect_simulated
 
 from ...kit.commands.here import Here
 from ...kit.schema_registry.schemas import field, record
@@ -165,7 +165,8 @@ def test_levels_of_a_subject() -> None:
     def declare(mode: str) -> Desired:
         named = FrozenMap(subject="a", topic=None, part=None)
         return place.declare(
-            subject_config.KIND, named.with_items({"compatibility": "FULL", "mode": mode})
+            SUBJECT_CONFIG,
+            named.with_items({"compatibility": "FULL", "mode": mode}),
         )
 
     creator = place.apply(declare("READWRITE"))

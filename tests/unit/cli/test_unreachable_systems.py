@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kafkaform_connect import session
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.memory import SimulatedRegistry
 
 from ...kit.commands.fixtures import here  # noqa: F401  # pytest finds it here
 from ...kit.commands.folder import Said

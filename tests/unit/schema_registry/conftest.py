@@ -13,8 +13,7 @@ from kafkaform.core.change import Action, Batch, Change, Outcome, Step, Verdict
 from kafkaform.core.resource import Identity, Reading
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import Session
-from kafkaform_schema_registry.memory.client import RegistryMishap, connect_simulated
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.memory import RegistryMishap, SimulatedRegistry, connect_simulated
 from kafkaform_schema_registry.provider import TYPES
 
 from ...kit.entry_point import offer_provider

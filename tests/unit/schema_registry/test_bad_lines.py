@@ -8,7 +8,7 @@ import json
 import pytest
 
 from kafkaform.apply import settle
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.memory import SimulatedRegistry
 
 from ...kit.http.faults import Fault
 from ...kit.http.proxy import Proxy, proxying

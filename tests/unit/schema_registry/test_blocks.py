@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_schema_registry.kinds.subject_names import check_subject, find_topic, name_subject
+from kafkaform_schema_registry.kinds.subject_settings import check_subject, find_topic, name_subject
 from kafkaform_schema_registry.products import name_place
 
 from ...kit.schema_registry.schemas import record

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_schema_registry.formats.details import MAX_LINES, describe_texts
 from kafkaform_schema_registry.formats.faults import write_edit
-from kafkaform_schema_registry.formats.normal_form import FORMATS
+from kafkaform_schema_registry.formats.normal_form import FORMATS, MAX_LINES, describe_texts
 from kafkaform_schema_registry.provider_block import WORDS
 
 from ...kit.schema_registry.schemas import AMOUNT, ID, NOTE, ORDER, field, record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.provider.testing.conformance import CHECKS, Check, select_checks
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.memory import SimulatedRegistry
 
 from ...kit.schema_registry.systems import SYSTEMS, Door, System, open_simulated
 

@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform_schema_registry.formats.normal_form import (
-    FORMATS,
-    inspect_schema,
-)
+from kafkaform_schema_registry.formats.normal_form import FORMATS, inspect_schema
 
 from ...kit.quick import examples
 

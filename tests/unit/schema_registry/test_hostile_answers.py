@@ -24,7 +24,12 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform_schema_registry.kinds import global_config, schema, subject_config
+from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.subject_settings import (
+    REGISTRY_CONFIG,
+    REGISTRY_KEY,
+    SUBJECT_CONFIG,
+)
 from kafkaform_schema_registry.products import identify_product
 from kafkaform_schema_registry.session import RegistrySession
 
@@ -32,7 +37,7 @@ from ...kit.quick import examples
 from ...kit.schema_registry.schemas import ORDER
 from .conftest import INSTANCE
 
-KINDS = (schema.KIND, subject_config.KIND, global_config.KIND)
+KINDS = (schema.KIND, SUBJECT_CONFIG, REGISTRY_CONFIG)
 FACTS = Facts("hostile", nodes=("registry",), values=FrozenMap(modes=True, subject_none=True))
 VERSION: dict[str, Any] = {"subject": "a", "id": 1, "version": 1, "schema": ORDER}
 
@@ -58,7 +63,11 @@ def open_liar(status: int, body: Any) -> RegistrySession:
 
 
 def read(session: RegistrySession, kind: str, key: str = "a") -> Any:
-    identity = Identity(INSTANCE, kind, global_config.KEY if kind == global_config.KIND else key)
+    identity = Identity(
+        INSTANCE,
+        kind,
+        REGISTRY_KEY if kind == REGISTRY_CONFIG else key,
+    )
     return session.read([identity])[identity]
 
 

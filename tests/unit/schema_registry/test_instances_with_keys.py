@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.memory import SimulatedRegistry
 
 from ...kit.schema_registry.schemas import ORDER
 from ...kit.schema_registry.server import serve_registry

@@ -8,9 +8,14 @@ from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.resource import Absent, CoverageKind, Depth, FaultClass, Observed
 from kafkaform.core.value import EMPTY
 from kafkaform_schema_registry import requests
-from kafkaform_schema_registry.kinds import global_config, schema, subject_config
-from kafkaform_schema_registry.memory.client import RegistryMishap
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.subject_settings import (
+    REGISTRY_CONFIG,
+    REGISTRY_CONFIG_TYPE,
+    REGISTRY_KEY,
+    SUBJECT_CONFIG,
+)
+from kafkaform_schema_registry.memory import RegistryMishap, SimulatedRegistry
 
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE
 from .conftest import Desk, open_desk
@@ -142,7 +147,7 @@ def test_a_subject_that_is_gone_makes_its_deletion_converge(desk: Desk) -> None:
 def test_levels_and_modes_of_a_subject(desk: Desk) -> None:
     """Both are set, changed and removed, each by a request of its own; what is left out is the
     registry's."""
-    kind = subject_config.KIND
+    kind = SUBJECT_CONFIG
     _, steps = desk.plan(kind, Action.CREATE, subject=NAME, compatibility="FULL", mode="READONLY")
     assert [step.request.name for step in steps] == ["SetCompatibility", "SetMode"]
     assert {p for step in steps for p in step.paths} == {
@@ -166,7 +171,7 @@ def test_a_mode_that_refuses_writes_comes_after_the_schemas(desk: Desk) -> None:
     """And one that lets them in before."""
 
     def phase(mode: str) -> int:
-        _, (step,) = desk.plan(subject_config.KIND, Action.CREATE, subject=NAME, mode=mode)
+        _, (step,) = desk.plan(SUBJECT_CONFIG, Action.CREATE, subject=NAME, mode=mode)
         return step.request.phase
 
     _, (register,) = desk.plan(schema.KIND, Action.CREATE, subject=NAME, schema=ORDER)
@@ -175,7 +180,7 @@ def test_a_mode_that_refuses_writes_comes_after_the_schemas(desk: Desk) -> None:
 
 def test_a_subject_can_have_a_level_before_its_first_schema(desk: Desk) -> None:
     """It is found by name, and by no listing, which says so."""
-    kind = subject_config.KIND
+    kind = SUBJECT_CONFIG
     _, steps = desk.plan(kind, Action.CREATE, subject=NAME, compatibility="FULL")
     desk.send(steps)
     assert isinstance(desk.read(kind, NAME), Observed)
@@ -192,7 +197,7 @@ def test_further_settings_are_not_removed_with_a_level(
     monkeypatch.setattr(
         SimulatedRegistry, "_read_level", lambda *given: {**read(*given), "alias": "other"}
     )
-    _, steps = desk.plan(subject_config.KIND, Action.DELETE, subject=NAME)
+    _, steps = desk.plan(SUBJECT_CONFIG, Action.DELETE, subject=NAME)
     (out,) = desk.send(steps)
     assert out.fault is not None and out.fault.code == "OTHER_SETTINGS"
     assert "alias" in out.fault.message
@@ -201,13 +206,13 @@ def test_further_settings_are_not_removed_with_a_level(
 
 def test_the_level_of_the_registry(desk: Desk) -> None:
     """It is set as a whole, and leaving it to others sends nothing."""
-    kind = global_config.KIND
+    kind = REGISTRY_CONFIG
     _, steps = desk.plan(kind, Action.UPDATE, compatibility="NONE", mode="READONLY")
     desk.send(steps)
     assert (desk.registry.level, desk.registry.mode) == ("NONE", "READONLY")
-    left = global_config.TYPE.left
+    left = REGISTRY_CONFIG_TYPE.left
     assert left is not None
-    live = desk.read(kind, global_config.KEY)
+    live = desk.read(kind, REGISTRY_KEY)
     assert isinstance(live, Observed)
     assert left(live.attributes, EMPTY) == live.attributes
 

@@ -10,9 +10,13 @@ from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_schema_registry.formats.faults import EditKind
-from kafkaform_schema_registry.kinds import global_config, schema, subject_config
-from kafkaform_schema_registry.kinds.levels import INHERITED
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.subject_settings import (
+    INHERITED,
+    REGISTRY_CONFIG,
+    SUBJECT_CONFIG,
+)
+from kafkaform_schema_registry.memory import SimulatedRegistry
 from kafkaform_schema_registry.rules.book import list_needs
 from kafkaform_schema_registry.rules.compatibility import EDITS, MAX_EDITS
 
@@ -126,9 +130,9 @@ def test_levels_of_the_same_plan_count(
     if planned is not None:
         action = Action.UPDATE if own else Action.CREATE
         block = {"subject": NAME, "compatibility": planned}
-        changes.append(desk.plan(subject_config.KIND, action, **block)[0])
+        changes.append(desk.plan(SUBJECT_CONFIG, action, **block)[0])
     if whole is not None:
-        changes.append(desk.plan(global_config.KIND, Action.UPDATE, compatibility=whole)[0])
+        changes.append(desk.plan(REGISTRY_CONFIG, Action.UPDATE, compatibility=whole)[0])
     assert find_reading(desk, *changes).rule == rule
 
 
@@ -236,7 +240,7 @@ def test_nothing_is_asked_at_a_level_that_is_not_set_yet(
     """The registry would answer at the level of today; at NONE it checks nothing."""
     asked = answer_verdict(desk, monkeypatch, {"is_compatible": False})
     change = change_schema(desk, "{}", '{"title":"A"}', kind="json")
-    level, _ = desk.plan(subject_config.KIND, Action.CREATE, subject=NAME, compatibility="FULL")
+    level, _ = desk.plan(SUBJECT_CONFIG, Action.CREATE, subject=NAME, compatibility="FULL")
     assert list_rules(judge(desk.session, change, level)) == ["schema-remark"]
     desk.registry.levels[NAME] = "NONE"
     assert list_rules(judge(desk.session, change)) == ["schema-remark"]

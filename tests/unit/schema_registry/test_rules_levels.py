@@ -7,9 +7,12 @@ import pytest
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Level
 from kafkaform.core.value import FrozenMap
-from kafkaform_schema_registry.kinds import global_config, subject_config
-from kafkaform_schema_registry.kinds.levels import INHERITED
-from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.kinds.subject_settings import (
+    INHERITED,
+    REGISTRY_CONFIG,
+    SUBJECT_CONFIG,
+)
+from kafkaform_schema_registry.memory import SimulatedRegistry
 
 from ...kit.schema_registry.judgement import judge, judge_block, list_rules
 from ...kit.schema_registry.schemas import ORDER
@@ -22,15 +25,15 @@ def test_a_block_that_sets_nothing_is_blocked(desk: Desk) -> None:
     """Of a subject and of the registry, without a registry; one setting is enough."""
     desk.door.register(NAME, ORDER)
     for kind, block in (
-        (subject_config.KIND, {"subject": NAME, "compatibility": INHERITED}),
-        (global_config.KIND, {}),
+        (SUBJECT_CONFIG, {"subject": NAME, "compatibility": INHERITED}),
+        (REGISTRY_CONFIG, {}),
     ):
         change, _ = desk.plan(kind, Action.CREATE, **block)
         (finding,) = judge_block(change)
         assert (finding.rule, finding.level) == ("schema-config-empty", Level.BLOCK)
         sound, _ = desk.plan(kind, Action.CREATE, **{**block, "mode": "READONLY"})
         assert not judge_block(sound)
-    gone, _ = desk.plan(subject_config.KIND, Action.DELETE, subject=NAME)
+    gone, _ = desk.plan(SUBJECT_CONFIG, Action.DELETE, subject=NAME)
     assert not judge_block(gone)
 
 
@@ -47,7 +50,7 @@ def test_what_apicurio_lacks_is_blocked_by_name(
     """And not planned as if it would work; other registries have both."""
     for place, expected in ((open_desk(apicurio), True), (desk, False)):
         place.door.register(NAME, ORDER)
-        change, _ = place.plan(subject_config.KIND, Action.CREATE, subject=NAME, **given)
+        change, _ = place.plan(SUBJECT_CONFIG, Action.CREATE, subject=NAME, **given)
         assert (rule in list_rules(judge(place.session, change))) is expected
 
 
@@ -86,7 +89,7 @@ def test_a_level_that_promises_less_is_told(
     action = Action.UPDATE if old != INHERITED else Action.CREATE
     if new == INHERITED:
         action = Action.DELETE
-    change, _ = desk.plan(subject_config.KIND, action, subject=NAME, compatibility=new)
+    change, _ = desk.plan(SUBJECT_CONFIG, action, subject=NAME, compatibility=new)
     findings = judge(desk.session, change)
     assert list_rules(findings) == ([] if text is None else ["schema-level-lowered"])
     assert text is None or text in findings[0].text
@@ -96,12 +99,12 @@ def test_the_level_of_the_registry_counts_its_subjects(desk: Desk) -> None:
     """Those without a level of their own have it."""
     for number in range(3):
         desk.door.register(f"s{number}", ORDER)
-    change, _ = desk.plan(global_config.KIND, Action.UPDATE, compatibility="NONE")
+    change, _ = desk.plan(REGISTRY_CONFIG, Action.UPDATE, compatibility="NONE")
     (finding,) = judge(desk.session, change)
     assert finding.text == (
         "the level of the registry changes, BACKWARD → NONE for those of 3 subjects that have no "
         "level of their own: the registry checks nothing any more"
     )
     assert finding.figures == FrozenMap(subjects=3)
-    same, _ = desk.plan(global_config.KIND, Action.UPDATE, compatibility="BACKWARD")
+    same, _ = desk.plan(REGISTRY_CONFIG, Action.UPDATE, compatibility="BACKWARD")
     assert not judge(desk.session, same)
