@@ -26,8 +26,7 @@ from ..workflow.configuration.judgement import judge_configuration
 from ..workflow.configuration.policies import ENDING as POLICIES
 from ..workflow.configuration.repository import FILES as REPOSITORY_FILES
 from ..workflow.configuration.repository_folders import find_repository_faults
-from .project import CONFIGURATIONS, VALUES, ParseCache
-from .texts import UTF_16, Span, Text
+from .project import CONFIGURATIONS, UTF_16, VALUES, ParseCache, Span, Text
 
 
 class FileFault(Struct, frozen=True):

@@ -11,12 +11,10 @@ from pygls import uris
 
 from ..core.diagnostics import Severity
 from .completion import Candidate, Completion
-from .edits import LABEL, TextChange
 from .faults import FileFault
 from .outline import BlockOutline
-from .project import Project, is_known
-from .symbols import Heading, Kind, NameUse, Symbol
-from .texts import Span, Text, TextPosition
+from .project import Project, Span, Text, TextPosition, is_known
+from .symbols import LABEL, Heading, Kind, NameUse, Symbol, TextChange
 
 MOVED = "moved"
 """The id of the annotation of a `moved` block."""

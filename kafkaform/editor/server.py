@@ -28,10 +28,9 @@ from ..core.text.display import inline
 from ..version import VERSION
 from ..workflow.configuration.files import Buffers
 from .completion import complete
-from .edits import CannotRename, find_renamed, format_document, rename
 from .faults import FileFault
 from .hover import explain, render_symbol
-from .project import Project, add_file
+from .project import UTF_16, Project, Text, TextPosition, add_file
 from .protocol import (
     get_path,
     make_completions,
@@ -45,15 +44,18 @@ from .protocol import (
 )
 from .reader import OpenFiles, OpenFilesSnapshot, ProjectReader
 from .symbols import (
+    CannotRename,
     Kind,
     Symbol,
     find_declarations,
     find_module_folder,
+    find_renamed,
     find_use,
     find_uses,
+    format_document,
     list_headings,
+    rename,
 )
-from .texts import UTF_16, Text, TextPosition
 
 SWITCH = 0.001
 """Seconds after which a thread that computes lets another one answer."""

@@ -35,7 +35,7 @@ from msgspec import Struct
 from ..core.errors import KafkaformError, UsageError
 from ..core.secret import PartialRepr
 from ..html.document import read_policy
-from . import access, fleet, log, objects, overview, plans, repository, runs
+from . import access, fleet, log, objects, overview, plans, runs
 from .page import MENU, REPOSITORY_MENU, WindowPage, make_fault_page, render_page
 from .sources import Query, Sources
 
@@ -181,7 +181,7 @@ class Site(Struct, frozen=True):
 _FOLDER = Site(MENU, PAGES, ITEMS, DOCUMENTS)
 _REPOSITORY = Site(
     REPOSITORY_MENU,
-    {"": repository.make_page, "fleet": fleet.make_page},
+    {"": overview.make_repository_page, "fleet": fleet.make_page},
     {"fleet": fleet.make_table_page},
     {"report": fleet.render_report},
 )
@@ -193,9 +193,9 @@ def find_page(sources: Sources, path: str, query: str, root: str) -> str | None:
     Raises KafkaformError if it cannot be read.
     """
     name, slash, page_id = path.partition("/")
-    if sources.repository is not None and name == repository.FOLDERS:
+    if sources.repository is not None and name == overview.FOLDERS:
         folder_id, _, inner = page_id.partition("/")
-        folder = repository.open_folder(sources, folder_id, root)
+        folder = overview.open_folder(sources, folder_id, root)
         return find_page(folder, inner, query, f"{root}{name}/{folder_id}/") if folder else None
     site = _choose_site(sources)
     if not slash:

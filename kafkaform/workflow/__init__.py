@@ -9,8 +9,8 @@ from ..core.lazy import load_on_use
 
 # Most commands of `audit` do without it.
 if TYPE_CHECKING:
-    from . import archiving, audit_log, verification
+    from . import archiving, audit_log
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["archiving", "audit_log", "verification"]
+__all__ = ["archiving", "audit_log"]

@@ -2,17 +2,22 @@
 
 Objects that are gone and addresses that were moved are found as well: the log knows every name that
 an object ever had.
+
+Editors ask for the last changes of an object again and again. For them, only the end of a log in a
+local file is read, and once as long as it stays the same. A log in a store is not asked: looking at
+a word must not wait for a network, or use a login.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -37,15 +42,17 @@ from ..audit.history import (
 )
 from ..audit.segments import ArchivedRecords, read_archived
 from ..audit.sink import Sink, read_present
+from ..audit.sinks.local import LocalSink
 from ..core.address import Address, parse_address
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.resource import Identity
 from ..core.words import Vocabulary, Words
 from ..provider.registry import Registry
+from ..render.history import list_change_rows
 from ..state.model import State
 from .outside_changes import find_fleet_root, list_later_changes, name_writers
-from .stores import Store, find_anchor
+from .stores import Store, find_anchor, open_folder_store
 
 PRINCIPAL = "principal"
 _KINDS: Mapping[str, tuple[str, ...]] = {
@@ -504,3 +511,50 @@ def make_period(since: str | None, until: str | None, now: float) -> Period:
         parse_moment(since, "--since", now) if since else "",
         parse_moment(until, "--until", now) if until else "",
     )
+
+
+SHOWN = 3
+"""How many changes of one object are shown."""
+
+
+class _LogEnd(NamedTuple):
+    """The end of a log, as it was read."""
+
+    line: bytes
+    told: ToldChanges
+
+
+class RecentChanges:
+    """What the ends of logs say."""
+
+    def __init__(self) -> None:
+        self._ends: dict[Path, _LogEnd] = {}
+        self._registry = Registry()
+
+    def list_lines(self, folder: Path, address: str) -> Sequence[str]:
+        """The last changes of a block in this folder, the newest first, one line for each; none if
+        the log cannot be read."""
+        with suppress(KafkaformError, OSError):
+            return self._list_lines(folder, address)
+        return ()
+
+    def _list_lines(self, folder: Path, address: str) -> Sequence[str]:
+        store = open_folder_store(folder, None, None)
+        line = store.sink.last() if isinstance(store.sink, LocalSink) else None
+        if line is None:
+            return ()
+        end = self._ends.get(folder)
+        if end is None or end.line != line:
+            end = self._ends[folder] = _LogEnd(line, read_recent(store))
+        calls = make_selection(address)
+        told = end.told
+        changes = [c for c in told.changes if calls(c.identity, (c.address, *c.owners))]
+        newest = changes[: -SHOWN - 1 : -1]
+        words = list_words(self._registry, (change.identity for change in newest))
+        documents: list[Mapping[str, Any]] = [
+            make_change_document(change, told.runs) for change in newest
+        ]
+        return [
+            f"{time} UTC, {actor}, run {run}: {action} {values} ({outcome})"
+            for time, actor, run, outcome, action, _, values in list_change_rows(documents, words)
+        ]

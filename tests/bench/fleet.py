@@ -34,7 +34,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from kafkaform.core.objects import Folder
-from kafkaform.fleet.build.datasets import DATASETS
+from kafkaform.fleet.build.driver import DATASETS
 from kafkaform.fleet.build.workspace import order_datasets
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.spark.session import LARGE_BYTES, LandedBytes, SparkSetup, build_session

@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 
 from kafkaform import __version__
 from kafkaform.core.objects import Folder
-from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.driver import BuildOptions, BuildResult, run_build
+from kafkaform.fleet.build.driver import DATASETS, BuildOptions, BuildResult, run_build
 from kafkaform.fleet.tables.definitions import TABLES, Layer
 from kafkaform.fleet.tables.manifest import FOLDER
 from kafkaform.fleet.tables.reader import Gold, read_current

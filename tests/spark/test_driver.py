@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.core.objects import Entry, Folder, StoredObject
 from kafkaform.fleet.build import driver, intake
-from kafkaform.fleet.build.datasets import DATASETS as ALL_OF_THEM
+from kafkaform.fleet.build.driver import DATASETS as ALL_OF_THEM
 from kafkaform.fleet.build.driver import BuildOptions, BuildResult, Follow, run_build
 from kafkaform.fleet.build.intake import ChangedClusters, find_changed_clusters
 from kafkaform.fleet.build.workspace import explain_errors, order_datasets, select_datasets

@@ -17,8 +17,7 @@ import pytest
 from kafkaform.audit.event import digest_line, match_last_members
 from kafkaform.core.landing import META, ROWS
 from kafkaform.core.objects import Folder
-from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.driver import BuildOptions, run_build
+from kafkaform.fleet.build.driver import DATASETS, BuildOptions, run_build
 from kafkaform.fleet.spark.store import TableStore
 
 from ..kit.fleet.landings import Landing, at, collected, log, moment, row, step

@@ -24,8 +24,7 @@ from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import Locked, StorageError, UsageError
 from kafkaform.core.objects import ObjectChanged, ObjectExists
 from kafkaform.fleet.build import driver
-from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.driver import BuildOptions
+from kafkaform.fleet.build.driver import DATASETS, BuildOptions
 from kafkaform.fleet.tables.reader import Gold, read_current
 from kafkaform.inventory import hdfs
 from kafkaform.inventory.hdfs import Hdfs

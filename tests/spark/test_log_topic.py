@@ -146,8 +146,7 @@ class Home:
         self, spark: SparkSession, ensure_lock: Callable[[], None] = lambda: None
     ) -> BuildResult:
         """A build of little more than the lines, in this process."""
-        from kafkaform.fleet.build.datasets import DATASETS
-        from kafkaform.fleet.build.driver import BuildOptions, run_build
+        from kafkaform.fleet.build.driver import DATASETS, BuildOptions, run_build
         from kafkaform.fleet.build.intake import make_follower
 
         options = BuildOptions(

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafkaform.core.objects import Folder
-from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.driver import BuildOptions, run_build
+from kafkaform.fleet.build.driver import DATASETS, BuildOptions, run_build
 from kafkaform.fleet.tables.reader import Gold, read_current
 from kafkaform.workflow.configuration.evaluation import Inputs
 from kafkaform.workflow.fleet.register_file import read_fleet

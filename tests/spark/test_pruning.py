@@ -13,8 +13,7 @@ from unittest import mock
 from kafkaform import __version__
 from kafkaform.cli.app import run_command_line
 from kafkaform.core.objects import Folder
-from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.driver import BuildOptions, run_build
+from kafkaform.fleet.build.driver import DATASETS, BuildOptions, run_build
 from kafkaform.fleet.spark.store import TableStore
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.manifest import Manifest

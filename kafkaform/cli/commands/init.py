@@ -21,14 +21,19 @@ from ...core.storage import read_named_file
 from ...render.text import inline, render_count, render_table, wrap_lines
 from ...state.model import State
 from ...syntax.limits import FILE_BYTES
-from ...workflow.adoption.differences import list_avoidable, list_differences, list_left_out
-from ...workflow.adoption.repository_draft import RepositoryDraft, draft_repository
+from ...workflow.adoption.repository_draft import (
+    RepositoryDraft,
+    draft_repository,
+    list_avoidable,
+    list_differences,
+    list_left_out,
+)
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.configuration.files import find_root
 from ...workflow.configuration.repository import FILES as REPOSITORY_FILES
+from ...workflow.generate.files import write_new_files
 from ...workflow.modules.cache import LOCK_FILE, read_own_locks
 from ...workflow.modules.installation import SOURCES, Installation, read_sources
-from ...workflow.new_files import write_new_files
 from ...workflow.plan_documents import save_file
 from ...workflow.stores import (
     AUDIT_FILE,

@@ -16,7 +16,7 @@ from ...core.installation import render_extra_command
 from ...workflow import fleet
 from ...workflow.configuration.evaluation import Inputs
 from ...workflow.configuration.repository_file import find_top_file, read_repository
-from ...workflow.recent_changes import RecentChanges
+from ...workflow.history import RecentChanges
 from ...workflow.stores import STATE_VARIABLE, open_store
 from ..options.flags import StateFile, Var, VarFile
 from ..terminal.bug_report import render_summary

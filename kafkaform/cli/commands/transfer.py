@@ -16,13 +16,11 @@ from ...language.declare.folder import FAMILIES, is_read
 from ...render.text import inline, render_count, render_table
 from ...workflow.adoption.split import import_into_folders
 from ...workflow.configuration.evaluation import Configuration, Inputs, read_configuration
-from ...workflow.generate.files import GeneratedConfiguration
+from ...workflow.generate.files import GeneratedConfiguration, refuse_existing, write_new_files
 from ...workflow.import_all import ImportFilter, import_all
-from ...workflow.new_files import refuse_existing, write_new_files
 from ...workflow.operations import check_address, import_object
 from ...workflow.stores import parse_duration
-from ...workflow.transfer.export import export
-from ...workflow.transfer.login_rights import export_login_rights
+from ...workflow.transfer.export import export, export_login_rights
 from ...workflow.transfer.take_over import ForeignSource, take_over
 from ...workflow.workspace import Workspace, open_workspace
 from ..options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile

@@ -10,8 +10,8 @@ from ...core.lazy import load_on_use
 
 # They load Spark, which `fleet doctor` and `--help` do without.
 if TYPE_CHECKING:
-    from . import datasets, driver, intake
+    from . import driver, intake
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["datasets", "driver", "intake"]
+__all__ = ["driver", "intake"]

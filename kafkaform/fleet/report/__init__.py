@@ -13,8 +13,8 @@ from ...core.lazy import load_on_use
 
 # They load Arrow; `rows` does without it.
 if TYPE_CHECKING:
-    from . import batches, documents
+    from . import documents
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["batches", "documents"]
+__all__ = ["documents"]

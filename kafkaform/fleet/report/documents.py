@@ -1,17 +1,14 @@
 """The report as documents: one HTML file that loads nothing (no address, no image, no font), a
 short Markdown text for a chat or a review, JSON, and its tables as CSV.
 
-Names in it are foreign text, which `html/document.py` and `escape_prose` make harmless. The script
-of the HTML file sorts tables; everything else works without it.
-
-Names can be masked, the same way throughout a report. A masked name is an HMAC with the report's
-key. Without the key, no name can be tried, and with another key the same principal has another
-name. Masked are columns that contain a principal, keys of ACLs, quotas and logins, and principals
-inside of texts. Hosts, client ids and owners stay.
+The tables are written a batch of Arrow at a time. The cells are those of `rows.render_cell`,
+rendered by column: Arrow finds the few texts that may need a change, and only those are handled in
+Python.
 """
 
 from __future__ import annotations
 
+import csv
 import hmac
 import re
 import secrets
@@ -20,6 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -28,8 +27,9 @@ from ...core.errors import StorageError, UsageError
 from ...core.secret import PartialRepr
 from ...core.text.display import inline
 from ...html.document import make_environment, render_document
-from ..tables.reader import Build, Gold, find_before, read_current
-from .batches import write_csv
+from ..access.permission_rows import MASKS
+from ..tables.definitions import GOLD, TABLES
+from ..tables.reader import Build, Gold, find_before, read_current, to_rows
 from .figures import (
     HEIGHT,
     ROW,
@@ -45,7 +45,104 @@ from .figures import (
 )
 from .model import STATUSES, FleetReport, Number, build_report
 from .questions import DETAILS, LIMIT, NUMBERS, Answers, ask_questions
-from .rows import Mask, render_utc, to_jsonable, write_whole
+from .rows import (
+    INTERNAL,
+    SECOND,
+    Mask,
+    expand_mask,
+    render_cell,
+    render_utc,
+    to_jsonable,
+    write_whole,
+)
+
+_SUSPECT = r"""^[ "']*[=+\-@|%]|[^\x20-\x7e]|##"""
+"""A text without a match stays as it is in a cell (RE2 syntax)."""
+_QUOTED = r"""[^\x20-\x7e]|["\\]|##"""
+"""A text without a match stays as it is inside of JSON in a cell."""
+
+
+def render_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """Return the batch as rows for a CSV writer: text, numbers that it writes as `render_cell`
+    would, or None."""
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return zip(*(_render_column(name, column) for name, column in columns), strict=True)
+
+
+def _render_column(name: str, column: pa.Array) -> list[Any]:
+    kind, types = column.type, pa.types
+    if name in MASKS:
+        # Millions of rows share few distinct masks.
+        texts = {value: expand_mask(name, value) for value in pc.unique(column).to_pylist()}
+        return [texts[value] for value in column.to_pylist()]
+    if types.is_string(kind) or types.is_string_view(kind):
+        return _render_texts(column.cast(pa.string()))
+    if types.is_list(kind) and types.is_string_view(kind.value_type):
+        return _render_lists(column.cast(pa.list_(pa.string())))
+    if types.is_timestamp(kind):
+        # In whole seconds: Arrow's %S prints the decimals of finer units.
+        column = pc.strftime(column.cast(pa.timestamp("s", "UTC"), safe=False), SECOND)
+    elif types.is_boolean(kind) or types.is_date32(kind):
+        column = column.cast(pa.string())
+    elif not (types.is_integer(kind) or types.is_floating(kind)):
+        return [render_cell(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _render_texts(column: pa.StringArray) -> list[str | None]:
+    values: list[str | None] = column.to_pylist()
+    suspect = pc.fill_null(pc.match_substring_regex(column, _SUSPECT), False)
+    for index in pc.indices_nonzero(suspect).to_pylist():
+        values[index] = render_cell(values[index])
+    return values
+
+
+def _render_lists(column: pa.ListArray) -> list[str | None]:
+    """Render lists of texts as JSON."""
+    texts = column.flatten()
+    bad = pc.or_kleene(pc.match_substring_regex(texts, _QUOTED), pc.is_null(texts))
+    if pc.any(bad).as_py():
+        return [render_cell(value) for value in column.to_pylist()]
+    inside = pc.binary_join(column, pa.scalar('","'))
+    joined = pc.binary_join_element_wise('["', inside, '"]', "")
+    empty = pc.equal(pc.list_value_length(column), 0)
+    values: list[str | None] = pc.if_else(empty, "[]", joined).to_pylist()
+    return values
+
+
+def csv_name(stem: str, table: str) -> str:
+    """Return the name of a table's file."""
+    return f"{stem}-{table}.csv"
+
+
+def write_csv(gold: Gold, folder: Path, stem: str, mask: Mask | None = None) -> tuple[Path, ...]:
+    """Write every gold table of the build to `<stem>-<table>.csv`, ordered by its key. A file is
+    there completely or not at all. mask: applied to each row.
+
+    Raises StorageError.
+    """
+    tables = [name for name in GOLD if gold.has(name)]
+    paths = tuple(folder / csv_name(stem, name) for name in tables)
+    for name, path in zip(tables, paths, strict=True):
+        with write_whole(path, "cannot write the report's tables") as half:
+            table = TABLES[name]
+            names = [column for column in table.names if column not in INTERNAL.get(name, ())]
+            columns = ", ".join(f'"{column}"' for column in names)
+            order = ", ".join(f'"{column}"' for column in table.key)
+            with half.open("x", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, lineterminator="\r\n")
+                writer.writerow([MASKS.get(column, column) for column in names])
+                for batch in gold.read_batches(f"select {columns} from {name} order by {order}"):
+                    if mask:
+                        masked = (mask(name, row) for row in to_rows(batch))
+                        writer.writerows(
+                            [render_cell(expand_mask(c, row[c])) for c in names] for row in masked
+                        )
+                    else:
+                        writer.writerows(render_rows(batch))
+    return paths
+
 
 PATTERNS: Mapping[str, str] = {
     "outside": "M-2 2L2 -2M0 8L8 0M6 10L10 6",

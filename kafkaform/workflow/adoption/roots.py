@@ -3,17 +3,28 @@ connects and where its state is. Modules, links and what cannot be read are told
 
 A folder is read alone, without its modules, and without the environment: what is found has to be
 true for everybody who checks the repository out.
+
+What many folders have in common becomes few patterns, so that each folder is matched by what it is
+meant for, and nothing else is, and one place of their states: `s3://acme-kafka/${folder.path}`. A
+pattern can be a little too wide: the folders that it does not mean get patterns of their own, and
+the most specific one counts.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import product
+from os.path import normpath
 from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from ...core.diagnostics import Severity
+from ...core.diagnostics import Severity, has_errors
 from ...core.errors import UsageError
 from ...core.value import EMPTY, FrozenMap
 from ...language.declare.blocks import Declarations
@@ -26,6 +37,7 @@ from ...language.expressions.code import get_literal
 from ...provider.registry import Registry
 from ...syntax.nodes import Block
 from ..configuration.files import find_root, read_folder
+from ..configuration.places import LOCAL, find_backend_faults, read_place
 from ..configuration.repository import FILES
 from ..configuration.repository_schema import find_name_fault
 from ..stores import STATE_FILE
@@ -243,3 +255,156 @@ def _make_root(top: Path, folder: _Folder, registry: Registry) -> FolderRoot:
         texts = {n: get_literal(item.value) for n, item in backend.body.attributes.items()}
         foreign = ForeignState(kind, FrozenMap({n: t for n, t in texts.items() if t is not None}))
     return FolderRoot(folder.path, logins, settings, foreign, folder.tree.terraform)
+
+
+_MOST_PARTS = 6
+"""Only the last so many parts of a path become wildcards: each doubles the patterns to look at."""
+_FIRST_WORD, _LAST_WORD = re.compile(r"[^-_.]+[-_.]"), re.compile(r"[-_.][^-_.]+$")
+"""What folders in one place can have in common: `prod-` of prod-shop, `-prod` of shop-prod."""
+
+Meaning = TypeVar("Meaning", bound=Hashable)
+
+
+def choose_patterns(folders: Mapping[str, Meaning], avoided: Collection[str]) -> dict[str, Meaning]:
+    """Pattern -> what its folders are meant for.
+
+    folders: by path; avoided: paths of folders that no pattern may match. A pattern with wildcards
+    means more of its folders than it does not mean, or at least as many as of any other kind; and
+    the more wildcards it has, the more folders it means.
+    """
+    matches: dict[str, set[str]] = defaultdict(set)
+    for path in folders:
+        for pattern in _generalise(path):
+            matches[pattern].add(path)
+    for path in avoided:
+        for pattern in _generalise(path):
+            matches.pop(pattern, None)
+    chosen: dict[str, Meaning] = {}
+    for meaning in dict.fromkeys(folders.values()):
+        meant = {path for path in folders if folders[path] == meaning}
+        chosen |= dict.fromkeys(_cover(meant, matches), meaning)
+    alone = {path for path in chosen if path in folders}
+    for pattern in sorted(matches, key=lambda p: (-len(matches[p]), p.count("*"), p)):
+        # Folders that stand alone, of several kinds: the pattern is for the most frequent kind.
+        if matches[pattern] <= alone:
+            kinds = Counter(folders[path] for path in sorted(matches[pattern]))
+            meaning, count = kinds.most_common(1)[0]
+            if _is_frequent(pattern, count):
+                meant = {path for path in matches[pattern] if folders[path] == meaning}
+                alone -= meant
+                chosen = {p: m for p, m in chosen.items() if p not in meant} | {pattern: meaning}
+    return dict(sorted(chosen.items()))
+
+
+def _cover(meant: Collection[str], matches: Mapping[str, set[str]]) -> Iterator[str]:
+    """Patterns that match these folders together, the widest first."""
+    remaining = set(meant)
+    counts = Counter(pattern for path in meant for pattern in set(_generalise(path)))
+    candidates = {
+        pattern
+        for pattern, count in counts.items()
+        if _is_frequent(pattern, count) and pattern in matches and 2 * count > len(matches[pattern])
+    }
+    while remaining and candidates:
+        gains = {p: 2 * len(matches[p] & remaining) - len(matches[p]) for p in candidates}
+        best = max(candidates, key=lambda p: (gains[p], -p.count("*"), len(p), p))
+        if gains[best] <= 0:
+            break
+        yield best
+        remaining -= matches[best]
+        candidates.remove(best)
+    yield from remaining
+
+
+def _is_frequent(pattern: str, count: int) -> bool:
+    """Whether so many folders are no coincidence: two for each wildcard, and a grid for several."""
+    return bool(count >= 2 ** pattern.count("*"))
+
+
+def _generalise(path: str) -> Iterator[str]:
+    """The patterns with wildcards that match a path."""
+    *above, name = path.split("/")
+    loose = above[-_MOST_PARTS:]
+    fixed = above[: len(above) - len(loose)]
+    first, last = _FIRST_WORD.match(name), _LAST_WORD.search(name)
+    names = {name, "*", f"{first[0]}*" if first else "*", f"*{last[0]}" if last else "*"}
+    for parts in product(*((part, "*") for part in loose), sorted(names)):
+        pattern = "/".join((*fixed, *parts))
+        if "*" in pattern:
+            yield pattern
+
+
+PATH, NAME = "${folder.path}", "${folder.name}"
+_MARK = {"s3": "s3://{bucket}", "gcs": "gs://{bucket}", "azurerm": "az://{container_name}"}
+"""Terraform's backend -> the address of its bucket."""
+
+
+def choose_states(roots: Sequence[FolderRoot]) -> Mapping[str, str]:
+    """Path of a folder -> the place of its state, in the words that other folders share. Folders
+    whose place follows no pattern or is that of another one, or without a backend block, are left
+    out."""
+    shared = {path for paths in list_shared_states(roots).values() for path in paths}
+    locations = {
+        root.path: location
+        for root in roots
+        if root.path not in shared and (location := find_state(root)) is not None
+    }
+    templates = {path: [*_list_templates(path, location)] for path, location in locations.items()}
+    counts = Counter(template for listed in templates.values() for template in set(listed))
+    chosen = {
+        path: max(listed, key=lambda template: counts[template], default="")
+        for path, listed in templates.items()
+    }
+    return {path: template for path, template in chosen.items() if counts[template] > 1}
+
+
+def list_shared_states(roots: Sequence[FolderRoot]) -> Mapping[str, Sequence[str]]:
+    """Place of a state -> the folders that have it, if these are several."""
+    users: dict[str, list[str]] = defaultdict(list)
+    for root in roots:
+        location = find_state(root)
+        if location is not None:
+            users[location].append(root.path)
+    return {location: paths for location, paths in users.items() if len(paths) > 1}
+
+
+def find_state(root: FolderRoot) -> str | None:
+    """The place that the backend block names, as `state` of a `folders` block says it; None if
+    there is no such block, or nothing else can say the same."""
+    settings = root.settings
+    if settings.backend is None or has_errors(tuple(find_backend_faults(settings))):
+        return None
+    start, options = read_place(settings)
+    if settings.backend == LOCAL:
+        path = normpath(f"{root.path}/{start}")
+        outside = Path(start).is_absolute() or path.startswith("..")
+        return None if outside or options else path
+    from ...state.backends.obstores import KINDS  # noqa: PLC0415  # most folders have no store
+
+    kind, remaining = KINDS[settings.backend], dict(options)
+    bucket, folder = remaining.pop(kind.bucket), remaining.pop(kind.folder).strip("/")
+    query = f"?{urlencode(sorted(remaining.items()))}" if remaining else ""
+    return f"{start}{bucket}/{folder}{query}"
+
+
+def _list_templates(path: str, location: str) -> Iterator[str]:
+    """The place with the path or the name of the folder as what differs, the best first."""
+    for text, stand_in in ((path, PATH), (path.rpartition("/")[2], NAME)):
+        matches = [*re.finditer(rf"(?<![A-Za-z0-9]){re.escape(text)}(?![A-Za-z0-9])", location)]
+        starts = [0, *(match.end() for match in matches)]
+        ends = [*(match.start() for match in matches), len(location)]
+        if matches:
+            pieces = [location[start:end] for start, end in zip(starts, ends, strict=True)]
+            yield stand_in.join(pieces)
+            yield f"{location[: ends[-2]]}{stand_in}{pieces[-1]}"
+
+
+def suggest_state(state: ForeignState | None) -> str | None:
+    """A place beside the state of Terraform, in the same bucket; None if it is in no bucket."""
+    if state is None or state.kind not in _MARK:
+        return None
+    try:
+        bucket = _MARK[state.kind].format_map(state.options)
+    except KeyError:  # the bucket comes from a file of `terraform init -backend-config`
+        return None
+    return f"{bucket}/kafkaform/{PATH}"

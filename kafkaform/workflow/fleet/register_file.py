@@ -57,9 +57,10 @@ from ...syntax.parse import parse
 from ..configuration.evaluation import Configuration, DataAnswers, Inputs
 from ..configuration.files import find_exposed_files, find_root
 from ..configuration.repository import Cluster
-from .entries import ClusterEntry, StateEntry
-from .register_repository import (
+from .entries import (
+    ClusterEntry,
     Listed,
+    StateEntry,
     add_listed,
     find_block_faults,
     list_clusters,

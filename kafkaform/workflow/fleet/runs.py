@@ -215,7 +215,7 @@ def make_build(
             lambda: lease.ensure(LEASE_SECONDS),
         )
         result = build.driver.run_build(
-            start, objects, root, build.datasets.DATASETS, options, report
+            start, objects, root, build.driver.DATASETS, options, report
         )
         if request.keep is not None:
             build.driver.prune(objects, root, request.keep)

@@ -1,22 +1,19 @@
 """Write live objects into new configuration files of a folder, and prove that the files declare
-them.
-
-Composite blocks replace the objects that they expand to. Long texts, such as schemas, get files of
-their own, which the configuration reads with `file()`.
-"""
+them. New files are written all or none, and never over one that exists."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Range, Severity
-from ...core.errors import KafkaformError
+from ...core.errors import KafkaformError, StorageError, UsageError
 from ...core.resource import Declared, Identity
 from ...core.schema import AttributeSchema
 from ...core.secret import mask_secrets
@@ -312,3 +309,36 @@ def choose_path(identity: Identity, ending: str, paths: set[str]) -> str:
         name = f"{stem}_{number}"
     paths.add(f"{folder}/{name}{ending}".lower())
     return f"{folder}/{name}{ending}"
+
+
+def refuse_existing(path: Path) -> None:
+    """Raises UsageError for a file that exists, StorageError for a path that cannot be one."""
+    try:
+        exists = path.exists()
+    except OSError as error:  # such as a name that is too long
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}", "Choose another place."
+        ) from None
+    if exists:
+        raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
+
+
+def write_new_files(texts: Mapping[Path, str]) -> None:
+    """Write these files, and the folders that they are in. Raises UsageError, StorageError; then
+    none of the files is there."""
+    for path in texts:
+        refuse_existing(path)
+    written: list[Path] = []
+    for path, text in texts.items():
+        try:
+            path.parent.mkdir(exist_ok=True)
+            # "x": a file that somebody has written since then is not overwritten.
+            with path.open("x", encoding="utf-8") as file:
+                written.append(path)
+                file.write(text)
+        except OSError as error:
+            for written_file in written:
+                written_file.unlink(missing_ok=True)
+            raise StorageError(
+                f"{path} cannot be written: {error.strerror}", "Choose another place."
+            ) from None

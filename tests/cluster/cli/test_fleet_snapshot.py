@@ -32,8 +32,7 @@ from kafkaform.workflow.configuration.evaluation import Inputs
 from kafkaform.workflow.fleet import snapshot as fleetsnapshot
 from kafkaform.workflow.fleet import states
 from kafkaform.workflow.fleet.register_file import read_fleet
-from kafkaform.workflow.fleet.snapshot import take_snapshot
-from kafkaform.workflow.fleet.summary import Summary
+from kafkaform.workflow.fleet.snapshot import Summary, take_snapshot
 
 from ...conftest import Broker
 from ...kit.commands.folder import LOG, STATE, Folder

@@ -13,7 +13,7 @@ from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.cli.commands import alter
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow import history
-from kafkaform.workflow.recent_changes import RecentChanges
+from kafkaform.workflow.history import RecentChanges
 from kafkaform.workflow.stores import open_store
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 

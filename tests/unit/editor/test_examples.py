@@ -9,7 +9,6 @@ import pytest
 
 from kafkaform.core.diagnostics import Severity
 from kafkaform.editor.completion import complete
-from kafkaform.editor.edits import format_document
 from kafkaform.editor.faults import find_faults
 from kafkaform.editor.hover import explain
 from kafkaform.editor.outline import make_outline
@@ -17,13 +16,20 @@ from kafkaform.editor.project import (
     Library,
     OutlineCache,
     Project,
+    Text,
     is_known,
     load_library,
     read_project,
 )
 from kafkaform.editor.reader import OpenFiles
-from kafkaform.editor.symbols import Kind, find_declarations, find_use, list_headings, list_uses
-from kafkaform.editor.texts import Text
+from kafkaform.editor.symbols import (
+    Kind,
+    find_declarations,
+    find_use,
+    format_document,
+    list_headings,
+    list_uses,
+)
 from kafkaform.workflow.configuration.files import Buffers
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

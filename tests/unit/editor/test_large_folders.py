@@ -13,10 +13,10 @@ from lsprotocol import types
 
 from kafkaform.editor import completion
 from kafkaform.editor.completion import complete
+from kafkaform.editor.project import Text
 from kafkaform.editor.protocol import get_path, make_uri
 from kafkaform.editor.reader import OpenFiles, OpenFilesSnapshot, ProjectReader
 from kafkaform.editor.server import FEATURES, EditorRequest, recall_nothing
-from kafkaform.editor.texts import Text
 from kafkaform.workflow.configuration.files import Buffers
 
 from ...kit.large_configuration import REST, write_topics

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform.editor.texts import Text, TextPosition
+from kafkaform.editor.project import Text, TextPosition
 
 from ...kit.quick import examples
 

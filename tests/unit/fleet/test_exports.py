@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kafkaform.core.errors import StorageError
 from kafkaform.core.text import display
-from kafkaform.fleet.report.batches import render_rows, write_csv
+from kafkaform.fleet.report.documents import render_rows, write_csv
 from kafkaform.fleet.report.rows import (
     INTERNAL,
     Sheet,

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import UsageError
-from kafkaform.fleet.report import access, documents, drift, load, trust
+from kafkaform.fleet.report import access, documents, drift, model
 from kafkaform.fleet.report.documents import (
     CELL_CHARACTERS,
     PATTERNS,
@@ -189,11 +189,11 @@ def test_a_whole_and_quiet_fleet() -> None:
 
 def test_each_currency_has_a_chart_of_its_own() -> None:
     """Currencies are any text; of two without letters or digits each has its own chart."""
-    nothing = {column.name: None for column in load._OWNERS}
+    nothing = {column.name: None for column in drift._OWNERS}
     rows = [
         {**nothing, "owner": "payments", "cost": 3.5, "currency": sign} for sign in ("€", "$", "€")
     ]
-    block = load.show_cost({"capacity_owners": rows}, NOW)
+    block = drift.show_cost({"capacity_owners": rows}, NOW)
     assert [(chart.title, len(chart.bars)) for chart in block.charts] == [
         ("Cost by owner, $", 1),
         ("Cost by owner, €", 2),
@@ -247,9 +247,9 @@ def test_every_word_of_the_tables_is_known() -> None:
     assert set(drift._GROUP_OF) == set(drift._MEANING) - {"in_sync"}
     assert words("change_attribution", "verdict") == set(drift._VERDICT_OF)
     assert words("grant_findings", "finding") == set(access.FINDINGS)
-    assert words("fleet_consistency", "finding") == set(trust._FINDINGS)
-    verdicts = {load._VERDICT_OF.get(v, v) for v in words("unused_topics", "verdict")}
-    assert verdicts == {series.key for series in load._VERDICTS}
+    assert words("fleet_consistency", "finding") == set(model._FINDINGS)
+    verdicts = {drift._USE_VERDICT_OF.get(v, v) for v in words("unused_topics", "verdict")}
+    assert verdicts == {series.key for series in drift._USE_VERDICTS}
 
 
 def test_findings_have_the_words_of_the_rules_of_plans() -> None:

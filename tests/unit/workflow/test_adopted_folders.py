@@ -19,13 +19,14 @@ from kafkaform.core.value import EMPTY
 from kafkaform.language.declare.settings import read_settings
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
-from kafkaform.workflow.adoption.differences import (
+from kafkaform.workflow.adoption.repository_draft import (
+    RepositoryDraft,
+    draft_repository,
     list_avoidable,
     list_differences,
     list_left_out,
 )
-from kafkaform.workflow.adoption.patterns import choose_patterns
-from kafkaform.workflow.adoption.repository_draft import RepositoryDraft, draft_repository
+from kafkaform.workflow.adoption.roots import choose_patterns
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.configuration.repository_file import read_repository
 from kafkaform.workflow.configuration.repository_folders import compile_pattern, list_folders

@@ -34,10 +34,10 @@ from kafkaform.workflow.archiving import (
     open_archive,
     read_with_archive,
     restore_log,
+    verify_store,
 )
 from kafkaform.workflow.audit_log import mend_log
 from kafkaform.workflow.stores import Store
-from kafkaform.workflow.verification import verify_store
 
 from ...kit.audit_story import LINEAGE
 from ...kit.sealing import BODY, Died, Mortal, read_lines, run_seal, write_runs

@@ -167,7 +167,7 @@ def verify(
     """
     typed_anchor = _parse_anchor(anchor) if anchor is not None else None
     place = workflow.archiving.open_archive(archive) if archive is not None else None
-    verified = workflow.verification.verify_store(open_store(state), typed_anchor, place)
+    verified = workflow.archiving.verify_store(open_store(state), typed_anchor, place)
     console = Console.make_standard()
     for stray in verified.strays:
         console.note(
