@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ..core.storage import make_private_folder
-from . import folders
+from . import record
 from .record import HOST
 
 _DAYS = 397
@@ -31,8 +31,8 @@ def create_certificates(folder: Path) -> None:
         _PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     make_private_folder(folder, parents=True)
-    folders.write_private(folder / "ca.pem", ca)
-    folders.write_private(folder / "server.pem", private.decode() + certificate + ca)
+    record.write_private(folder / "ca.pem", ca)
+    record.write_private(folder / "server.pem", private.decode() + certificate + ca)
 
 
 def _make_authority(key: rsa.RSAPrivateKey) -> x509.Certificate:

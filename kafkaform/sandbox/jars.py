@@ -22,7 +22,7 @@ from ..core.errors import ConnectError, KafkaformError, make_detailed_error
 from ..core.installation import render_extra_command
 from ..core.progress import Progress, Reporter
 from ..jvm import Archive, make_archive
-from . import folders
+from . import record
 from .versions import DEFAULT_VERSION, read_class_path, read_home_version
 
 _WORKERS = 4
@@ -114,7 +114,7 @@ def ensure_jars(
     """
     # Each file is checked each time, not only after the download: the cache belongs to the user,
     # and any program of that user can write into it.
-    folder = folders.get_cache_folder() / "jars"
+    folder = record.get_cache_folder() / "jars"
     folder.mkdir(parents=True, exist_ok=True)
     missing = tuple(jar for jar in jars if not (folder / jar.file_name).is_file())
     for jar in jars:
@@ -254,7 +254,7 @@ def find_archive(java: Path, jars: Sequence[Path]) -> Archive | None:
     if os.environ.get(_OPTIONS):
         return None
     return make_archive(
-        folders.get_cache_folder(), java, _PART, (_read_release(java), *map(str, jars)), jars
+        record.get_cache_folder(), java, _PART, (_read_release(java), *map(str, jars)), jars
     )
 
 

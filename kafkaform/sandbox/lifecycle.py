@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..core.errors import Interrupted, KafkaformError, UsageError
 from ..core.progress import Message, Reporter, ignore_event
 from ..core.storage import make_private_folder
-from . import configuration, folders, jars, record, start, versions
+from . import configuration, jars, record, start, versions
 from .jars import make_missing_extra_error, open_repository
 from .process import Process, get_file_limits, is_alive
 from .record import Broker, Phase, Sandbox, SandboxOptions
@@ -49,7 +49,7 @@ def up(request: SandboxOptions, probe: Probe, report: Reporter = ignore_event) -
     record.check_options(request)
     request = replace(request, kafka_version=versions.choose_version(request.kafka_version))
     try:
-        with folders.hold_lock(request.name):
+        with record.hold_lock(request.name):
             return _up(request, probe, report)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; nothing of {request.name} is left running") from None
@@ -83,7 +83,7 @@ def down(
     """End the processes of the sandbox, and remove its data unless it is kept. keep_data: None: as
     the options of `up` said. Returns None if there is no such sandbox."""
     record.check_name(name)
-    with folders.hold_lock(name):
+    with record.hold_lock(name):
         sandbox = record.load_sandbox(name)
         if sandbox is None:
             return None
@@ -201,21 +201,21 @@ def _write_files(sandbox: Sandbox) -> None:
     if sandbox.tls:
         _create_certificates(folder / "tls")
     logging = versions.find_traits(sandbox.kafka_version).logging
-    folders.write_private(folder / logging.file_name, logging.text)
-    folders.write_private(
+    record.write_private(folder / logging.file_name, logging.text)
+    record.write_private(
         configuration.locate_properties(sandbox), configuration.render_client_properties(sandbox)
     )
     if sandbox.zookeeper:
-        folders.write_private(
+        record.write_private(
             folder / configuration.ZOOKEEPER_PROPERTIES,
             configuration.render_zookeeper_properties(sandbox),
         )
-        folders.write_private(
+        record.write_private(
             folder / configuration.ZOOKEEPER_LOGINS, configuration.render_zookeeper_logins(sandbox)
         )
     for broker in sandbox.brokers:
         text = configuration.render_properties(sandbox, broker)
-        folders.write_private(folder / name_properties_file(broker), text)
+        record.write_private(folder / name_properties_file(broker), text)
 
 
 def _create_certificates(folder: Path) -> None:

@@ -1,23 +1,109 @@
 """The sandbox as data: the options of `sandbox up`, checked before anything is changed, and its
-file `sandbox.json`."""
+file `sandbox.json`.
+
+Also the folders of a user's sandboxes and downloaded jars, and the lock that lets one command at a
+time work on a sandbox. The lock ends with its process.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from typing import TextIO
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ..core.canonical import Misfit, from_data, parse_json
-from ..core.errors import KafkaformError, UsageError
+from ..core.errors import KafkaformError, Locked, UsageError
 from ..core.storage import make_private_folder
-from . import folders
 from .process import Process
 from .versions import NO_ZOOKEEPER, choose_version, find_newest, is_version, parse_version
+
+CACHE_VARIABLE = "KAFKAFORM_CACHE_DIR"
+
+
+def get_cache_folder() -> Path:
+    """The folder of downloaded files, which all sandboxes of the user share."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "kafkaform"
+    return _get_base_folder("XDG_CACHE_HOME", ".cache") / "kafkaform"
+
+
+def get_sandboxes_folder() -> Path:
+    """The folder with one run folder for each sandbox."""
+    return _get_base_folder("XDG_STATE_HOME", ".local/state") / "kafkaform" / "sandbox"
+
+
+def get_run_folder(name: str) -> Path:
+    return get_sandboxes_folder() / name
+
+
+def get_lock_file(name: str) -> Path:
+    """The lock file of a sandbox."""
+    # Beside the run folder: `down` removes that folder while it has the lock, and another command
+    # would lock a new file. No sandbox has a name that begins with a dot.
+    return get_sandboxes_folder() / f".{name}.lock"
+
+
+def write_private(path: Path, text: str, encoding: str = "utf-8") -> None:
+    """Replace a file in one step by one that only its owner can read."""
+    # O_EXCL with the mode: a file that is made first and closed to others afterwards can be opened
+    # in between.
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding=encoding) as file:
+        file.write(text)
+    fresh.replace(path)
+
+
+def _get_base_folder(variable: str, default: str) -> Path:
+    # The XDG specification: a relative path in these variables is to be ignored.
+    chosen = os.environ.get(variable, "")
+    return Path(chosen) if chosen.startswith("/") else Path.home() / default
+
+
+@contextmanager
+def hold_lock(name: str) -> Iterator[None]:
+    """Lock the sandbox inside the block. Raises Locked at once if another process has locked it."""
+    path = get_lock_file(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        if not _take_lock(file):
+            raise Locked(
+                f"another `kafkaform sandbox` command is working on {name}",
+                "wait until it is done, then try again",
+            )
+        yield
+
+
+def is_held(name: str) -> bool:
+    """True while another command works on the sandbox."""
+    path = get_lock_file(name)
+    if not path.exists():
+        return False
+    with path.open("a") as file:
+        return not _take_lock(file)
+
+
+def _take_lock(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
 
 DEFAULT_NAME = "dev"
 """The sandbox of commands without `--name`."""
@@ -228,7 +314,7 @@ class Sandbox(Struct, frozen=True):
 
     @property
     def folder(self) -> Path:
-        return folders.get_run_folder(self.name)
+        return get_run_folder(self.name)
 
     @property
     def data(self) -> Path:
@@ -309,12 +395,12 @@ def save_sandbox(sandbox: Sandbox) -> None:
     """Write sandbox.json, which only its owner can read, because it contains passwords."""
     make_private_folder(sandbox.folder, parents=True)
     text = json.dumps(to_builtins(sandbox), indent=2, sort_keys=True) + "\n"
-    folders.write_private(sandbox.folder / FILE, text)
+    write_private(sandbox.folder / FILE, text)
 
 
 def load_sandbox(name: str) -> Sandbox | None:
     """The sandbox of this name, or None. Raises KafkaformError if its record is damaged."""
-    path = folders.get_run_folder(check_name(name)) / FILE
+    path = get_run_folder(check_name(name)) / FILE
     try:
         return _decode_record(path.read_bytes(), name)
     except FileNotFoundError:
@@ -329,9 +415,7 @@ def load_sandbox(name: str) -> Sandbox | None:
 
 def list_sandboxes() -> tuple[str, ...]:
     """The names of all sandboxes with a record, in order."""
-    return tuple(
-        sorted(path.parent.name for path in folders.get_sandboxes_folder().glob(f"*/{FILE}"))
-    )
+    return tuple(sorted(path.parent.name for path in get_sandboxes_folder().glob(f"*/{FILE}")))
 
 
 def _decode_record(text: bytes, name: str) -> Sandbox:

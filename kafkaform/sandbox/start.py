@@ -19,7 +19,7 @@ from msgspec.structs import astuple, replace
 from ..core.errors import ConnectError, KafkaformError
 from ..core.progress import Message, Progress, Reporter
 from ..jvm import Archive
-from . import configuration, folders, jars, record
+from . import configuration, jars, record
 from .process import (
     GRACE,
     Process,
@@ -146,7 +146,7 @@ def _launch_format(
 def _hide_arguments(command: Sequence[str], file: Path) -> tuple[str, ...]:
     """The command with its arguments in this file."""
     # All users of a computer can read command lines, and these have passwords.
-    folders.write_private(file, configuration.render_argument_file(command[1:]))
+    record.write_private(file, configuration.render_argument_file(command[1:]))
     return command[0], f"@{file}"
 
 

@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from ..core.errors import Failure, UsageError, make_detailed_error
 from . import record
-from .folders import is_held
 from .process import is_alive
-from .record import Broker, Phase, Sandbox, Server
+from .record import Broker, Phase, Sandbox, Server, is_held
 
 
 class SandboxState(StrEnum):

@@ -41,7 +41,7 @@ from kafkaform.fleet.spark.session import LARGE_BYTES, LandedBytes, SparkSetup, 
 from kafkaform.fleet.spark.store import TableStore
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.definitions import TABLES, BuildContext, Dataset, Layer
-from kafkaform.sandbox.folders import get_cache_folder
+from kafkaform.sandbox.record import get_cache_folder
 from kafkaform.workflow.fleet.runs import add_jars
 
 from ..kit.fleet.world import Size, World
@@ -54,7 +54,7 @@ ROWS = ("audit_raw", "snapshot_raw")
 FIRST_ROW = """
 from kafkaform.workflow.fleet.runs import add_jars
 from kafkaform.fleet.spark.session import Place, build_session
-from kafkaform.sandbox.folders import get_cache_folder
+from kafkaform.sandbox.record import get_cache_folder
 
 print(build_session(add_jars(Place("local[2]", get_cache_folder()))).range(1).collect())
 """

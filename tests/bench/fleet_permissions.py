@@ -35,7 +35,7 @@ from kafkaform.fleet.access.permissions import build, expand_permissions, select
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.spark.session import SparkSetup, build_session
 from kafkaform.fleet.tables.definitions import BuildContext
-from kafkaform.sandbox.folders import get_cache_folder
+from kafkaform.sandbox.record import get_cache_folder
 from kafkaform.workflow.fleet.runs import add_jars
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 

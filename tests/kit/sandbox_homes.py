@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.sandbox import folders
+from kafkaform.sandbox import record
 from kafkaform.sandbox.record import Broker, Phase, Ports, Sandbox
 
-_USERS_CACHE = folders.get_cache_folder()
+_USERS_CACHE = record.get_cache_folder()
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def move_home(patch: pytest.MonkeyPatch, folder: Path) -> None:
     for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "KAFKA_HOME"):
         patch.delenv(variable, raising=False)
     patch.setenv("HOME", str(folder))
-    patch.setenv(folders.CACHE_VARIABLE, str(_USERS_CACHE))
+    patch.setenv(record.CACHE_VARIABLE, str(_USERS_CACHE))
 
 
 @pytest.fixture

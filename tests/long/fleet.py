@@ -16,7 +16,7 @@ from random import Random
 from pyspark.sql import SparkSession
 
 from kafkaform.fleet.spark.session import SparkSetup, build_session
-from kafkaform.sandbox.folders import get_cache_folder
+from kafkaform.sandbox.record import get_cache_folder
 from kafkaform.workflow.fleet.runs import add_jars
 
 from ..spark.killing import MOMENTS, Rows, after, at, built, killed, landed, rows

@@ -17,7 +17,7 @@ import pyspark
 
 from kafkaform.fleet.spark import session
 from kafkaform.fleet.spark.session import SparkSetup, make_start_options
-from kafkaform.sandbox.folders import get_cache_folder
+from kafkaform.sandbox.record import get_cache_folder
 from kafkaform.workflow.fleet.runs import add_jars
 
 BIN = Path(pyspark.__file__).parent / "bin"

@@ -26,9 +26,8 @@ from kafkaform.core.objects import ObjectChanged, ObjectExists
 from kafkaform.fleet.build import driver
 from kafkaform.fleet.build.driver import DATASETS, BuildOptions
 from kafkaform.fleet.tables.reader import Gold, read_current
-from kafkaform.inventory import hdfs
-from kafkaform.inventory.hdfs import Hdfs
-from kafkaform.inventory.landing import open_place, open_remote
+from kafkaform.inventory import landing
+from kafkaform.inventory.landing import Hdfs, open_place, open_remote
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.workflow.fleet.runs import _lock_root
@@ -72,7 +71,7 @@ def abandoned(namenode: str) -> str:
     root = f"{namenode}/abandoned"
     place = open_remote(root)
     place.replace("a", b"2", place.create("a", b"1"))
-    words = [sys.executable, "-c", HOLD, namenode, f"/abandoned/{hdfs.TURN}"]
+    words = [sys.executable, "-c", HOLD, namenode, f"/abandoned/{landing.TURN}"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
         holder.kill()
@@ -105,7 +104,7 @@ def test_a_file_is_replaced_and_removed(place: Hdfs) -> None:
         place.delete(key)
     with pytest.raises(ObjectChanged) as refused:
         place.replace("builds/current", b"b-3", second)
-    assert refused.value.found is None and everything(place) == [hdfs.TURN]
+    assert refused.value.found is None and everything(place) == [landing.TURN]
     assert place.read("builds") is None
 
 
@@ -179,7 +178,7 @@ def test_a_lost_answer_is_found_out(place: Hdfs) -> None:
     with pytest.raises(ObjectExists) as refused:
         losing(place, False, lambda: place.create("c", b"theirs")).create("c", b"mine")
     assert refused.value.found.data == b"theirs"
-    assert everything(place) == [hdfs.TURN, "a", "c"]
+    assert everything(place) == [landing.TURN, "a", "c"]
     assert [entry.key for entry in place.names("")] == ["a", "c"]
 
 
@@ -237,7 +236,7 @@ def test_errors_say_what_hdfs_says(place: Hdfs, monkeypatch: pytest.MonkeyPatch)
         open_remote("hdfs:///x")
     with pytest.raises(UsageError, match="hdfs:// is not a store for state"):
         open_objects(f"{place.address}/state", {})
-    monkeypatch.setattr(hdfs, "MANY_SECONDS", 0.1)
+    monkeypatch.setattr(landing, "MANY_SECONDS", 0.1)
     slow = Hdfs(place.address, place.folder, lambda: time.sleep(1), SystemClock())  # type: ignore
     with pytest.raises(StorageError, match="no answer in time"):
         slow.read("a")

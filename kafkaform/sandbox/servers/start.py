@@ -10,19 +10,19 @@ from msgspec.structs import replace
 
 from ...core.errors import ConnectError, Interrupted, UsageError
 from ...core.progress import Message, Progress, Reporter, ignore_event
-from .. import configuration, folders, record, start, status, versions
+from .. import configuration, record, start, status, versions
 from ..jars import open_repository
 from ..process import GRACE, defer_signals, end_processes, is_alive, launch_process
 from ..record import HOST, Sandbox, Server, ServerKind
 from ..start import PortTaken, Runtime
 from ..status import make_log_error, read_tail
 from ..versions import choose_version
-from . import connect, schema_registry
-from .program import Program
+from . import programs
+from .programs import Program
 
 PROGRAMS: Mapping[ServerKind, Program] = {
-    ServerKind.SCHEMA_REGISTRY: schema_registry.PROGRAM,
-    ServerKind.CONNECT: connect.PROGRAM,
+    ServerKind.SCHEMA_REGISTRY: programs.SCHEMA_REGISTRY_PROGRAM,
+    ServerKind.CONNECT: programs.CONNECT_PROGRAM,
 }
 _STARTS = 3
 _POLL = 0.3
@@ -36,7 +36,7 @@ def check_servers(kinds: Collection[ServerKind], kafka_version: str | None) -> N
     """Raise UsageError for a server that cannot be had for this version. None: the version that
     `up` takes then."""
     if ServerKind.CONNECT in kinds:
-        connect.check_version(choose_version(kafka_version))
+        programs.check_version(choose_version(kafka_version))
 
 
 def start_servers(
@@ -52,7 +52,7 @@ def start_servers(
     time), Locked, KafkaformError (Java, files), Interrupted.
     """
     try:
-        with folders.hold_lock(name):
+        with record.hold_lock(name):
             return _start_servers(name, kinds, ready_within, report)
     except KeyboardInterrupt:
         raise Interrupted(

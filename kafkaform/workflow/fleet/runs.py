@@ -39,7 +39,7 @@ from ...fleet.tables.definitions import quote_text
 from ...fleet.tables.manifest import ALL_CLUSTERS, FOLDER
 from ...inventory.landing import open_remote
 from ...render.text import inline, render_count
-from ...sandbox import folders
+from ...sandbox import record
 from ...sandbox.jars import Jar, ensure_jars, open_repository
 from ...state.backend import Backend, Lease
 from ...state.backends.local import LocalBackend
@@ -119,7 +119,7 @@ class SparkOptions(Struct, frozen=True):
 
     @property
     def setup(self) -> SparkSetup:
-        return SparkSetup(self.master, folders.get_cache_folder(), self.jars, self.ivy)
+        return SparkSetup(self.master, record.get_cache_folder(), self.jars, self.ivy)
 
 
 class BuildRequest(Struct, frozen=True):

@@ -34,7 +34,7 @@ from ...language.declare.modules import Package, UnreadableModule, is_git, split
 from ...language.functions.files import Glob, Read, make_confined_reader, parse_glob
 from ...language.functions.string import Allowance
 from ...language.values.limits import LIMITS
-from ...sandbox.folders import get_cache_folder
+from ...sandbox.record import get_cache_folder
 from ...syntax.limits import FILE_BYTES
 
 LOCK_FILE = "kafkaform.modules.json"

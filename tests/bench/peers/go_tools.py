@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkaform.sandbox.folders import get_cache_folder
+from kafkaform.sandbox.record import get_cache_folder
 
 PROVIDER = "terraform-provider-kafka"
 PROVIDER_VERSION = "v0.13.1"

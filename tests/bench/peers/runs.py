@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from kafkaform.sandbox.folders import CACHE_VARIABLE, get_cache_folder
+from kafkaform.sandbox.record import CACHE_VARIABLE, get_cache_folder
 
 from .figures import MIB, Reading, Scene
 from .launcher import Job, launch

@@ -18,7 +18,7 @@ def spark() -> Iterator[SparkSession]:
     """Two threads on this machine, with Delta. It and later ones start from classes that are kept,
     which take as long to keep as a few of them save."""
     from kafkaform.fleet.spark.session import SparkSetup, build_session, make_start_options
-    from kafkaform.sandbox.folders import get_cache_folder
+    from kafkaform.sandbox.record import get_cache_folder
     from kafkaform.workflow.fleet.runs import add_jars
 
     if not make_start_options(get_cache_folder()):

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
-from kafkaform.sandbox import configuration, folders, lifecycle, start
+from kafkaform.sandbox import configuration, lifecycle, record, start
 
 from .versions import make_options
 
@@ -128,7 +128,7 @@ def authority(name: str) -> Authority:
 def opened(name: str) -> Iterator[Doors]:
     """Start the broker; end it afterwards."""
     options = replace(make_options(name), tls=True)
-    with folders.hold_lock(name):
+    with record.hold_lock(name):
         prepared = lifecycle._prepare(options, None)
         folder, own, tokens = prepared.folder, authority("test authority"), Tokens(new_key())
         found = start.find_free_ports(len(_DOORS))

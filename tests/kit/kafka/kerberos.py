@@ -21,7 +21,7 @@ from unittest import mock
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
-from kafkaform.sandbox import configuration, folders, lifecycle, start
+from kafkaform.sandbox import configuration, lifecycle, record, start
 
 REALM = "KAFKAFORM.TEST"
 HOST = "localhost"
@@ -178,7 +178,7 @@ def opened(name: str, realm: Realm) -> Iterator[tuple[sandbox.Sandbox, str]]:
     admin@REALM is a super user."""
     options = sandbox.SandboxOptions(name)
     keytab = realm.keytab(SERVICE)
-    with folders.hold_lock(name):
+    with record.hold_lock(name):
         prepared = lifecycle._prepare(options, None)
         (port,) = start.find_free_ports(1)
         _extend(prepared.folder / "broker-1.properties", port, keytab)

@@ -17,7 +17,7 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.progress import ignore_event
 from kafkaform.fleet.spark import session
 from kafkaform.sandbox import jars
-from kafkaform.sandbox.folders import get_cache_folder
+from kafkaform.sandbox.record import get_cache_folder
 
 LIST = Path(__file__).with_name("minidfs.txt")
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"

@@ -29,7 +29,7 @@ ALLOWED = {
         "ctypes",
     ): "has Linux end a child with its parent",
     (
-        "kafkaform/sandbox/servers/schema_registry.py",
+        "kafkaform/sandbox/servers/programs.py",
         "tarfile",
     ): "reads files of pinned names and checksums, and gives each of them a place of its own",
 }

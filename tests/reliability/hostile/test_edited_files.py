@@ -16,9 +16,9 @@ from kafkaform.core.errors import KafkaformError, StorageError
 from kafkaform.core.storage import make_private_folder
 from kafkaform.fleet.landed import register
 from kafkaform.fleet.tables import manifest
-from kafkaform.sandbox import folders, record
+from kafkaform.sandbox import record
 from kafkaform.state.backend import LockInfo
-from kafkaform.state.backends import lease, local
+from kafkaform.state.backends import local, objects
 from kafkaform.workflow.fleet.snapshot import make_document
 from kafkaform_kafka.connection.tokens import read_token_file
 
@@ -72,16 +72,18 @@ def test_whoever_holds_a_lock_is_somebody() -> None:
         held = local._read_owner(data)
         assert type(held) is LockInfo and type(held.pid) is int and str(held)
     for data in texts(NOTE):
-        note = lease.decode_note(data, 60.0)
-        assert note.ended in ("", lease.RELEASED, lease.BROKEN) and type(note.holder) is LockInfo
+        note = objects.decode_note(data, 60.0)
+        assert (
+            note.ended in ("", objects.RELEASED, objects.BROKEN) and type(note.holder) is LockInfo
+        )
         assert note.seconds > 0
     for wrong in (10**400, -1, 0, "NaN"):
         assert (
-            lease.decode_note(json.dumps({**NOTE, "lease_seconds": wrong}).encode(), 60.0).seconds
+            objects.decode_note(json.dumps({**NOTE, "lease_seconds": wrong}).encode(), 60.0).seconds
             == 60
         )
-    written = lease.Note(LockInfo(**HOLDER), 120.0)
-    assert lease.decode_note(lease.encode_note(written), 60.0) == written
+    written = objects.Note(LockInfo(**HOLDER), 120.0)
+    assert objects.decode_note(objects.encode_note(written), 60.0) == written
 
 
 def test_a_sandbox_record_is_believed_or_refused(
@@ -90,8 +92,8 @@ def test_a_sandbox_record_is_believed_or_refused(
     """What is read can be shown and ended: ports are ports, and a process is none of the system's.
     The message names the file and the member."""
     move_home(monkeypatch, tmp_path)
-    make_private_folder(folders.get_run_folder("x"), parents=True)
-    file = folders.get_run_folder("x") / record.FILE
+    make_private_folder(record.get_run_folder("x"), parents=True)
+    file = record.get_run_folder("x") / record.FILE
     refused = 0
     for data in texts(SANDBOX):
         file.write_bytes(data)

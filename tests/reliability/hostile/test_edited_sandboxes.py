@@ -16,7 +16,7 @@ from msgspec import to_builtins
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.storage import make_private_folder
-from kafkaform.sandbox import folders, record
+from kafkaform.sandbox import record
 from kafkaform.sandbox.process import Process, identify_process
 
 from ...kit.commands.here import Here
@@ -50,7 +50,7 @@ def stranger() -> Iterator[Process]:
 def file(here: Here) -> Path:
     """Where the record of the sandbox `x` is, in a home of its own."""
     move_home(here.monkeypatch, here.path)
-    return folders.get_run_folder("x") / record.FILE
+    return record.get_run_folder("x") / record.FILE
 
 
 def lay(file: Path, data: bytes) -> None:

@@ -22,7 +22,7 @@ from kafkaform.fleet.spark.session import (
     prepare,
 )
 from kafkaform.jvm.archive import BASE, Archive
-from kafkaform.sandbox.folders import get_cache_folder
+from kafkaform.sandbox.record import get_cache_folder
 
 # Has no classes of its own: it writes some where it is told to, unless a file says that it cannot.
 DUMPS = """\

@@ -11,7 +11,7 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
 from kafkaform.jvm import Archive
-from kafkaform.sandbox import folders, jars, lifecycle
+from kafkaform.sandbox import jars, lifecycle, record
 from kafkaform.sandbox.jars import keep_classes, list_start_options
 from kafkaform.sandbox.record import SandboxOptions
 
@@ -26,7 +26,7 @@ def jar(tmp_path: Path) -> Path:
 @pytest.fixture
 def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Runs but is none; the cache is empty."""
-    monkeypatch.setenv(folders.CACHE_VARIABLE, str(tmp_path / "its cache"))
+    monkeypatch.setenv(record.CACHE_VARIABLE, str(tmp_path / "its cache"))
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
     program = tmp_path / "home" / "bin" / "java"
     program.parent.mkdir(parents=True)
@@ -144,11 +144,11 @@ def test_a_broker_starts_from_what_is_kept(
     """Already the first. The file is in the memory of the Java that runs: one that does not fit is
     let go of. The storage tool was told passwords, and they are not in it."""
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
-    jars, cache = folders.get_cache_folder() / "jars", tmp_path / "its cache"
+    jars, cache = record.get_cache_folder() / "jars", tmp_path / "its cache"
     for folder in (jars, cache):
         folder.mkdir(parents=True, exist_ok=True)
     (cache / "jars").symlink_to(jars)
-    monkeypatch.setenv(folders.CACHE_VARIABLE, str(cache))
+    monkeypatch.setenv(record.CACHE_VARIABLE, str(cache))
     box = sandbox.up(SandboxOptions("kept"), count_brokers, ignore_event)
     try:
         archive = lifecycle._find_runtime(SandboxOptions("kept"), ignore_event).classes

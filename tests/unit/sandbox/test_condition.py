@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import KafkaformError, Locked, UsageError
-from kafkaform.sandbox import folders, lifecycle, read_status, record, start, status
+from kafkaform.sandbox import lifecycle, read_status, record, start, status
 from kafkaform.sandbox.process import Process, identify_process
 from kafkaform.sandbox.record import Broker, Phase, Sandbox, SandboxOptions
 from kafkaform.sandbox.status import SandboxState
@@ -123,7 +123,7 @@ def test_record_survives_the_round_trip_and_stays_private(box: Sandbox) -> None:
 def test_two_commands_do_not_work_on_one_sandbox(box: Sandbox) -> None:
     """The second is told to wait, and `read_status` calls the sandbox starting."""
     record.save_sandbox(replace(box, phase=Phase.STARTING))
-    with folders.hold_lock(box.name):
+    with record.hold_lock(box.name):
         with pytest.raises(Locked, match=box.name):
             lifecycle.down(box.name)
         assert read_status(box.name).state is SandboxState.STARTING

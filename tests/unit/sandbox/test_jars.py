@@ -12,7 +12,7 @@ import pytest
 
 from kafkaform.core.errors import ConnectError, KafkaformError, UsageError
 from kafkaform.core.progress import Event, Progress, ignore_event
-from kafkaform.sandbox import folders, jars, versions
+from kafkaform.sandbox import jars, record, versions
 from kafkaform.sandbox.jars import Fetch, Jar
 
 CONTENT = b"class files"
@@ -25,7 +25,7 @@ every_version = pytest.mark.parametrize("version", versions.list_versions())
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache; the folder that will hold the jars."""
-    monkeypatch.setenv(folders.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(record.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.delenv("KAFKA_HOME", raising=False)
     return tmp_path / "jars"
 

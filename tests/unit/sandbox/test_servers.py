@@ -18,8 +18,7 @@ from kafkaform.sandbox import lifecycle, process, read_status, record, status
 from kafkaform.sandbox.process import Process, identify_process
 from kafkaform.sandbox.record import Broker, Phase, Sandbox, Server, ServerKind
 from kafkaform.sandbox.servers import start
-from kafkaform.sandbox.servers.connect import list_connect_versions
-from kafkaform.sandbox.servers.program import Program
+from kafkaform.sandbox.servers.programs import Program, list_connect_versions
 from kafkaform.sandbox.servers.start import check_servers, start_servers
 from kafkaform.sandbox.status import SandboxState
 
