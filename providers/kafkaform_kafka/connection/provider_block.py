@@ -19,7 +19,7 @@ from kafkaform.provider.durations import parse_seconds
 from kafkaform.provider.http.endpoint_checks import CERTIFICATES
 
 from ..protocol.config_values import parse_size
-from ..vendors.names import PROFILES
+from ..vendors.detection import PROFILES
 from . import attribute_faults, aws, kerberos, oauth
 from .attribute_faults import Fault, make_fault
 

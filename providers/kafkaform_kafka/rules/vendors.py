@@ -18,8 +18,7 @@ from kafkaform.core.value import Value
 
 from ..protocol.facts import KafkaFacts
 from ..vendors import profile
-from ..vendors.detection import load_profile
-from ..vendors.names import APACHE
+from ..vendors.detection import APACHE, load_profile
 from ..vendors.profile import (
     Sends,
     Switches,

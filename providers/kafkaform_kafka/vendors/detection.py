@@ -5,6 +5,8 @@ A mark is a domain of the vendor's own, or the form of its cluster ids. A cluste
 a private name has none, and is taken for Apache Kafka unless the provider block says otherwise. A
 managed cluster answers requests that it does not offer with the codes of a missing right or of an
 old version; the usual advice, to grant the right, would lead nowhere.
+
+Every command loads this module. It loads the tables of vendors only where a profile applies.
 """
 
 from __future__ import annotations
@@ -22,8 +24,23 @@ from kafkaform.core.resource import Failed, Fault, FaultClass, Hidden, Identity,
 
 from .. import vendors
 from ..protocol.faults import code_name
-from .names import APACHE
 from .profile import Profile, Refusal, Sends, VendorRule
+
+APACHE = "apache"
+"""The profile without rules: nothing but Apache Kafka's own."""
+
+PROFILES = (
+    APACHE,
+    "aiven",
+    "amazon-msk",
+    "amazon-msk-express",
+    "amazon-msk-serverless",
+    "azure-event-hubs",
+    "confluent-cloud",
+    "redpanda",
+    "strimzi",
+    "warpstream",
+)
 
 
 class Mark(Struct, frozen=True):

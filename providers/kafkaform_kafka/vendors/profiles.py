@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import (
-    aiven,
-    amazon_msk,
-    amazon_msk_express,
-    azure_event_hubs,
-    confluent_cloud,
-    redpanda,
-    strimzi,
-    warpstream,
-)
+from . import amazon_msk, managed_clusters, other_brokers
 from .profile import Profile
 
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
-        aiven.PROFILE,
+        managed_clusters.AIVEN,
         amazon_msk.PROVISIONED,
         amazon_msk.SERVERLESS,
-        amazon_msk_express.PROFILE,
-        azure_event_hubs.PROFILE,
-        confluent_cloud.PROFILE,
-        redpanda.PROFILE,
-        strimzi.PROFILE,
-        warpstream.PROFILE,
+        amazon_msk.EXPRESS,
+        other_brokers.AZURE_EVENT_HUBS,
+        managed_clusters.CONFLUENT_CLOUD,
+        other_brokers.REDPANDA,
+        managed_clusters.STRIMZI,
+        other_brokers.WARPSTREAM,
     )
 }

@@ -8,11 +8,11 @@ from kafkaform.core.errors import ConnectError
 from kafkaform_kafka.vendors.detection import (
     HINT,
     MARKS,
+    PROFILES,
     Detection,
     explain_connection,
     find_profile,
 )
-from kafkaform_kafka.vendors.names import PROFILES
 
 FOUND = {
     "b-1.demo.123z8u.c2.kafka.us-west-1.amazonaws.com:9098": "amazon-msk",

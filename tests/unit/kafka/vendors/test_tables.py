@@ -13,8 +13,8 @@ from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.resource_kinds import KINDS
 from kafkaform_kafka.rules.vendors import ROWS
-from kafkaform_kafka.vendors.names import APACHE
-from kafkaform_kafka.vendors.names import PROFILES as NAMES
+from kafkaform_kafka.vendors.detection import APACHE
+from kafkaform_kafka.vendors.detection import PROFILES as NAMES
 from kafkaform_kafka.vendors.profile import (
     Citation,
     Condition,
