@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from kafkaform.core.change import Step, Verdict
 from kafkaform.core.resource import Facts, Fault, FaultClass
 
-from ..cluster.context import ClusterContext, attempt
 from ..kinds.acl.requests import list_live_acls
+from ..kinds.context import ClusterContext, attempt
 from ..protocol import listings
 from ..protocol.acl import CLUSTER, Acl, describe_acl
 from ..protocol.apis import APIS, RightTarget

@@ -18,7 +18,7 @@ from msgspec import Struct
 from kafkaform.core.resource import Fault, Identity, Observed
 from kafkaform.provider.contract import Session
 
-from ..cluster.context import attempt, live_nodes
+from ..kinds.context import attempt, live_nodes
 from ..session import KafkaSession
 from ..wire.usage import list_groups
 

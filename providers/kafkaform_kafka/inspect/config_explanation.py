@@ -12,7 +12,7 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.page import Cells, Grid, Page, Prose
 
-from ..cluster.context import ClusterContext, attempt, find_answering_node
+from ..kinds.context import ClusterContext, attempt, find_answering_node
 from ..protocol import config_keys
 from ..protocol.config_keys import BROKER_TIMES, UpdateMode
 from ..protocol.faults import DESCRIBE, config_fault

@@ -15,10 +15,10 @@ from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.contract import Session
 
-from ..cluster.context import ClusterContext, attempt, find_answering_node, find_controller
+from ..kinds.context import ClusterContext, attempt, find_answering_node, find_controller
 from ..kinds.kind import ResourceKind
+from ..kinds.topic.placement import REPLICAS
 from ..kinds.topic.read import NAMES_AT_ONCE, split_chunks
-from ..kinds.topic.throttles import REPLICAS
 from ..protocol.config_keys import THROTTLES
 from ..protocol.facts import KafkaFacts
 from ..protocol.faults import fault_of

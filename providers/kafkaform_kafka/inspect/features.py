@@ -9,7 +9,7 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.page import Grid, Page
 
-from ..cluster.context import attempt
+from ..kinds.context import attempt
 from ..kinds.feature.requests import find_fault
 from ..protocol.releases import (
     FEATURES,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kafkaform.core.resource import Fault, FaultClass
 
-from ..cluster.context import live_nodes
+from ..kinds.context import live_nodes
 from ..protocol.faults import fault_of
 from ..wire.groups import (
     DESCRIBERS,

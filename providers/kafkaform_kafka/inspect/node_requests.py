@@ -14,7 +14,7 @@ from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Page
 
-from ..cluster.context import live_nodes
+from ..kinds.context import live_nodes
 from ..protocol.faults import fault_of
 from ..wire import describe as wire
 from ..wire.describe import describe_topics

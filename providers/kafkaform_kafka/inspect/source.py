@@ -14,7 +14,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
-from ..cluster.context import ClusterContext, attempt
+from ..kinds.context import ClusterContext, attempt
 from ..protocol.releases import Capability, find_capability_fault
 from ..wire.describe import describe_topics
 

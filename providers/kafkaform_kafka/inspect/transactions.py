@@ -19,7 +19,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Answer
 from kafkaform.provider.page import Cells, Grid, Page
 
-from ..cluster.context import live_nodes
+from ..kinds.context import live_nodes
 from ..protocol.faults import code_name, fault_of
 from ..wire.describe import describe_topics
 from ..wire.transactions import (

@@ -37,8 +37,8 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.contract import Session
 
-from ..cluster.context import ClusterContext, attempt, find_answering_node
 from ..kinds.config import resource_type as config_kinds
+from ..kinds.context import ClusterContext, attempt, find_answering_node
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.read import UNKNOWN_TOPIC
 from ..protocol import acl as acls

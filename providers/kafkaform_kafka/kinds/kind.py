@@ -28,8 +28,8 @@ from ..protocol.apis import Api
 from ..protocol.keys import SEPARATOR
 
 if TYPE_CHECKING:
-    from ..cluster.context import Requests
-    from ..simulation.world import SimulatedKind
+    from .context import Requests
+    from .simulation import SimulatedKind
 
 
 class KindRights(Struct, frozen=True):

@@ -6,8 +6,7 @@ a real cluster would answer. Must not know: Kafka clients, sockets, real clocks,
 
 from kafkaform.core.clock import SimulatedClock
 
-from ..kinds.topic.simulation import SimulatedTopic
-from ..simulation.schedule import (
+from ..kinds.simulation import (
     Ending,
     Killed,
     Mishap,
@@ -22,6 +21,7 @@ from ..simulation.schedule import (
     replaced_cluster,
     throttled_items,
 )
+from ..kinds.topic.simulation import SimulatedTopic
 from .cluster import SimulatedCluster
 from .provider import MemoryProvider
 from .session import MemorySession

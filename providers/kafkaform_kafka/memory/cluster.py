@@ -19,29 +19,35 @@ from kafkaform.core.value import EMPTY
 from ..connection.clients import CLIENT_ID
 from ..kinds.kind import ResourceKind
 from ..kinds.quota.simulation import Mutations
+from ..kinds.simulation import (
+    NONE,
+    AdminAnswer,
+    AdminCall,
+    AnswerReader,
+    Changes,
+    Ending,
+    Handler,
+    Item,
+    Key,
+    Killed,
+    Lost,
+    Mishap,
+    Right,
+    Schedule,
+    SimulatedBroker,
+    SimulatedReads,
+    SimulatedWorld,
+    StepCheck,
+    Unreachable,
+    User,
+    list_topic_defaults,
+    make_user,
+)
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.simulation import SimulatedTopic, Topics, place_evenly, topic_key
 from ..protocol.config_values import config_map
 from ..protocol.releases import NEWEST
 from ..provider import PROVIDER, KafkaProvider
-from ..simulation.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
-from ..simulation.world import (
-    AdminAnswer,
-    AdminCall,
-    AnswerReader,
-    Changes,
-    Handler,
-    Item,
-    Key,
-    Right,
-    SimulatedBroker,
-    SimulatedReads,
-    SimulatedWorld,
-    StepCheck,
-    User,
-    list_topic_defaults,
-    make_user,
-)
 
 
 class Tables(Struct, frozen=True):

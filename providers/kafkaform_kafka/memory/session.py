@@ -42,24 +42,24 @@ from ..connection.cluster_proof import ClusterProof
 from ..data_sources import AnswerSource, answer_query
 from ..kinds.config.simulation import Configs
 from ..kinds.config.simulation import resource_key as config_key
+from ..kinds.simulation import (
+    CLUSTER,
+    AdminAnswer,
+    Item,
+    Lost,
+    ReadScene,
+    SimulatedWorld,
+    Unreachable,
+    User,
+)
+from ..kinds.topic import placement, simulation
 from ..kinds.topic import resource_type as topics
-from ..kinds.topic import simulation, throttles
-from ..kinds.topic.placement import ThrottleTicket, parse_ticket, throttle_tickets
+from ..kinds.topic.placement import ThrottlePlace, ThrottleTicket, parse_ticket, throttle_tickets
 from ..kinds.topic.simulation import list_moving, topic_key
-from ..kinds.topic.throttles import ThrottlePlace
 from ..protocol import faults
 from ..protocol.faults import config_fault
 from ..protocol.listings import OPERATIONS
 from ..resource_kinds import WORDS
-from ..simulation.schedule import Lost, Unreachable
-from ..simulation.world import (
-    CLUSTER,
-    AdminAnswer,
-    Item,
-    ReadScene,
-    SimulatedWorld,
-    User,
-)
 from .cluster import SimulatedCluster, View
 
 
@@ -112,7 +112,7 @@ class MemorySession:
         self._closed = False
         self._connection = cluster.connection
         self._proof = ClusterProof(instance, facts.scope_id)
-        self._throttles = throttles.ThrottleAccess(
+        self._throttles = placement.ThrottleAccess(
             self._read_throttle, self._alter, self._read_topic_id, lambda: False, {}, set()
         )
 
@@ -230,7 +230,7 @@ class MemorySession:
     def _set_throttle(self, step: Step) -> Fault | None:
         ticket = parse_ticket(step.owes or "")
         return (
-            throttles.set_throttle(self._throttles, ticket)
+            placement.set_throttle(self._throttles, ticket)
             if isinstance(ticket, ThrottleTicket)
             else None
         )
@@ -244,7 +244,7 @@ class MemorySession:
             return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in every]
         outcomes = {
             o.step: o
-            for o in throttles.report_standing(self._throttles, limits, list_moving(view.topics))
+            for o in placement.report_standing(self._throttles, limits, list_moving(view.topics))
         }
         return [
             *(simulation.report_standing(text, view.topics) for text in tickets),
@@ -257,7 +257,7 @@ class MemorySession:
         moves = view if isinstance(view, Fault) else list_moving(view.topics)
         remaining = throttle_tickets(others).values()
         return list(
-            throttles.remove_throttles(self._throttles, throttle_tickets(tickets), remaining, moves)
+            placement.remove_throttles(self._throttles, throttle_tickets(tickets), remaining, moves)
         )
 
     def prove(self) -> None:
@@ -313,12 +313,12 @@ class MemorySession:
             step.id, OutcomeStatus.APPLIED, incarnation=incarnation, attributes=attributes
         )
 
-    def _read_throttle(self, throttle_place: throttles.ThrottlePlace) -> Mapping[str, str] | Fault:
+    def _read_throttle(self, throttle_place: placement.ThrottlePlace) -> Mapping[str, str] | Fault:
         view = self._look("DescribeConfigs", throttle_place.node)
         return view if isinstance(view, Fault) else read_throttle(view.world, throttle_place)
 
     def _alter(
-        self, throttle_place: throttles.ThrottlePlace, put: Mapping[str, str], gone: Sequence[str]
+        self, throttle_place: placement.ThrottlePlace, put: Mapping[str, str], gone: Sequence[str]
     ) -> Fault | None:
         api = "IncrementalAlterConfigs"
         item = {

@@ -20,8 +20,8 @@ from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import Declared, Fault, Lifecycle
 from kafkaform.core.value import FrozenMap, Value
 
-from ..cluster.context import ClusterContext, attempt
 from ..inspect.source import TOPICS_HIDDEN, make_read_error
+from ..kinds.context import ClusterContext, attempt
 from ..kinds.topic.placement import Assignment
 from ..kinds.topic.read_placement import compute_destination, list_moves
 from ..kinds.topic.resource_type import KIND

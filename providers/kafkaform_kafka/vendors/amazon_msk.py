@@ -1,7 +1,7 @@
 """Amazon MSK: provisioned clusters with Standard and with Express brokers, and MSK Serverless.
 
-The addresses of Express brokers have the form of those of Standard brokers, so only a provider block
-finds them.
+The addresses of Express brokers have the form of those of Standard brokers, so only a provider
+block finds them.
 """
 
 from __future__ import annotations

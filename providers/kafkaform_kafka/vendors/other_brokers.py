@@ -1,6 +1,5 @@
 """Systems that speak Kafka's protocol and are not Apache Kafka: Azure Event Hubs, Redpanda and
-WarpStream. They lack requests, or answer them with their own rules.
-"""
+WarpStream. They lack requests, or answer them with their own rules."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ import pytest
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.value import EMPTY, freeze
-from kafkaform_kafka.cluster.figures import list_live_groups
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 from kafkaform_kafka.publishing import NumberedRecord, publish
+from kafkaform_kafka.review import list_live_groups
 from kafkaform_kafka.session import KafkaSession, open_session
 
 from ...kit.kafka import doors

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.cluster.figures import list_live_groups
 from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.review import list_live_groups
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire import pool
 

@@ -9,7 +9,7 @@ import pytest
 
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Absent, Facts, Observed
-from kafkaform_kafka.kinds.topic import throttles
+from kafkaform_kafka.kinds.topic import placement
 from kafkaform_kafka.kinds.topic.configs import is_foreign_config
 from kafkaform_kafka.protocol.config_keys import (
     GROUP_KEYS,
@@ -180,5 +180,5 @@ def test_no_config_of_a_group_or_of_client_metrics_stays(admin: KafkaSession, pr
 
 def test_a_move_of_ours_uses_no_throttle_that_would_be_removed() -> None:
     """What a move sets for its time is among the exceptions: no plan removes it meanwhile."""
-    assert {*throttles.RATES} <= {*THROTTLES["broker"]}
-    assert {*throttles.REPLICAS} == {*THROTTLES["topic"]}
+    assert {*placement.RATES} <= {*THROTTLES["broker"]}
+    assert {*placement.REPLICAS} == {*THROTTLES["topic"]}

@@ -14,9 +14,9 @@ from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.workflow.connection import ConnectionInputs, resolve_direct
-from kafkaform_kafka.cluster.figures import list_live_groups
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 from kafkaform_kafka.publishing import NumberedRecord, publish
+from kafkaform_kafka.review import list_live_groups
 from kafkaform_kafka.session import open_session
 
 from ...kit.kafka import doors

@@ -21,8 +21,8 @@ from kafkaform.core.resource import (
     Observed,
 )
 from kafkaform.plan.diff import compare
-from kafkaform_kafka.cluster.context import attempt
 from kafkaform_kafka.connection.provider_block import CONFIG
+from kafkaform_kafka.kinds.context import attempt
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.session import KafkaSession

@@ -19,7 +19,7 @@ from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Fault, Observed
 from kafkaform_kafka.connection.clients import make_librdkafka_config
-from kafkaform_kafka.kinds.topic import send_placement, throttles
+from kafkaform_kafka.kinds.topic import placement, send_placement
 from kafkaform_kafka.kinds.topic.placement import ThrottleTicket
 from kafkaform_kafka.kinds.topic.read_placement import list_moves
 from kafkaform_kafka.session import KafkaSession
@@ -49,8 +49,8 @@ def session(three: Any) -> Iterator[KafkaSession]:
     opened = connect(three, "admin", servers=tuple(three.bootstrap.split(",")))
     yield opened
     for broker in "123":
-        place = throttles.ThrottlePlace("broker", broker, throttles.RATES, "")
-        send_placement.alter_throttle(opened.context, place, {}, throttles.RATES)
+        place = placement.ThrottlePlace("broker", broker, placement.RATES, "")
+        send_placement.alter_throttle(opened.context, place, {}, placement.RATES)
     opened.close()
 
 
@@ -127,7 +127,7 @@ def rates(session: KafkaSession, name: str) -> list[str]:
     ticket = ThrottleTicket(name, "", 0, (1, 2, 3))
     found = [
         send_placement.read_throttle(session.context, place)
-        for place in throttles.list_places(ticket)
+        for place in placement.list_places(ticket)
     ]
     return [value for live in found if isinstance(live, dict) for value in live.values()]
 
@@ -303,9 +303,9 @@ def test_somebody_elses_throttle_is_neither_overwritten_nor_removed(
     done(folder.apply())
     throttled(folder)
     folder.write(topic(name, replica_assignment="[[2]]"))
-    place = throttles.ThrottlePlace("broker", "2", throttles.RATES[:1], str(SLOW))
+    place = placement.ThrottlePlace("broker", "2", placement.RATES[:1], str(SLOW))
     assert (
-        send_placement.alter_throttle(session.context, place, {throttles.RATES[0]: str(SLOW)}, ())
+        send_placement.alter_throttle(session.context, place, {placement.RATES[0]: str(SLOW)}, ())
         is None
     )
     eventually(lambda: rates(session, name), lambda found: found == [str(SLOW)])
@@ -313,7 +313,7 @@ def test_somebody_elses_throttle_is_neither_overwritten_nor_removed(
         assert "THROTTLED_BY_OTHERS" in done(folder.apply(), 1)
         assert rates(session, name) == [str(SLOW)] and kinds(folder, "obligation") == []
     finally:
-        send_placement.alter_throttle(session.context, place, {}, throttles.RATES[:1])
+        send_placement.alter_throttle(session.context, place, {}, placement.RATES[:1])
     await_free(session, name)
 
 

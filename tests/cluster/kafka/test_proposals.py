@@ -17,7 +17,7 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.errors import KafkaformError
 from kafkaform_kafka.connection.clients import make_librdkafka_config
-from kafkaform_kafka.kinds.topic import send_placement, throttles
+from kafkaform_kafka.kinds.topic import placement, send_placement
 from kafkaform_kafka.kinds.topic.placement import Assignment
 from kafkaform_kafka.placement.proposal import read_layout
 from kafkaform_kafka.session import KafkaSession
@@ -52,8 +52,8 @@ def session(three: Any) -> Iterator[KafkaSession]:
     opened = connect(three, "admin", servers=tuple(three.bootstrap.split(",")))
     yield opened
     for broker in "123":
-        place = throttles.ThrottlePlace("broker", broker, throttles.RATES, "")
-        send_placement.alter_throttle(opened.context, place, {}, throttles.RATES)
+        place = placement.ThrottlePlace("broker", broker, placement.RATES, "")
+        send_placement.alter_throttle(opened.context, place, {}, placement.RATES)
     opened.close()
 
 

@@ -11,9 +11,9 @@ import pytest
 from kafkaform.core.errors import ConnectError, KafkaformError, OtherSystem
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.cluster.figures import list_live_groups, read_offset_spans, read_old_spans
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.token.resource_type import KIND
+from kafkaform_kafka.review import list_live_groups, read_offset_spans, read_old_spans
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import describe_cluster

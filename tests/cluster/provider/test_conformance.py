@@ -27,8 +27,8 @@ from kafkaform.provider.contract import Secrets, Session
 from kafkaform.provider.testing import conformance, judgements
 from kafkaform.provider.testing.conformance import CHECKS, Check
 from kafkaform.provider.testing.workbench import Fixture, Violation
+from kafkaform_kafka.kinds.simulation import TOPIC_DEFAULTS
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
-from kafkaform_kafka.simulation.world import TOPIC_DEFAULTS
 
 from ...conftest import Broker
 from ...kit.kafka.logins import Login

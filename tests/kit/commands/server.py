@@ -256,7 +256,10 @@ def _load() -> None:
     from kafkaform.cli import app  # noqa: F401
     from kafkaform.cli.commands import apply, plan  # noqa: F401
     from kafkaform.syntax.parse import parse
-    from kafkaform_kafka import provider, session  # noqa: F401
+    from kafkaform_kafka import (
+        provider,  # noqa: F401
+        session,  # noqa: F401
+    )
 
     parse('a = "${b}"', "server")
     gc.collect()

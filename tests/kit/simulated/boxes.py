@@ -45,9 +45,9 @@ from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
+from kafkaform_kafka.kinds.simulation import Lost, Unreachable
 from kafkaform_kafka.memory import MemoryProvider, Mishap
 from kafkaform_kafka.protocol import faults
-from kafkaform_kafka.simulation.schedule import Lost, Unreachable
 
 KIND = "test_box"
 PACE = 100.0

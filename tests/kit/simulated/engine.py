@@ -55,9 +55,8 @@ from kafkaform.workflow.configuration.evaluation import DataAnswers, Inputs
 from kafkaform.workflow.configuration.policies import NO_POLICIES, Policies
 from kafkaform.workflow.model import Applied, DryRun, Note, PlanChosen, RunEvent
 from kafkaform.workflow.operations import apply_changes, destroy
+from kafkaform_kafka.kinds.simulation import Changes, Unreachable
 from kafkaform_kafka.memory import Mishap, SimulatedClock, SimulatedCluster, SimulatedTopic
-from kafkaform_kafka.simulation.schedule import Unreachable
-from kafkaform_kafka.simulation.world import Changes
 
 from . import boxes
 from .memory_store import Fate, MemoryBackend, MemorySink

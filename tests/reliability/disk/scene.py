@@ -19,8 +19,8 @@ from kafkaform.core.errors import KafkaformError, exit_code
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform_kafka.kinds.simulation import Changes
 from kafkaform_kafka.memory import MemoryProvider, SimulatedTopic
-from kafkaform_kafka.simulation.world import Changes
 
 from ...kit import promises
 from ...kit.promises import LOG, STATE, Before, Thing, World

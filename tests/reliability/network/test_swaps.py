@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kafkaform_kafka.connection.cluster_proof import ClusterProof
+from kafkaform_kafka.kinds.simulation import Lost, Unreachable
 from kafkaform_kafka.memory import MemorySession
-from kafkaform_kafka.simulation.schedule import Lost, Unreachable
 
 from ..crash import scenes
 from . import swaps

@@ -18,7 +18,7 @@ from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import render_markdown
 from kafkaform.render.terraform import to_json
-from kafkaform_kafka.kinds.topic.throttles import RATES, ThrottlePlace
+from kafkaform_kafka.kinds.topic.placement import RATES, ThrottlePlace
 from kafkaform_kafka.memory import Killed, killed_before, lost_reply
 from kafkaform_kafka.resource_kinds import WORDS
 

@@ -29,9 +29,9 @@ from kafkaform.core.resource import Desired, Fault, FaultClass, Identity
 from kafkaform.core.value import EMPTY
 from kafkaform.plan.model import Options
 from kafkaform.workflow.model import Applied
+from kafkaform_kafka.kinds.simulation import Killed
 from kafkaform_kafka.memory import killed_after, killed_before, throttled_items
 from kafkaform_kafka.rules import mutation_quota
-from kafkaform_kafka.simulation.schedule import Killed
 
 from ...kit.simulated.engine import TIMEOUT, House, Screen, apply, desired, house, removed, topic
 from ...kit.simulated.managed_topics import built, codes, complete, on_append, statuses, writes

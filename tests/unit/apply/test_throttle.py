@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Desired, Lifecycle
-from kafkaform_kafka.kinds.topic.throttles import RATES, REPLICAS
+from kafkaform_kafka.kinds.topic.placement import RATES, REPLICAS
 from kafkaform_kafka.memory import Killed, Mishap, killed_after, killed_before, lost_reply
 
 from ...kit.simulated.engine import House, apply, desired, house, plan, removed, topic

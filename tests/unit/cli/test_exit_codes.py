@@ -19,8 +19,8 @@ from kafkaform.provider.registry import Registry
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.workflow import archiving
+from kafkaform_kafka.kinds.simulation import led_elsewhere, lost_request
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused_items
-from kafkaform_kafka.simulation.schedule import led_elsewhere, lost_request
 
 from ...kit.commands.here import Here
 

@@ -34,10 +34,10 @@ from kafkaform.inventory.live import (
 )
 from kafkaform.provider.contract import Session
 from kafkaform_kafka.inspect import usage
+from kafkaform_kafka.kinds.simulation import not_sent, refused_items
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.provider import TYPES
-from kafkaform_kafka.simulation.schedule import not_sent, refused_items
 
 TOPIC, TOPIC_CONFIG, ACL = "kafka_topic", "kafka_topic_config", "kafka_acl"
 READER = ClusterReader(TYPES, frozenset({TOPIC_CONFIG}), usage.sharpen_sweeps)

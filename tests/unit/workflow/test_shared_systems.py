@@ -18,7 +18,7 @@ from kafkaform.workflow.repository.folders import open_repository
 from kafkaform.workflow.repository.planning import plan_repository
 from kafkaform.workflow.repository.sharing import SharedSystems
 from kafkaform.workflow.workspace import open_workspace
-from kafkaform_kafka.simulation.world import User
+from kafkaform_kafka.kinds.simulation import User
 
 from ...kit.simulated.repository import (
     FILE,

@@ -25,7 +25,6 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol import acl as acls
 from ...protocol import apis
 from ...protocol.acl import Acl
@@ -34,6 +33,7 @@ from ...protocol.faults import fault_of, lost_answer_fault, name_right
 from ...wire.answers import ItemAnswer
 from ...wire.security import AclRow, AclRows, DeletedAcls, create_acls, delete_acls, describe_acls
 from ...wire.topics import ANSWER_MARGIN
+from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from .resource_type import check_already_done, make_acl_reading, make_acl_sweep
 
 # Through kafka-python: confluent-kafka drops the error of the whole request, so a missing right

@@ -21,7 +21,7 @@ from kafkaform.core.resource import (
 from ...protocol import acl as acls
 from ...protocol import faults
 from ...protocol.acl import Acl
-from ...simulation.world import (
+from ..simulation import (
     CLUSTER,
     AdminAnswer,
     AdminCall,

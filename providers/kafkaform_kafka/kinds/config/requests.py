@@ -31,16 +31,6 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import Secrets
 
-from ...cluster.context import (
-    ClusterContext,
-    Order,
-    Reads,
-    Reply,
-    Requests,
-    attempt,
-    find_answering_node,
-    live_nodes,
-)
 from ...protocol import apis
 from ...protocol.config_keys import BROKER_TIMES
 from ...protocol.config_values import config_value, parse_integer
@@ -59,6 +49,16 @@ from ...protocol.releases import find_capability_fault, find_listing_fault
 from ...wire.answers import ConfigEntry, ItemAnswer, ItemAnswers, Synonym
 from ...wire.configs import ResourceNames, alter_configs, describe_configs, list_config_resources
 from ...wire.topics import ANSWER_MARGIN
+from ..context import (
+    ClusterContext,
+    Order,
+    Reads,
+    Reply,
+    Requests,
+    attempt,
+    find_answering_node,
+    live_nodes,
+)
 from ..topic.configs import find_foreign_paths
 from .faults import MASK
 from .resource_type import BROKER, CLUSTER, DEFAULTS, SET, ConfigScope, make_identity

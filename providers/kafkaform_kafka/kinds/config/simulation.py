@@ -33,8 +33,8 @@ from ...protocol.releases import (
     fit_range,
     presence_faults,
 )
-from ...simulation.world import CLUSTER as ON_CLUSTER
-from ...simulation.world import (
+from ..simulation import CLUSTER as ON_CLUSTER
+from ..simulation import (
     AdminAnswer,
     AdminCall,
     Item,

@@ -21,11 +21,11 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol.faults import fault_of
 from ...protocol.releases import UpgradeType
 from ...wire.answers import ItemAnswer
 from ...wire.cluster import FeatureRow, Update, UpdateAnswer, read_features, update_features
+from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from . import resource_type as feature
 from .resource_type import API
 

@@ -16,7 +16,7 @@ from kafkaform.core.resource import (
 )
 
 from ...protocol.releases import METADATA_VERSION, UpgradeType
-from ...simulation.world import (
+from ..simulation import (
     CLUSTER,
     AdminAnswer,
     AdminCall,

@@ -18,11 +18,11 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol.apis import MAX_PARTITIONS_ELECTED
 from ...protocol.facts import KafkaFacts
 from ...protocol.faults import fault_of
 from ...wire.topics import Partition, PartitionAnswers, TopicRow, elect_leaders, list_topics
+from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ..topic.read import read_topic_rows
 from ..topic.send_placement import combine_faults, make_part_fault
 from . import resource_type as leaders

@@ -23,7 +23,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 
 from ...protocol import faults
-from ...simulation.world import (
+from ..simulation import (
     CLUSTER,
     AdminAnswer,
     AdminCall,

@@ -21,13 +21,13 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ...cluster.context import ClusterContext, Reads, Requests, attempt, live_nodes
 from ...protocol import keys, listings
 from ...protocol.acl import CLUSTER
 from ...protocol.faults import fault_of, name_right
 from ...wire.cluster import ClusterRow, describe_cluster
 from ...wire.topics import list_topics
 from ...wire.usage import GroupRows, list_groups
+from ..context import ClusterContext, Reads, Requests, attempt, live_nodes
 
 
 def sweep_rights(context: ClusterContext, depth: Depth) -> Sweep:

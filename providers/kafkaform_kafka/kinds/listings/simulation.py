@@ -19,7 +19,7 @@ from kafkaform.core.value import FrozenMap
 
 from ...protocol import acl as acls
 from ...protocol import keys, listings
-from ...simulation.world import CLUSTER, ReadScene, SimulatedKind, SimulatedReads
+from ..simulation import CLUSTER, ReadScene, SimulatedKind, SimulatedReads
 from ..topic import resource_type as topics
 
 

@@ -18,10 +18,10 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol.faults import code_name, fault_of, lost_answer_fault, name_right
 from ...wire.configs import QuotaAnswers, QuotaRow, QuotaRows, alter_quotas, describe_quotas
 from ...wire.topics import ANSWER_MARGIN
+from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from . import resource_type as quotas
 
 _READ_API = "DescribeClientQuotas"

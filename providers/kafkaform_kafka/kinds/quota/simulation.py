@@ -11,7 +11,7 @@ from kafkaform.core.resource import Coverage, CoverageKind, Depth, Hidden, Ident
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ...protocol import faults
-from ...simulation.world import (
+from ..simulation import (
     CLUSTER,
     AdminAnswer,
     AdminCall,

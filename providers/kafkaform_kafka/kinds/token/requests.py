@@ -24,13 +24,13 @@ from kafkaform.core.resource import (
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
 
-from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol import keys
 from ...protocol.faults import fault_of
 from ...wire import security as wire
 from ...wire.client import Wire
 from ...wire.security import TokenRow, TokenRows, describe_tokens
 from ...wire.topics import ANSWER_MARGIN
+from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ..kind import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
 from . import resource_type as tokens
 from .resource_type import LONGEST, parse_period

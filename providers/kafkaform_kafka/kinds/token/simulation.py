@@ -21,7 +21,8 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 
 from ...protocol import faults, keys
-from ...simulation.world import (
+from ..kind import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
+from ..simulation import (
     AdminAnswer,
     AdminCall,
     Item,
@@ -34,7 +35,6 @@ from ...simulation.world import (
     require,
     run_batch,
 )
-from ..kind import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
 from . import resource_type as tokens
 
 _DAY = 86_400_000

@@ -29,7 +29,6 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...cluster.context import LAG, ClusterContext, Reads, Requests, attempt, live_nodes
 from ...protocol.config_keys import ALL_TOPIC_KEYS, BROKER_TIMES
 from ...protocol.config_values import config_value
 from ...protocol.facts import KafkaFacts
@@ -39,10 +38,11 @@ from ...wire.client import Unsupported
 from ...wire.configs import describe_configs
 from ...wire.fast_decoding import describe_own
 from ...wire.topics import TopicRow, list_topics
+from ..context import LAG, ClusterContext, Reads, Requests, attempt, live_nodes
 from . import configs
 from . import resource_type as topics
+from .placement import find_remarks
 from .read_placement import Moves, Placement, find_placement, list_moves, measure_progress
-from .throttles import find_remarks
 
 # A topic has some 35 configs, about 10 kB of answer with synonyms, which a broker builds in memory.
 CONFIGS_AT_ONCE = 250

@@ -15,10 +15,10 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ...cluster.context import ClusterContext, attempt
 from ...protocol.faults import fault_of
 from ...wire.cluster import read_log_sizes
 from ...wire.topics import Move, TopicRow, list_reassignments
+from ..context import ClusterContext, attempt
 from . import placement
 
 MOMENTS_APART = 1.0

@@ -16,7 +16,6 @@ from kafkaform.core.value import FrozenMap
 
 from ...authority.own_rights import HeldRights, explain_missing, list_operations
 from ...authority.own_rights import judge_steps as missing_rights
-from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol import apis
 from ...protocol.config_values import config_value
 from ...protocol.facts import KafkaFacts
@@ -24,6 +23,7 @@ from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.answers import ItemAnswer, ItemAnswers
 from ...wire.cluster import read_leadership
 from ...wire.topics import TopicRow, create_partitions, create_topics, delete_topics, list_topics
+from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from .read import OWN, UNKNOWN_TOPIC, find_topics, list_and_read_topics, read_topics, sweep_topics
 from .send_placement import send_moves
 

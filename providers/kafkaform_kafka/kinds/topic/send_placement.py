@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from kafkaform.core.change import Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import Fault, FaultClass
 
-from ...cluster.context import LAG, ClusterContext, Order, Reply, attempt, live_nodes
 from ...protocol.apis import ALTER_PARTITION_REASSIGNMENTS, MAX_PARTITIONS_MOVED
 from ...protocol.facts import KafkaFacts
 from ...protocol.faults import fault_of, lost_answer_fault
@@ -31,10 +30,17 @@ from ...wire.topics import (
     alter_reassignments,
     list_topics,
 )
-from . import throttles
-from .placement import MoveTicket, ThrottleTicket, parse_ticket, throttle_tickets
+from ..context import LAG, ClusterContext, Order, Reply, attempt, live_nodes
+from . import placement
+from .placement import (
+    MoveTicket,
+    ThrottleAccess,
+    ThrottlePlace,
+    ThrottleTicket,
+    parse_ticket,
+    throttle_tickets,
+)
 from .read_placement import Moves, compute_destination, list_moves, measure_progress
-from .throttles import ThrottleAccess, ThrottlePlace
 
 API = ALTER_PARTITION_REASSIGNMENTS.name
 _PAUSE = 0.25
@@ -63,7 +69,7 @@ def _set_throttle(context: ClusterContext, step: Step) -> Fault | None:
     ticket = parse_ticket(step.payload.get("throttle") or "")
     if not isinstance(ticket, ThrottleTicket):
         return None
-    return throttles.set_throttle(make_throttle_access(context), ticket)
+    return placement.set_throttle(make_throttle_access(context), ticket)
 
 
 PartFaults = Mapping[Partition, Fault | None]
@@ -188,7 +194,7 @@ def _find_hurdle(
     step_ticket = parse_ticket(step.payload.get("throttle") or "")
     if not isinstance(step_ticket, ThrottleTicket):
         return None
-    return throttles.find_obstacle(make_throttle_access(context), step_ticket)
+    return placement.find_obstacle(make_throttle_access(context), step_ticket)
 
 
 def _definite_fault(code: str, message: str, advice: str) -> Fault:
@@ -213,7 +219,7 @@ def follow_moves(
         list_moves(context),
     )
     stand = {o.step: o for o in _report_standing(context, travels, moves)}
-    standing = {o.step: o for o in throttles.report_standing(access, limits, moves)}
+    standing = {o.step: o for o in placement.report_standing(access, limits, moves)}
     return [
         *(stand.get(text) or _unknown_ticket_outcome(text) for text in tickets),
         *(standing.get(text) or _unknown_ticket_outcome(text) for text in obligations),
@@ -229,7 +235,7 @@ def undo_throttles(
     # A listed move can end meanwhile; its throttle then stays until the next run.
     access, moves = make_throttle_access(context), list_moves(context)
     outcomes.update(
-        {o.step: o for o in throttles.remove_throttles(access, limits, staying.values(), moves)}
+        {o.step: o for o in placement.remove_throttles(access, limits, staying.values(), moves)}
     )
     return [outcomes[text] for text in tickets]
 

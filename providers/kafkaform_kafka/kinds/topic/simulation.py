@@ -31,7 +31,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ...protocol import broker_rules, faults
 from ...protocol.broker_rules import INTERNAL_TOPICS, MAX_RECORDS
 from ...protocol.config_values import config_map
-from ...simulation.world import (
+from ..simulation import (
     CLUSTER,
     AdminAnswer,
     AdminCall,
@@ -50,8 +50,7 @@ from ...simulation.world import (
 )
 from . import configs
 from . import resource_type as topics
-from .placement import MoveTicket, make_move_ticket, parse_ticket
-from .throttles import find_remarks
+from .placement import MoveTicket, find_remarks, make_move_ticket, parse_ticket
 
 
 class SimulatedTopic(Struct, frozen=True):

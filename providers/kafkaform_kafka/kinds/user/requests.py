@@ -23,7 +23,6 @@ from kafkaform.core.resource import (
 )
 from kafkaform.provider.contract import Secrets
 
-from ...cluster.context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ...protocol import keys, listings
 from ...protocol.faults import code_name, fault_of, lost_answer_fault, name_right
 from ...wire.answers import ItemAnswers
@@ -38,6 +37,7 @@ from ...wire.security import (
     salt_password,
 )
 from ...wire.topics import ANSWER_MARGIN
+from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from . import resource_type as scram
 from .resource_type import API, MECHANISMS
 

@@ -11,9 +11,9 @@ from kafka.protocol.admin import DeleteAclsRequest, DescribeAclsRequest
 
 from kafkaform.core.change import Action, Change, Step
 from kafkaform.core.resource import FaultClass, Identity
-from kafkaform_kafka.cluster.context import ClusterContext, Order
 from kafkaform_kafka.kinds.acl import requests as sends
 from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.context import ClusterContext, Order
 from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.wire.client import RequestUnanswered, Wire
 

@@ -10,8 +10,8 @@ from kafka.protocol import admin, consumer, metadata
 from msgspec.structs import replace
 
 from kafkaform.core.change import Request
-from kafkaform_kafka.cluster.context import Requests
 from kafkaform_kafka.kinds import kind
+from kafkaform_kafka.kinds.context import Requests
 from kafkaform_kafka.kinds.kind import CREATING, ResourceKind, make_request
 from kafkaform_kafka.memory.cluster import join_tables
 from kafkaform_kafka.protocol.apis import APIS, Api

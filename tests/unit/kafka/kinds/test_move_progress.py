@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from kafkaform_kafka.cluster.context import ClusterContext
+from kafkaform_kafka.kinds.context import ClusterContext
 from kafkaform_kafka.kinds.topic import read_placement
 from kafkaform_kafka.kinds.topic.read_placement import UNMEASURED, measure_progress
 from kafkaform_kafka.wire.client import RequestUnanswered

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.cluster.context import ClusterContext, Order
+from kafkaform_kafka.kinds.context import ClusterContext, Order
 from kafkaform_kafka.kinds.kind import RENEW_TOKEN
 from kafkaform_kafka.kinds.token import requests
 from kafkaform_kafka.kinds.token.requests import send_renewals

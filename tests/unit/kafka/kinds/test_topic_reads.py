@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.resource import Absent, Failed, Identity, Observed, Reading
-from kafkaform_kafka.cluster.context import LAG
+from kafkaform_kafka.kinds.context import LAG
 from kafkaform_kafka.kinds.topic import read as reads
 from kafkaform_kafka.wire.answers import ConfigEntry, ItemAnswer
 from kafkaform_kafka.wire.client import RequestNotSent

@@ -11,7 +11,7 @@ from kafka.protocol.admin import CreateTopicsRequest
 
 from kafkaform.core.change import Action, Step
 from kafkaform.core.resource import FaultClass
-from kafkaform_kafka.cluster.context import ClusterContext, Order, Reply
+from kafkaform_kafka.kinds.context import ClusterContext, Order, Reply
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.topic import send as sends
 from kafkaform_kafka.session import KafkaSession

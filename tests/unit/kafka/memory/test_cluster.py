@@ -22,11 +22,11 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.testing.workbench import INSTANCE, Bench
+from kafkaform_kafka.kinds.simulation import TOPIC_DEFAULTS
 from kafkaform_kafka.kinds.topic import configs
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
-from kafkaform_kafka.simulation.world import TOPIC_DEFAULTS
 
 from ....kit.kafka.topic_systems import SimulatedSystem
 

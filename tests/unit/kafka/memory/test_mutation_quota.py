@@ -23,8 +23,8 @@ from kafkaform.render.terraform import to_json
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.quota.limits import MUTATION_RATE
 from kafkaform_kafka.kinds.quota.simulation import Mutations
+from kafkaform_kafka.kinds.simulation import SimulatedWorld
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused_items
-from kafkaform_kafka.simulation.world import SimulatedWorld
 
 from ....kit.kafka.topic_systems import SimulatedSystem, partitions
 from ....kit.simulated.engine import KAFKA, House, apply, desired, house, plan, removed, topic

@@ -24,7 +24,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
-from kafkaform_kafka.cluster.context import ClusterContext, Order, Reads, Reply, Requests
+from kafkaform_kafka.kinds.context import ClusterContext, Order, Reads, Reply, Requests
 from kafkaform_kafka.kinds.kind import (
     CREATING,
     DELETING,
@@ -36,9 +36,7 @@ from kafkaform_kafka.kinds.kind import (
     make_request,
     make_step,
 )
-from kafkaform_kafka.protocol.apis import Api, RequestLimits
-from kafkaform_kafka.protocol.faults import name_right
-from kafkaform_kafka.simulation.world import (
+from kafkaform_kafka.kinds.simulation import (
     CLUSTER,
     AdminAnswer,
     AdminCall,
@@ -52,6 +50,8 @@ from kafkaform_kafka.simulation.world import (
     require,
     run_batch,
 )
+from kafkaform_kafka.protocol.apis import Api, RequestLimits
+from kafkaform_kafka.protocol.faults import name_right
 
 NAME = "kafka_toggle"
 UPDATE_TOGGLES = Api("UpdateToggles", 1057, "Alter", since="2.7", limits=RequestLimits(10, 10))

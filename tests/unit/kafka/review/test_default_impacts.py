@@ -8,8 +8,8 @@ from kafkaform.core.resource import Identity
 from kafkaform.core.rule import Rule
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform_kafka import review
-from kafkaform_kafka.cluster.figures import Spans
 from kafkaform_kafka.kinds.topic.configs import Retention
+from kafkaform_kafka.review import Spans
 from kafkaform_kafka.rules.topics.config_rows import (
     COMPACTION_STARTED,
     EXPIRY_STARTED,

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kafkaform_kafka import review
-from kafkaform_kafka.cluster import context
+from kafkaform_kafka.kinds import context
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import ClusterRow, LogSize
 

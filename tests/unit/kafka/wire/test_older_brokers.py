@@ -11,13 +11,13 @@ from kafka.protocol import admin, consumer, metadata
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Evidence
-from kafkaform_kafka.cluster.context import Order
-from kafkaform_kafka.cluster.facts import read_facts
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.inspect.usage import _are_all_live
+from kafkaform_kafka.kinds.context import Order
 from kafkaform_kafka.kinds.topic.send import send_create_partitions, send_create_topics
 from kafkaform_kafka.protocol.releases import LEADER_AND_ISR
 from kafkaform_kafka.provider import TYPES
+from kafkaform_kafka.session import read_facts
 from kafkaform_kafka.wire import cluster, configs, describe, security, topics, usage
 from kafkaform_kafka.wire.client import RequestNotSent, Unsupported, Wire
 from kafkaform_kafka.wire.security import SaltedPassword

@@ -1,5 +1,6 @@
 """What every read and every request needs: the connection, its settings and facts, the brokers that
-are live now, and how a failed request becomes a fault."""
+are live now, and how a failed request becomes a fault.
+"""
 
 from __future__ import annotations
 
