@@ -13,6 +13,12 @@ from pathlib import Path
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.protocol.apis import APIS
+from kafkaform_kafka.protocol.cluster_facts import (
+    CAPABILITIES,
+    RELEASES,
+    Capability,
+    explain_absence,
+)
 from kafkaform_kafka.protocol.config_keys import (
     ALL_TOPIC_KEYS,
     DYNAMIC_WITH_ZOOKEEPER,
@@ -24,7 +30,6 @@ from kafkaform_kafka.protocol.config_keys import (
     removed_keys,
 )
 from kafkaform_kafka.protocol.faults import fault_of
-from kafkaform_kafka.protocol.releases import CAPABILITIES, RELEASES, Capability, explain_absence
 
 PAGE = Path(__file__).parent / "compatibility.md"
 BEGIN, END = "<!-- Made by docs/versions.py. -->", "<!-- End of what docs/versions.py makes. -->"

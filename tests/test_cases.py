@@ -55,7 +55,7 @@ from kafkaform_kafka.memory import (
 )
 from kafkaform_kafka.protocol.acl import KIND as ACLS
 from kafkaform_kafka.protocol.acl import parse_acl_key
-from kafkaform_kafka.protocol.config_values import config_map
+from kafkaform_kafka.protocol.config_keys import config_map
 from kafkaform_kafka.resource_kinds import WORDS as KAFKA
 
 from .kit.simulated.memory_store import Fate, MemoryBackend, MemorySink

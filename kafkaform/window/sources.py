@@ -12,7 +12,7 @@ from msgspec import Struct
 from kafkaform_kafka.authority.authorizer import Access
 from kafkaform_kafka.inspect.access import build_access
 from kafkaform_kafka.protocol.acl import KIND, Acl, parse_acl
-from kafkaform_kafka.protocol.facts import KafkaFacts
+from kafkaform_kafka.protocol.cluster_facts import KafkaFacts
 
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import KafkaformError

@@ -45,7 +45,7 @@ from .kinds.quota import resource_type as quota_filter
 from .kinds.quota import resource_type as quotas
 from .kinds.topic import resource_type as topics
 from .protocol.acl import NAMES, parse_acl
-from .protocol.facts import KafkaFacts
+from .protocol.cluster_facts import KafkaFacts
 
 _TOPIC = {
     "topic_name": STRING,

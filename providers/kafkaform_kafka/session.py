@@ -21,8 +21,7 @@ from kafkaform.provider.contract import Secrets
 
 from .authority import own_rights
 from .authority.own_rights import read_held
-from .connection.clients import CLIENT_ID
-from .connection.cluster_proof import make_unproven_error
+from .connection.clients import CLIENT_ID, make_unproven_error
 from .connection.settings import KafkaSettings
 from .data_sources import AnswerSource, answer_query
 from .kinds.context import (
@@ -38,18 +37,18 @@ from .kinds.context import (
 from .kinds.kind import ResourceKind
 from .kinds.topic import send_placement as placement_sends
 from .protocol import listings
-from .protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES, broker_keys
-from .protocol.config_values import parse_integer
-from .protocol.facts import KafkaFacts, MutationWindow
-from .protocol.faults import fault_of
-from .protocol.releases import (
+from .protocol.cluster_facts import (
     DRY_RUNS,
     LEADER_AND_ISR,
     RELEASES,
+    KafkaFacts,
+    MutationWindow,
     find_release,
     find_spans,
     is_newer,
 )
+from .protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES, broker_keys, parse_integer
+from .protocol.faults import fault_of
 from .resource_kinds import KINDS, WORDS
 from .review import assess
 from .vendors import detection

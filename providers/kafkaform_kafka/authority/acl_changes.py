@@ -21,7 +21,7 @@ from kafkaform.core.value import EMPTY
 
 from ..protocol import acl as acls
 from ..protocol.acl import OTHER, PREFIXED, SUPPORTED, Acl, describe_pattern, join_words
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import KafkaFacts
 from .authorizer import (
     SOME_TOPIC,
     Access,

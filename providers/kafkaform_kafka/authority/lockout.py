@@ -19,7 +19,7 @@ from ..kinds.acl.resource_type import DELETE_FIRST
 from ..kinds.kind import KindRights
 from ..protocol import acl as acls
 from ..protocol.acl import ALLOW, CLUSTER, DENY, EVERYTHING, PREFIXED, Acl
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import KafkaFacts
 from .authorizer import (
     EVERYBODY,
     Access,

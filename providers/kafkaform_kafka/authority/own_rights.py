@@ -22,7 +22,7 @@ from ..kinds.context import ClusterContext, attempt
 from ..protocol import listings
 from ..protocol.acl import CLUSTER, Acl, describe_acl
 from ..protocol.apis import APIS, RightTarget
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import KafkaFacts
 from ..protocol.faults import code_name, name_right
 from ..wire.cluster import read_cluster_operations
 from ..wire.topics import TopicRow, list_topics

@@ -1,7 +1,12 @@
-"""`describe delegation-tokens` and `alter delegation-token`: tokens to log in with (KIP-48)."""
+"""`describe delegation-tokens` and `alter delegation-token`: tokens to log in with (KIP-48).
+
+With a token's id and HMAC anybody can log in as its owner. So kafkaform never shows an HMAC; it
+writes one only to a file that is named for it, and that only its owner can read.
+"""
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +17,9 @@ from typing import Annotated
 from msgspec import Struct
 
 from kafkaform.core.change import Change, add_findings
-from kafkaform.core.errors import KafkaformError, UsageError
-from kafkaform.core.resource import Absent, Identity, Observed, Reading
+from kafkaform.core.errors import KafkaformError, StorageError, UsageError
+from kafkaform.core.resource import Absent, Fault, Identity, Observed, Reading
+from kafkaform.core.secret import Secret
 from kafkaform.core.text.display import inline
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.commands import Alteration, Answer, Draft, Operand, Option, Question
@@ -21,11 +27,62 @@ from kafkaform.provider.contract import Session
 
 from ..inspect.document_page import document_page
 from ..inspect.documents import read_document
-from ..inspect.source import DescribeQuery
-from ..inspect.token_secrets import FLAG, check_hmac_file, write_hmac
+from ..inspect.source import DescribeQuery, make_read_error
+from ..kinds.token.requests import list_rows
 from ..kinds.token.resource_type import KIND, LONGEST, NewToken, parse_period
 from ..rules.commands import TOKEN_CONNECTIONS, TOKEN_CREATED, TOKEN_EXPIRES
+from ..session import KafkaSession
 from .completion import complete_entity, list_principals, offer_names
+
+FLAG = "--hmac-file"
+
+
+def check_hmac_file(text: str | None) -> Path | None:
+    """The file to write to, None without one. Raises UsageError for a file that cannot be made."""
+    # Before anything is sent: a token whose HMAC nobody has got is of no use.
+    if text is None:
+        return None
+    path = Path(text)
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{FLAG} {inline(text)}: the file exists", "Name a new file.")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise UsageError(
+            f"{FLAG} {inline(text)}: no file can be made in that folder", "Name another folder."
+        )
+    return path
+
+
+def write_hmac(session: Session, token_id: str, path: Path) -> None:
+    """Write the HMAC of this token to a new file with mode 0600, in base64 and with a line end.
+    Raises KafkaformError, StorageError."""
+    hmac = _read_hmac(session, token_id)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(path, flags, 0o600), "w", encoding="ascii") as file:  # noqa: PTH123  # Path.open cannot set the mode
+            file.write(f"{hmac.reveal()}\n")
+    except OSError as error:
+        raise StorageError(
+            f"the HMAC of token {inline(token_id)} cannot be written to {inline(str(path))}: "
+            f"{error.strerror}",
+            f"`kafkaform describe delegation-tokens {inline(token_id)} {FLAG} FILE` writes it to "
+            "another file.",
+        ) from None
+
+
+def _read_hmac(session: Session, token_id: str) -> Secret:
+    if not isinstance(session, KafkaSession):
+        raise UsageError("only Kafka clusters have delegation tokens", "Choose a kafka provider.")
+    rows = list_rows(session.context)
+    if isinstance(rows, Fault):
+        raise make_read_error(rows)
+    for row in rows:
+        if row.token_id == token_id:
+            return row.hmac
+    raise KafkaformError(
+        f"token {inline(token_id)} does not exist, or this principal may not see it",
+        "`kafkaform describe delegation-tokens` lists the tokens that it can see.",
+    )
+
 
 DOCUMENT = "delegation-tokens"
 Ids = Annotated[list[str] | None, Operand("ID…", complete_entity)]

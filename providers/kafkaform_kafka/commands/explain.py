@@ -21,7 +21,7 @@ from kafkaform.provider.commands import (
 )
 from kafkaform.provider.contract import Session
 
-from ..inspect.config_explanation import ENTITIES, config_page, explain_config
+from ..inspect.configs import ENTITIES, config_page, explain_config
 from ..inspect.quotas import Client, explain_quotas, quota_page
 from ..kinds.quota import resource_type as quotas
 from ..protocol.broker_rules import plain_name_faults

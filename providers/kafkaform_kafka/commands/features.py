@@ -22,7 +22,7 @@ from ..inspect.document_page import document_page
 from ..inspect.documents import read_document
 from ..inspect.source import DescribeQuery
 from ..kinds.feature.resource_type import KIND, LEVEL, UNSAFE
-from ..protocol.releases import (
+from ..protocol.cluster_facts import (
     FEATURES,
     LEVELS,
     METADATA_VERSION,

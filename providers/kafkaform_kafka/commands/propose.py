@@ -18,7 +18,7 @@ from kafkaform.provider.page import Cells, Grid, Page, Prose
 
 from ..inspect.cells import cell, count, size
 from ..placement.proposal import PlacementQuery, propose_placement, read_layout
-from ..protocol.config_values import parse_size
+from ..protocol.config_keys import parse_size
 from ..session import KafkaSession
 from .completion import list_brokers, list_topics, offer_names
 

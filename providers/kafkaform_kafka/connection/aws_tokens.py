@@ -22,7 +22,7 @@ from botocore.session import Session
 from kafkaform.core.secret import Secret, remember_secret
 from kafkaform.provider.http.tokens import LoginToken, make_error
 
-from .aws import AwsLogin
+from .login_attributes import AwsLogin
 
 PATIENCE = 4.0
 """Seconds for AWS STS to connect, and to answer."""

@@ -19,7 +19,7 @@ from kafkaform.core.diagnostics import Severity, suggest
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 
-from . import aws, kerberos
+from .login_attributes import AWS_MECHANISM, KERBEROS_MODULE, KERBEROS_OPTIONS, find_jaas_faults
 from .provider_block import MECHANISMS
 
 _IAM = "software.amazon.msk.auth.iam"
@@ -183,7 +183,7 @@ _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
             "tokenauth": "sasl_token_auth",
         },
     ),
-    kerberos.MODULE: (("GSSAPI",), kerberos.OPTIONS),
+    KERBEROS_MODULE: (("GSSAPI",), KERBEROS_OPTIONS),
     f"{_KAFKA}.oauthbearer.OAuthBearerLoginModule": (
         ("OAUTHBEARER",),
         {"clientId": "sasl_username", "clientSecret": "sasl_password", "scope": SCOPE},
@@ -197,7 +197,7 @@ def read_login(properties: Mapping[str, str], block: BlockDraft) -> None:
     mechanism = properties.get("sasl.mechanism", "").strip().upper()
     by_aws = _uses_aws(properties)
     if by_aws:
-        block.attributes["sasl_mechanism"] = aws.MECHANISM
+        block.attributes["sasl_mechanism"] = AWS_MECHANISM
     elif mechanism:
         _read_mechanism(mechanism, block)
     text = properties.get("sasl.jaas.config")
@@ -230,10 +230,10 @@ def read_login(properties: Mapping[str, str], block: BlockDraft) -> None:
             for text, advice in _find_aws_faults(login.options)
         ]
     _read_options(login.options, options, block)
-    if login.module == kerberos.MODULE:
+    if login.module == KERBEROS_MODULE:
         block.faults += [
             PropertyFault("sasl.jaas.config", text, advice)
-            for text, advice in kerberos.find_jaas_faults(login.options)
+            for text, advice in find_jaas_faults(login.options)
         ]
 
 

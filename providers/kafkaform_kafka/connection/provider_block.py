@@ -18,10 +18,27 @@ from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, m
 from kafkaform.provider.durations import parse_seconds
 from kafkaform.provider.http.endpoint_checks import CERTIFICATES
 
-from ..protocol.config_values import parse_size
+from ..protocol.config_keys import parse_size
 from ..vendors.detection import PROFILES
-from . import attribute_faults, aws, kerberos, oauth
-from .attribute_faults import Fault, make_fault
+from .login_attributes import (
+    AWS_ATTRIBUTES,
+    AWS_MECHANISM,
+    AWS_NAMES,
+    AWS_SPELLINGS,
+    KERBEROS_ATTRIBUTES,
+    KERBEROS_NAMES,
+    KERBEROS_SPELLINGS,
+    OAUTH_ATTRIBUTES,
+    OAUTH_SPELLINGS,
+    REFUSED_ATTRIBUTES,
+    Fault,
+    find_aws_faults,
+    find_kerberos_faults,
+    find_oauth_faults,
+    find_refused_faults,
+    make_fault,
+    make_stray_fault,
+)
 
 TRUSTSTORE, KEYSTORE = "ssl_truststore_location", "ssl_keystore_location"
 TRUSTSTORE_PASSWORD, KEYSTORE_PASSWORD = "ssl_truststore_password", "ssl_keystore_password"
@@ -182,12 +199,12 @@ MECHANISMS = {
     "plain": "PLAIN",
     "scram-sha256": "SCRAM-SHA-256",
     "scram-sha512": "SCRAM-SHA-512",
-    **oauth.SPELLINGS,
-    **kerberos.SPELLINGS,
-    **aws.SPELLINGS,
+    **OAUTH_SPELLINGS,
+    **KERBEROS_SPELLINGS,
+    **AWS_SPELLINGS,
 }
 """Spelling in the configuration -> Kafka's name for it."""
-WITHOUT_PASSWORD = frozenset({*oauth.SPELLINGS, *kerberos.SPELLINGS, *aws.SPELLINGS})
+WITHOUT_PASSWORD = frozenset({*OAUTH_SPELLINGS, *KERBEROS_SPELLINGS, *AWS_SPELLINGS})
 """Spellings of the mechanisms that need neither sasl_username nor sasl_password."""
 
 DEFAULT_TIMEOUT = 30.0
@@ -285,10 +302,10 @@ CONFIG = make_schema(
         "found by the addresses and the id of the cluster, otherwise apache.",
         choices=PROFILES,
     ),
-    *oauth.ATTRIBUTES,
-    *kerberos.ATTRIBUTES,
-    *aws.ATTRIBUTES,
-    *attribute_faults.ATTRIBUTES,
+    *OAUTH_ATTRIBUTES,
+    *KERBEROS_ATTRIBUTES,
+    *AWS_ATTRIBUTES,
+    *REFUSED_ATTRIBUTES,
     blocks={
         "authorizer": make_schema(
             "Settings of the brokers' authorizer, which brokers do not report.",
@@ -310,7 +327,7 @@ CONFIG = make_schema(
 def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     """Faults of a provider block that its schema cannot express, each with the attribute to blame.
     Secrets can be references. The value of a secret is not repeated."""
-    faults: list[attribute_faults.Fault] = []
+    faults: list[Fault] = []
     for name, value in config.items():
         # SASL/PLAIN separates user and password with it (RFC 4616), and the texts of librdkafka end
         # there.
@@ -324,16 +341,16 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
         idle = "sasl_mechanism has no effect without sasl_username"
         advice = "give sasl_username and sasl_password, or remove it"
         faults.append(("sasl_mechanism", Severity.WARNING, idle, advice))
-    if mechanism in kerberos.SPELLINGS:
-        faults += kerberos.find_faults(config)
+    if mechanism in KERBEROS_SPELLINGS:
+        faults += find_kerberos_faults(config)
     else:
-        stray = (name for name in kerberos.NAMES if config.get(name))
-        faults += [attribute_faults.make_stray_fault(name, "gssapi") for name in stray]
-    if mechanism == aws.MECHANISM or any(config.get(name) for name in aws.NAMES):
-        faults += aws.find_faults(config)
+        stray = (name for name in KERBEROS_NAMES if config.get(name))
+        faults += [make_stray_fault(name, "gssapi") for name in stray]
+    if mechanism == AWS_MECHANISM or any(config.get(name) for name in AWS_NAMES):
+        faults += find_aws_faults(config)
     if any(config.get(name) for name in NAMES):
         faults += find_faults(config)
-    faults += [*oauth.find_faults(config), *attribute_faults.find_faults(config)]
+    faults += [*find_oauth_faults(config), *find_refused_faults(config)]
     return tuple(
         (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults
     )

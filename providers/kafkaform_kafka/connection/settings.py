@@ -16,9 +16,17 @@ from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider.durations import parse_seconds
 from kafkaform.provider.http.endpoint_checks import is_pem
 
-from ..protocol.config_values import parse_size
-from . import aws, provider_block
-from .kerberos import SPELLINGS, KerberosSettings, read_kerberos
+from ..protocol.config_keys import parse_size
+from . import provider_block
+from .login_attributes import (
+    AWS_MECHANISM,
+    KERBEROS_SPELLINGS,
+    SESSION_NAME,
+    AwsLogin,
+    KerberosSettings,
+    find_region,
+    read_kerberos,
+)
 from .provider_block import (
     DEFAULT_TIMEOUT,
     MECHANISMS,
@@ -63,7 +71,7 @@ class KafkaSettings(Struct, frozen=True):
     token_auth: bool = False
     """username and password are those of a delegation token."""
     kerberos: KerberosSettings | None = None
-    aws_login: aws.AwsLogin | None = None
+    aws_login: AwsLogin | None = None
     """Set if AWS credentials sign the token."""
 
     @property
@@ -102,10 +110,10 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         "scopes": tuple(block.get("sasl_oauth_scopes") or ()),
         "token_auth": block.get("sasl_token_auth") is True,
     }
-    if block.get("sasl_mechanism") in SPELLINGS:
+    if block.get("sasl_mechanism") in KERBEROS_SPELLINGS:
         login["kerberos"] = read_kerberos(block)
     servers = list_servers(block)
-    if block.get("sasl_mechanism") == aws.MECHANISM:
+    if block.get("sasl_mechanism") == AWS_MECHANISM:
         login["aws_login"] = _read_aws_login(block, servers)
     return KafkaSettings(
         instance=instance,
@@ -127,16 +135,16 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
     )
 
 
-def _read_aws_login(block: Mapping[str, Any], servers: tuple[str, ...]) -> aws.AwsLogin:
-    return aws.AwsLogin(
+def _read_aws_login(block: Mapping[str, Any], servers: tuple[str, ...]) -> AwsLogin:
+    return AwsLogin(
         # The host name first: AWS_REGION is where this computer is, which can be elsewhere.
-        region=block.get("sasl_aws_region") or aws.find_region(servers),
+        region=block.get("sasl_aws_region") or find_region(servers),
         profile=block.get("sasl_aws_profile") or None,
         access_key=block.get("sasl_aws_access_key") or None,
         secret_key=_to_secret(block.get("sasl_aws_secret_key")),
         session_token=_to_secret(block.get("sasl_aws_token")),
         role=block.get("sasl_aws_role_arn") or None,
-        session_name=block.get("sasl_aws_role_session_name") or aws.SESSION_NAME,
+        session_name=block.get("sasl_aws_role_session_name") or SESSION_NAME,
         external_id=block.get("sasl_aws_external_id") or None,
     )
 

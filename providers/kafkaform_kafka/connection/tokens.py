@@ -27,7 +27,7 @@ from kafkaform.provider.http.tokens import (
     parse_claims,
 )
 
-from .aws import AwsLogin
+from .login_attributes import AwsLogin
 from .settings import KafkaSettings
 
 _NAMES = EndpointNames("sasl_token_url", "sasl_username", "sasl_password", "sasl_oauth_scopes")

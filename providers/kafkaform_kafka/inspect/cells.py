@@ -9,8 +9,13 @@ from kafkaform.core.canonical import render_number
 from kafkaform.core.text.quantity import render_amount, render_quantity, render_with_exact
 
 from ..kinds.quota.limits import find_quota_unit
-from ..protocol.config_keys import ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS, find_broker_key
-from ..protocol.config_values import parse_integer
+from ..protocol.config_keys import (
+    ALL_TOPIC_KEYS,
+    GROUP_KEYS,
+    METRICS_KEYS,
+    find_broker_key,
+    parse_integer,
+)
 
 NOTHING = "-"
 _LIMITS = ("retention.ms", "retention.bytes")

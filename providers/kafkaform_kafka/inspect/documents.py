@@ -19,10 +19,9 @@ from ..kinds.context import ClusterContext, attempt, find_answering_node, find_c
 from ..kinds.kind import ResourceKind
 from ..kinds.topic.placement import REPLICAS
 from ..kinds.topic.read import NAMES_AT_ONCE, split_chunks
+from ..protocol.cluster_facts import KafkaFacts, find_release, is_newer
 from ..protocol.config_keys import THROTTLES
-from ..protocol.facts import KafkaFacts
 from ..protocol.faults import fault_of
-from ..protocol.releases import find_release, is_newer
 from ..resource_kinds import KINDS
 from ..session import KafkaSession
 from ..wire import cluster as cluster_wire

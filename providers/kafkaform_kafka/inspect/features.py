@@ -11,7 +11,7 @@ from kafkaform.provider.page import Grid, Page
 
 from ..kinds.context import attempt
 from ..kinds.feature.requests import find_fault
-from ..protocol.releases import (
+from ..protocol.cluster_facts import (
     FEATURES,
     METADATA_VERSION,
     UNKNOWN,

@@ -16,7 +16,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Answer
 from kafkaform.provider.page import Cells, Grid, Page
 
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import KafkaFacts
 from ..wire.groups import DescribedGroup, MemberRow
 from ..wire.usage import CONSUMER
 from .cells import NOTHING, cell, count

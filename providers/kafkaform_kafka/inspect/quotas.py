@@ -23,7 +23,7 @@ from ..kinds.quota.limits import (
     sharers_text,
 )
 from ..kinds.quota.resource_type import IP, index_quotas, make_exact
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import KafkaFacts
 from .cells import cell, entity_text, limit_text
 
 UNNAMED = "\0"

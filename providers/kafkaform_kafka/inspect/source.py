@@ -15,7 +15,7 @@ from kafkaform.core.resource import Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
 from ..kinds.context import ClusterContext, attempt
-from ..protocol.releases import Capability, find_capability_fault
+from ..protocol.cluster_facts import Capability, find_capability_fault
 from ..wire.describe import describe_topics
 
 T = TypeVar("T")

@@ -42,9 +42,8 @@ from ..kinds.context import ClusterContext, attempt, find_answering_node
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.read import UNKNOWN_TOPIC
 from ..protocol import acl as acls
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import FEATURE_MISSING, UNSUPPORTED_VERSION, KafkaFacts
 from ..protocol.faults import fault_of
-from ..protocol.releases import FEATURE_MISSING, UNSUPPORTED_VERSION
 from ..session import KafkaSession
 from ..wire import usage as wire
 from ..wire.cluster import read_log_sizes

@@ -17,7 +17,7 @@ from kafkaform.provider.contract import Secrets
 
 from ..connection.settings import KafkaSettings
 from ..protocol import faults
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import KafkaFacts
 from ..protocol.faults import fault_of
 from ..wire.client import RequestNotSent, RequestUnanswered, Unsupported, Wire
 from ..wire.cluster import ClusterRow, describe_cluster, find_quorum_leader

@@ -24,9 +24,8 @@ from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Swee
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..protocol.broker_rules import MAX_RECORDS
+from ..protocol.cluster_facts import NEWEST, KafkaFacts, is_before, presence_faults
 from ..protocol.config_keys import ALL_TOPIC_KEYS
-from ..protocol.facts import KafkaFacts
-from ..protocol.releases import NEWEST, is_before, presence_faults
 
 Key = tuple[str, str]
 """The kind of an object and the key of its identity."""

@@ -45,8 +45,8 @@ from ..kinds.simulation import (
 )
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.simulation import SimulatedTopic, Topics, place_evenly, topic_key
-from ..protocol.config_values import config_map
-from ..protocol.releases import NEWEST
+from ..protocol.cluster_facts import NEWEST
+from ..protocol.config_keys import config_map
 from ..provider import PROVIDER, KafkaProvider
 
 

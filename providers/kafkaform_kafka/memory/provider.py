@@ -27,10 +27,8 @@ from kafkaform.provider.durations import parse_seconds
 
 from ..connection.clients import CLIENT_ID
 from ..connection.provider_block import DEFAULT_TIMEOUT
-from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
-from ..protocol.config_values import parse_size
-from ..protocol.facts import KafkaFacts, MutationWindow
-from ..protocol.releases import NEWEST, RELEASES
+from ..protocol.cluster_facts import NEWEST, RELEASES, KafkaFacts, MutationWindow
+from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES, parse_size
 from ..vendors.detection import find_profile
 from .cluster import SimulatedCluster
 from .session import MemorySession

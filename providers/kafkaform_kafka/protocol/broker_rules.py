@@ -16,7 +16,8 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from . import config_values
+from . import config_keys
+from .cluster_facts import NEWEST, fit_range, is_certain, presence_faults
 from .config_keys import (
     ALL_TOPIC_KEYS,
     TOPIC_COUNTERPARTS,
@@ -26,7 +27,6 @@ from .config_keys import (
     UpdateMode,
     find_broker_key,
 )
-from .releases import NEWEST, fit_range, is_certain, presence_faults
 
 Faults = Iterable[tuple[str, str]]
 """Summary and advice of each fault."""
@@ -204,10 +204,10 @@ def spelling_faults(config: Mapping[str, Value]) -> Faults:
     and texts that are no number."""
     for key, value in config.items():
         if value is not None:
-            yield from _find_spelling_faults(key, str(config_values.config_value(key, value)))
+            yield from _find_spelling_faults(key, str(config_keys.config_value(key, value)))
 
 
-@lru_cache(config_values.REPEATED)
+@lru_cache(config_keys.REPEATED)
 def _find_spelling_faults(key: str, text: str) -> tuple[tuple[str, str], ...]:
     definition = ALL_TOPIC_KEYS.get(key)
     return tuple(_key_faults(key) if definition is None else word_faults(definition, key, text))
@@ -219,7 +219,7 @@ def word_faults(definition: ConfigKey, key: str, value: Value) -> Faults:
     them is blocked (`value_faults`)."""
     text = str(value)
     if definition.choices:
-        words = config_values.parse_items(text) if definition.kind == "list" else (text,)
+        words = config_keys.parse_items(text) if definition.kind == "list" else (text,)
         certain = any(
             w not in definition.choices and suggest(w, definition.choices, NEAR) for w in words
         )
@@ -277,18 +277,18 @@ def misspelt_key_faults(key: str) -> Faults:
         yield f"{key} is not a topic config of Kafka", advice
 
 
-@lru_cache(config_values.REPEATED)
+@lru_cache(config_keys.REPEATED)
 def _find_problem(key: ConfigKey, text: str) -> str:
     """The rest of a sentence that begins with the value; empty for a good one."""
     if len(text) > MAX_VALUE:
         return f" has more than {MAX_VALUE:,} characters"
     if key.kind in ("int", "long", "short"):
-        return _number_problem(key, config_values.parse_integer(text), "whole number")
+        return _number_problem(key, config_keys.parse_integer(text), "whole number")
     if key.kind == "double":
-        return _number_problem(key, config_values.parse_double(text), "number")
+        return _number_problem(key, config_keys.parse_double(text), "number")
     if key.kind == "boolean":
         return "" if text in ("true", "false") else " is neither true nor false"
-    words = config_values.parse_items(text) if key.kind == "list" else (text,)
+    words = config_keys.parse_items(text) if key.kind == "list" else (text,)
     wrong = [word for word in words if key.choices and word not in key.choices]
     if wrong and wrong[0] != text:
         return f" has {wrong[0]!r}, which is not a valid value"
@@ -306,8 +306,8 @@ def _parse_boolean(text: str) -> str | None:
 
 
 _PARSERS: Mapping[str, Callable[[str], object]] = {
-    **dict.fromkeys(("int", "long", "short"), config_values.parse_integer),
-    "double": config_values.parse_double,
+    **dict.fromkeys(("int", "long", "short"), config_keys.parse_integer),
+    "double": config_keys.parse_double,
     "boolean": _parse_boolean,
 }
 """Type of a config -> the function that reads its canonical text; None for any other text."""
@@ -318,7 +318,7 @@ _CALLS: Mapping[str, str] = {"ms": 'retention("7d")', "bytes": 'bytes("10MiB")'}
 
 def _value_advice(key: ConfigKey, text: str) -> str:
     if key.choices:
-        words = config_values.parse_items(text) if key.kind == "list" else (text,)
+        words = config_keys.parse_items(text) if key.kind == "list" else (text,)
         wrong = next((word for word in words if word not in key.choices), "")
         return suggest(wrong, key.choices, NEAR) or f"use one of {', '.join(key.choices)}"
     if key.kind == "boolean":

@@ -64,7 +64,7 @@ from ..protocol.acl import (
     join_words,
     parse_acl,
 )
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import KafkaFacts
 from . import access_rows as rows
 
 Findings = Iterator[tuple[Identity | None, Finding]]

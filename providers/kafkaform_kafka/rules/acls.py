@@ -19,7 +19,7 @@ from kafkaform.core.value import EMPTY
 from ..protocol import acl as acls
 from ..protocol import broker_rules
 from ..protocol.acl import CLUSTER, EVERYTHING, NOUNS, SUPPORTED, Acl
-from ..protocol.releases import acl_faults
+from ..protocol.cluster_facts import acl_faults
 
 _PROOFS = "tests/cluster/claims/test_access.py"
 _PRINCIPAL, _HOST, _OPERATION = (("acl_principal",), ("acl_host",), ("acl_operation",))

@@ -18,10 +18,21 @@ from kafkaform.core.value import EMPTY, Value
 from ..kinds.config import faults
 from ..kinds.topic.configs import BROKER_CONFIG, CLUSTER_CONFIG, get_config
 from ..protocol import broker_rules
-from ..protocol.config_keys import MIN_IN_SYNC, BrokerKey, UpdateMode, broker_keys, find_broker_key
-from ..protocol.config_values import render_config
-from ..protocol.facts import KafkaFacts
-from ..protocol.releases import fit_old_range, fit_range, get_release, presence_faults
+from ..protocol.cluster_facts import (
+    KafkaFacts,
+    fit_old_range,
+    fit_range,
+    get_release,
+    presence_faults,
+)
+from ..protocol.config_keys import (
+    MIN_IN_SYNC,
+    BrokerKey,
+    UpdateMode,
+    broker_keys,
+    find_broker_key,
+    render_config,
+)
 from .config_harms import block_configs
 
 _TYPES = (BROKER_CONFIG, CLUSTER_CONFIG)

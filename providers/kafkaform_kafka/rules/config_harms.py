@@ -16,8 +16,7 @@ from kafkaform.core.change import Action, Change, PathChange
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.rule import Needs, Rule
 
-from ..protocol.config_keys import ConfigKey
-from ..protocol.config_values import Lookup, parse_items, parse_limit, render_config
+from ..protocol.config_keys import ConfigKey, Lookup, parse_items, parse_limit, render_config
 
 _WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
 _SHOWN = 40

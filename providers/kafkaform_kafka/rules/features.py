@@ -10,7 +10,7 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 
 from ..kinds.feature.resource_type import KIND, UNSAFE, read_levels
-from ..protocol.releases import FEATURES, METADATA_VERSION, UNKNOWN, render_level
+from ..protocol.cluster_facts import FEATURES, METADATA_VERSION, UNKNOWN, render_level
 
 _TYPES = (KIND,)
 _CLAIMS = "tests/cluster/claims/test_brokers.py"

@@ -16,9 +16,13 @@ from kafkaform.core.value import Value
 
 from ..kinds.config import faults
 from ..protocol import broker_rules
-from ..protocol.config_keys import GROUP_KEYS
-from ..protocol.config_values import parse_items
-from ..protocol.releases import CLIENT_METRICS, GROUP_CONFIGS, capability_faults, presence_faults
+from ..protocol.cluster_facts import (
+    CLIENT_METRICS,
+    GROUP_CONFIGS,
+    capability_faults,
+    presence_faults,
+)
+from ..protocol.config_keys import GROUP_KEYS, parse_items
 from .config_harms import ConfigHarm, Harms, When, block_configs, judge_harms
 
 GROUP, METRICS = "kafka_group_config", "kafka_client_metrics"

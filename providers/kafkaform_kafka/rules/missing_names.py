@@ -38,7 +38,7 @@ from ..kinds.user import resource_type as users
 from ..protocol import acl as acls
 from ..protocol import keys, listings
 from ..protocol.acl import ALLOW, EVERYTHING, PREFIXED, Acl
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import KafkaFacts
 from .names import SETS, judge_names, make_quota, make_role
 
 SHORT = 6

@@ -20,7 +20,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ..kinds.quota import resource_type as quotas
 from ..kinds.quota.limits import MUTATION_RATE, entity_text, find_applying, sharers_text
 from ..kinds.topic import resource_type as topics
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import KafkaFacts
 
 _SPENDING = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"})
 ANONYMOUS = "ANONYMOUS"

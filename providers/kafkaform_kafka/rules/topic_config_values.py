@@ -17,9 +17,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ..kinds.topic.configs import find_effective, get_config
 from ..protocol import broker_rules
-from ..protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey
-from ..protocol.config_values import render_config
-from ..protocol.releases import fit_old_range, fit_range, get_release, presence_faults
+from ..protocol.cluster_facts import fit_old_range, fit_range, get_release, presence_faults
+from ..protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey, render_config
 from .config_harms import block_configs
 from .topics import config_rows as rows
 from .topics import configs

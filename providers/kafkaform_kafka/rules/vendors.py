@@ -16,7 +16,7 @@ from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.text.display import make_sentence
 from kafkaform.core.value import Value
 
-from ..protocol.facts import KafkaFacts
+from ..protocol.cluster_facts import KafkaFacts
 from ..vendors import profile
 from ..vendors.detection import APACHE, load_profile
 from ..vendors.profile import (

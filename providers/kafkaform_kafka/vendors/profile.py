@@ -18,7 +18,7 @@ from kafkaform.core.change import BOOKKEEPING, Action, Change, Path
 from kafkaform.core.finding import Level
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ..protocol.config_values import parse_integer, parse_items
+from ..protocol.config_keys import parse_integer, parse_items
 
 TOPIC = "kafka_topic"
 TOPIC_CONFIG = "kafka_topic_config"

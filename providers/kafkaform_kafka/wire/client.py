@@ -34,14 +34,14 @@ from .. import connection as connection_package
 from ..connection.clients import (
     LOOK,
     PATIENCE,
+    ClusterProof,
     fence_logs,
     make_client_config,
     refuse_two_clusters,
     ssl_context,
 )
-from ..connection.cluster_proof import ClusterProof
 from ..connection.failures import ConnectionFailure, FailureKind, Listener, connect_error, look_at
-from ..connection.oauth import OAUTHBEARER
+from ..connection.login_attributes import OAUTHBEARER
 from ..connection.settings import KafkaSettings
 from ..protocol.apis import APIS
 from .answers import HANDSHAKE_FAILED, describe_error, name_address, name_broker

@@ -32,7 +32,7 @@ from kafkaform.core.installation import render_extra_command
 from kafkaform.core.secret import Secret
 from kafkaform.core.storage import require_regular_file
 
-from ..connection.kerberos import KerberosSettings
+from ..connection.login_attributes import KerberosSettings
 from ..connection.settings import KafkaSettings
 
 if TYPE_CHECKING:

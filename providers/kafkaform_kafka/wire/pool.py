@@ -27,7 +27,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.parser import KafkaProtocol
 
-from ..connection.cluster_proof import ClusterProof
+from ..connection.clients import ClusterProof
 from ..connection.failures import FINAL, ConnectionFailure, FailureKind
 from ..protocol.faults import fault_of
 from .answers import describe_error, explain_failure, name_address

@@ -16,7 +16,7 @@ from kafkaform_kafka.inspect.cells import size
 from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.documents import ASKED, OBJECTS
 from kafkaform_kafka.kinds.quota.resource_type import name_quota_source
-from kafkaform_kafka.protocol.releases import find_level
+from kafkaform_kafka.protocol.cluster_facts import find_level
 from kafkaform_kafka.wire import describe as wire
 
 from ...conftest import Broker

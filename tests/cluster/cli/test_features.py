@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkaform_kafka.protocol.releases import FEATURES, LEVELS
+from kafkaform_kafka.protocol.cluster_facts import FEATURES, LEVELS
 
 from ...conftest import Broker
 from ...kit.commands.bare import Bare

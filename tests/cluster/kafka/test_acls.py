@@ -31,7 +31,7 @@ from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.inspect.access import AccessQuery, build_access, explain_access
 from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.protocol.acl import SUPPORTED, Acl, list_reported_operations, parse_acl
-from kafkaform_kafka.protocol.releases import acl_faults
+from kafkaform_kafka.protocol.cluster_facts import acl_faults
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.security import AclRow, AclRows, create_acls
 from kafkaform_kafka.wire.topics import list_topics

@@ -9,8 +9,8 @@ import pytest
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from kafkaform_kafka.protocol import config_keys
+from kafkaform_kafka.protocol.cluster_facts import CLIENT_METRICS, GROUP_CONFIGS, explain_absence
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey, UpdateMode
-from kafkaform_kafka.protocol.releases import CLIENT_METRICS, GROUP_CONFIGS, explain_absence
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.answers import ConfigEntry
 from kafkaform_kafka.wire.configs import TYPES, describe_configs

@@ -28,7 +28,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.config.requests import send_alter_configs, sweep_configs
 from kafkaform_kafka.kinds.config.resource_type import SCOPES
 from kafkaform_kafka.kinds.context import Order
-from kafkaform_kafka.protocol.releases import GROUP_CONFIG_LISTING, explain_absence
+from kafkaform_kafka.protocol.cluster_facts import GROUP_CONFIG_LISTING, explain_absence
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import Unsupported
 from kafkaform_kafka.wire.configs import alter_configs

@@ -391,7 +391,7 @@ OLDER: Mapping[tuple[str, int], tuple[str, bool, int]] = {
 }
 """Request and resource type -> the version that has it, whether also with ZooKeeper, and the code
 without it. 35: the request does not exist there and is not sent; 42: the whole request is refused,
-which is why `protocol/releases.py` has these features."""
+which is why `protocol/cluster_facts.py` has these features."""
 
 
 def code_here(case: Case) -> int:

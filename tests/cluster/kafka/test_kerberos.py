@@ -11,7 +11,7 @@ import pytest
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
-from kafkaform_kafka.connection.kerberos import KerberosSettings
+from kafkaform_kafka.connection.login_attributes import KerberosSettings
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.logins import KerberosExchange, TicketError, prepare_kerberos

@@ -28,7 +28,7 @@ from kafkaform.core.resource import (
     Observed,
 )
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.protocol.config_values import config_value
+from kafkaform_kafka.protocol.config_keys import config_value
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.configs import describe_configs
 

@@ -11,7 +11,7 @@ import pytest
 from kafkaform.core.change import Action
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY
-from kafkaform_kafka.protocol import releases
+from kafkaform_kafka.protocol import cluster_facts
 from kafkaform_kafka.protocol.config_keys import (
     ALL_TOPIC_KEYS,
     DYNAMIC_WITH_ZOOKEEPER,
@@ -57,7 +57,7 @@ def name(admin: KafkaSession) -> str:
 
 
 def is_there(facts: Facts, key: str, known: ConfigKey) -> bool:
-    return not any(releases.presence_faults(known, key, facts))
+    return not any(cluster_facts.presence_faults(known, key, facts))
 
 
 def test_the_facts_name_the_version(admin: KafkaSession, cluster: Choice) -> None:
@@ -99,7 +99,7 @@ def test_topics_take_the_numbers_of_the_table(admin: KafkaSession, name: str) ->
     """The lowest number of each config is taken, and the next lower one refused."""
     live = topic(name, partitions=1, replication_factor=1)
     for key, known in ALL_TOPIC_KEYS.items():
-        low = releases.fit_range(known, admin.facts).low
+        low = cluster_facts.fit_range(known, admin.facts).low
         if low is None or known.kind == "double" or not is_there(admin.facts, key, known):
             continue
         for number in (low, low - 1):

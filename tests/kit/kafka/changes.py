@@ -7,7 +7,7 @@ from typing import Any
 from kafkaform.core.change import Action, Change, PathChange
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
-from kafkaform_kafka.protocol.facts import KafkaFacts
+from kafkaform_kafka.protocol.cluster_facts import KafkaFacts
 
 FACTS = Facts("cluster", ("1", "2", "3"), "User:admin", EMPTY)
 

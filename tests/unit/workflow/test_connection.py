@@ -15,10 +15,9 @@ from kafkaform.workflow.connection import (
     parse_properties,
     resolve_direct,
 )
-from kafkaform_kafka.connection.aws import AwsLogin
 from kafkaform_kafka.connection.java_files import SECRET_KEYS, Login, parse_login
-from kafkaform_kafka.connection.kerberos import MODULE as KRB5
-from kafkaform_kafka.connection.kerberos import KerberosSettings
+from kafkaform_kafka.connection.login_attributes import KERBEROS_MODULE as KRB5
+from kafkaform_kafka.connection.login_attributes import AwsLogin, KerberosSettings
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 
 from ...kit.commands.folder import Folder

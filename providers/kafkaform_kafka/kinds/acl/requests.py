@@ -28,7 +28,7 @@ from kafkaform.core.resource import (
 from ...protocol import acl as acls
 from ...protocol import apis
 from ...protocol.acl import Acl
-from ...protocol.facts import KafkaFacts
+from ...protocol.cluster_facts import KafkaFacts
 from ...protocol.faults import fault_of, lost_answer_fault, name_right
 from ...wire.answers import ItemAnswer
 from ...wire.security import AclRow, AclRows, DeletedAcls, create_acls, delete_acls, describe_acls

@@ -44,7 +44,7 @@ from ...protocol.acl import (
     parse_acl_key,
 )
 from ...protocol.acl import KIND as KIND
-from ...protocol.facts import KafkaFacts
+from ...protocol.cluster_facts import KafkaFacts
 from ..kind import (
     CREATE_ACLS,
     DELETE_ALLOW_ACLS,

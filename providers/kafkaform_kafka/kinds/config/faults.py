@@ -11,8 +11,9 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...protocol import broker_rules, config_keys, config_values
+from ...protocol import broker_rules, config_keys
 from ...protocol.broker_rules import Faults
+from ...protocol.cluster_facts import NEWEST, KafkaFacts
 from ...protocol.config_keys import (
     DYNAMIC_WITH_ZOOKEEPER,
     GROUP_KEYS,
@@ -22,8 +23,6 @@ from ...protocol.config_keys import (
     ConfigKey,
     UpdateMode,
 )
-from ...protocol.facts import KafkaFacts
-from ...protocol.releases import NEWEST
 
 MASK = "(sensitive)"
 TABLES: Mapping[str, tuple[Mapping[str, ConfigKey], str]] = {
@@ -137,7 +136,7 @@ def refuse_broker_configs(config: Mapping[str, Value]) -> Faults:
             # Only a plan knows whether the cluster uses ZooKeeper.
             yield from () if key in DYNAMIC_WITH_ZOOKEEPER else read_only_faults(key, row)
         elif not row.secret:
-            written = config_values.config_value(key, value, {key: row.key}.get)
+            written = config_keys.config_value(key, value, {key: row.key}.get)
             yield from broker_rules.word_faults(row.key, key, written)
 
 
@@ -152,7 +151,7 @@ def refuse_group_configs(config: Mapping[str, Value]) -> Faults:
 def refuse_metrics_configs(config: Mapping[str, Value]) -> Faults:
     """What `validate` refuses in a subscription to client metrics."""
     yield from _spelling_faults(config, "kafka_client_metrics")
-    for element in config_values.parse_items(str(config.get("match") or "")):
+    for element in config_keys.parse_items(str(config.get("match") or "")):
         name = element.partition("=")[0].strip()
         if name not in MATCHES and suggest(name, MATCHES, broker_rules.NEAR):
             yield from match_faults(element)
@@ -172,7 +171,7 @@ def _spelling_faults(config: Mapping[str, Value], kind: str) -> Faults:
     table, _ = TABLES[kind]
     for key, value in config.items():
         if value is not None and key in table:
-            written = config_values.config_value(key, value, table.get)
+            written = config_keys.config_value(key, value, table.get)
             yield from broker_rules.word_faults(table[key], key, written)
         elif value is not None:
             yield from misspelt_faults(key, kind)

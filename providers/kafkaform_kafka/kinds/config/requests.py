@@ -32,9 +32,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import Secrets
 
 from ...protocol import apis
-from ...protocol.config_keys import BROKER_TIMES
-from ...protocol.config_values import config_value, parse_integer
-from ...protocol.facts import KafkaFacts
+from ...protocol.cluster_facts import KafkaFacts, find_capability_fault, find_listing_fault
+from ...protocol.config_keys import BROKER_TIMES, config_value, parse_integer
 from ...protocol.faults import (
     ALTER,
     DESCRIBE,
@@ -45,7 +44,6 @@ from ...protocol.faults import (
     not_live_fault,
     right_for_configs,
 )
-from ...protocol.releases import find_capability_fault, find_listing_fault
 from ...wire.answers import ConfigEntry, ItemAnswer, ItemAnswers, Synonym
 from ...wire.configs import ResourceNames, alter_configs, describe_configs, list_config_resources
 from ...wire.topics import ANSWER_MARGIN

@@ -21,15 +21,14 @@ from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import config_keys
-from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
-from ...protocol.config_values import Lookup, config_map
-from ...protocol.releases import (
+from ...protocol.cluster_facts import (
     CLIENT_METRICS,
     FEATURE_MISSING,
     GROUP_CONFIG_LISTING,
     GROUP_CONFIGS,
     Capability,
 )
+from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey, Lookup, config_map
 from ..kind import (
     ALTER_CONFIGS,
     REMOVE_CONFIGS,

@@ -22,17 +22,16 @@ from kafkaform.core.secret import PartialRepr
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_rules, config_keys
-from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC, UpdateMode
-from ...protocol.config_values import config_map, config_value
-from ...protocol.facts import KafkaFacts
-from ...protocol.faults import ALTER, DESCRIBE, LISTING, fault_of, not_live_fault, right_for_configs
-from ...protocol.releases import (
+from ...protocol.cluster_facts import (
+    KafkaFacts,
     explain_absence,
     find_capability_fault,
     find_listing_fault,
     fit_range,
     presence_faults,
 )
+from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC, UpdateMode, config_map, config_value
+from ...protocol.faults import ALTER, DESCRIBE, LISTING, fault_of, not_live_fault, right_for_configs
 from ..simulation import CLUSTER as ON_CLUSTER
 from ..simulation import (
     AdminAnswer,

@@ -21,8 +21,8 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
+from ...protocol.cluster_facts import UpgradeType
 from ...protocol.faults import fault_of
-from ...protocol.releases import UpgradeType
 from ...wire.answers import ItemAnswer
 from ...wire.cluster import FeatureRow, Update, UpdateAnswer, read_features, update_features
 from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt

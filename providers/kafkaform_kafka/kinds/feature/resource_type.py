@@ -13,7 +13,7 @@ from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol.releases import UpgradeType
+from ...protocol.cluster_facts import UpgradeType
 from ..kind import UPDATE_FEATURES, ResourceKind, defer, make_step, paths_below
 
 KIND = "kafka_feature"

@@ -15,7 +15,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...protocol.releases import METADATA_VERSION, UpgradeType
+from ...protocol.cluster_facts import METADATA_VERSION, UpgradeType
 from ..simulation import (
     CLUSTER,
     AdminAnswer,

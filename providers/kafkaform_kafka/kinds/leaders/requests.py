@@ -19,7 +19,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 
 from ...protocol.apis import MAX_PARTITIONS_ELECTED
-from ...protocol.facts import KafkaFacts
+from ...protocol.cluster_facts import KafkaFacts
 from ...protocol.faults import fault_of
 from ...wire.topics import Partition, PartitionAnswers, TopicRow, elect_leaders, list_topics
 from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt

@@ -17,19 +17,22 @@ from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, ma
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules, config_keys, releases
+from ...protocol import broker_rules, cluster_facts, config_keys
+from ...protocol.cluster_facts import KafkaFacts, is_before
 from ...protocol.config_keys import (
     ALL_TOPIC_KEYS,
     IRREMOVABLE,
     OLD_DEFAULTS,
     THROTTLES,
     TOPIC_COUNTERPARTS,
+    Lookup,
     UpdateMode,
+    config_map,
+    config_value,
     find_broker_key,
+    parse_integer,
+    parse_items,
 )
-from ...protocol.config_values import Lookup, config_map, config_value, parse_integer, parse_items
-from ...protocol.facts import KafkaFacts
-from ...protocol.releases import is_before
 from ..kind import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS, SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_topic_config"
@@ -126,7 +129,7 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
     change of a `kafka_topic` or `kafka_topic_config`."""
     # Without the right to read the brokers' configs, Kafka's own defaults are assumed.
     defaults = _list_defaults(
-        releases.get_release(facts), KafkaFacts.of(facts).topic_defaults or EMPTY
+        cluster_facts.get_release(facts), KafkaFacts.of(facts).topic_defaults or EMPTY
     )
     before, after = (
         {key: str(value) for key, value in get_config(side).items() if value is not None}
@@ -150,7 +153,7 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
 
 def list_kafka_defaults(facts: Facts) -> Mapping[str, str]:
     """Topic config -> Kafka's default in the release of this cluster."""
-    return _list_defaults(releases.get_release(facts), EMPTY)
+    return _list_defaults(cluster_facts.get_release(facts), EMPTY)
 
 
 # Thousands of topics have the same ones.
@@ -207,7 +210,7 @@ def list_fallbacks(facts: Facts, reported: FrozenMap = EMPTY) -> FrozenMap:
     without the right to read their configs.
     """
     return _make_fallbacks(
-        releases.get_release(facts), KafkaFacts.of(facts).topic_defaults, reported
+        cluster_facts.get_release(facts), KafkaFacts.of(facts).topic_defaults, reported
     )
 
 

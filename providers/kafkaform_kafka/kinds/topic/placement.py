@@ -29,7 +29,7 @@ from kafkaform.core.resource import Facts, Fault, FaultClass, Remark
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...protocol.facts import KafkaFacts
+from ...protocol.cluster_facts import KafkaFacts
 from ..kind import MOVE_REPLICAS, make_step, paths_below
 
 Replicas = tuple[int, ...]

@@ -29,9 +29,8 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...protocol.config_keys import ALL_TOPIC_KEYS, BROKER_TIMES
-from ...protocol.config_values import config_value
-from ...protocol.facts import KafkaFacts
+from ...protocol.cluster_facts import KafkaFacts
+from ...protocol.config_keys import ALL_TOPIC_KEYS, BROKER_TIMES, config_value
 from ...protocol.faults import code_name, fault_of, name_right
 from ...wire.answers import ConfigEntry, ItemAnswer
 from ...wire.client import Unsupported

@@ -24,8 +24,8 @@ from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, config_keys
 from ...protocol.apis import MAX_RECORDS
-from ...protocol.config_values import config_map
-from ...protocol.facts import KafkaFacts
+from ...protocol.cluster_facts import KafkaFacts
+from ...protocol.config_keys import config_map
 from ..kind import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,

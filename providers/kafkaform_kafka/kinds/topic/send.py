@@ -17,8 +17,8 @@ from kafkaform.core.value import FrozenMap
 from ...authority.own_rights import HeldRights, explain_missing, list_operations
 from ...authority.own_rights import judge_steps as missing_rights
 from ...protocol import apis
-from ...protocol.config_values import config_value
-from ...protocol.facts import KafkaFacts
+from ...protocol.cluster_facts import KafkaFacts
+from ...protocol.config_keys import config_value
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.answers import ItemAnswer, ItemAnswers
 from ...wire.cluster import read_leadership

@@ -16,7 +16,7 @@ from kafkaform.core.change import Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import Fault, FaultClass
 
 from ...protocol.apis import ALTER_PARTITION_REASSIGNMENTS, MAX_PARTITIONS_MOVED
-from ...protocol.facts import KafkaFacts
+from ...protocol.cluster_facts import KafkaFacts
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.answers import ItemAnswers
 from ...wire.cluster import describe_cluster

@@ -30,7 +30,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 
 from ...protocol import broker_rules, faults
 from ...protocol.broker_rules import INTERNAL_TOPICS, MAX_RECORDS
-from ...protocol.config_values import config_map
+from ...protocol.config_keys import config_map
 from ..simulation import (
     CLUSTER,
     AdminAnswer,

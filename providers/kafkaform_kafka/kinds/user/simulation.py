@@ -28,7 +28,7 @@ from kafkaform.core.secret import PartialRepr
 
 from ...protocol import faults, keys
 from ...protocol.apis import ALTER_USER_SCRAM_CREDENTIALS
-from ...protocol.releases import NEWEST, get_release, is_before
+from ...protocol.cluster_facts import NEWEST, get_release, is_before
 from ..simulation import (
     CLUSTER,
     AdminAnswer,

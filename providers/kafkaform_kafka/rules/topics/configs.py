@@ -14,15 +14,15 @@ from kafkaform.core.finding import Finding, Level
 from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Rule
 
-from ...protocol.config_keys import ALL_TOPIC_KEYS
-from ...protocol.config_values import (
+from ...protocol.cluster_facts import get_release, is_before
+from ...protocol.config_keys import (
+    ALL_TOPIC_KEYS,
     FOLLOWS,
     parse_integer,
     parse_items,
     parse_limit,
     render_config,
 )
-from ...protocol.releases import get_release, is_before
 from . import config_rows as rows
 
 DELETE, COMPACT = "delete", "compact"

@@ -14,7 +14,7 @@ from kafkaform.core.value import EMPTY
 from ...kinds.topic.configs import find_effective, get_config
 from ...kinds.topic.resource_type import DEFAULT
 from ...protocol import broker_rules
-from ...protocol.facts import KafkaFacts
+from ...protocol.cluster_facts import KafkaFacts
 from .config_rows import OVERRIDES, TOPIC
 from .configs import COMPACT, DELETE, has_policy
 from .moves import find_id_faults

@@ -14,8 +14,8 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ...kinds.kind import paths_below
 from ...kinds.topic import placement
 from ...kinds.topic.configs import find_effective
-from ...protocol import broker_rules, releases
-from ...protocol.config_values import parse_integer
+from ...protocol import broker_rules, cluster_facts
+from ...protocol.config_keys import parse_integer
 from .config_rows import MIN_IN_SYNC, TOPIC
 
 _TYPES = (TOPIC,)
@@ -228,13 +228,13 @@ def find_id_faults(change: Change, facts: Facts) -> broker_rules.Faults:
     if change.action is Action.DELETE:
         yield (
             "the id of the topic is unknown, and kafkaform deletes topics only by id",
-            releases.advise_topic_ids(facts),
+            cluster_facts.advise_topic_ids(facts),
         )
     elif change.action is Action.UPDATE and placement.plan_moves(change, facts):
         yield (
             "the id of the topic is unknown, and kafkaform moves the replicas only of topics with "
             "an id",
-            releases.advise_topic_ids(facts),
+            cluster_facts.advise_topic_ids(facts),
         )
 
 

@@ -14,7 +14,7 @@ import pytest
 from kafkaform.core.errors import ConfigurationError, ConnectError
 from kafkaform.core.secret import Secret
 from kafkaform_kafka.connection.failures import ConnectionFailure, FailureKind, connect_error
-from kafkaform_kafka.connection.kerberos import KerberosSettings
+from kafkaform_kafka.connection.login_attributes import KerberosSettings
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.wire.client import open_wire
 

@@ -15,7 +15,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.provider.durations import parse_seconds
 from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
-from kafkaform_kafka.connection.kerberos import KerberosSettings
+from kafkaform_kafka.connection.login_attributes import KerberosSettings
 from kafkaform_kafka.connection.provider_block import CONFIG
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 from kafkaform_kafka.publishing import publish

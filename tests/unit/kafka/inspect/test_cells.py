@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.render.text import render_page
 from kafkaform_kafka.inspect.cells import config_text, limit_text, size
-from kafkaform_kafka.inspect.config_explanation import config_page
+from kafkaform_kafka.inspect.configs import config_page
 from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.quotas import quota_page
 

@@ -13,7 +13,7 @@ from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.documents import describe
 from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.kinds.topic.placement import REPLICAS, find_remarks
-from kafkaform_kafka.protocol.releases import LEVELS
+from kafkaform_kafka.protocol.cluster_facts import LEVELS
 from kafkaform_kafka.wire.answers import ConfigEntry, ItemAnswer
 from kafkaform_kafka.wire.cluster import BrokerVersions
 from kafkaform_kafka.wire.describe import BrokerRow, DescribedTopic, PartitionRow

@@ -13,7 +13,7 @@ from kafkaform_kafka.commands.features import alter_features, parse_level
 from kafkaform_kafka.inspect.features import render_features
 from kafkaform_kafka.kinds.feature import resource_type as feature
 from kafkaform_kafka.kinds.feature.requests import find_fault
-from kafkaform_kafka.protocol.releases import (
+from kafkaform_kafka.protocol.cluster_facts import (
     FEATURES,
     LEVELS,
     UNKNOWN,

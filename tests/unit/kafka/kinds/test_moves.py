@@ -10,7 +10,7 @@ from kafkaform.core.change import Action, Change, Evidence, Repeat
 from kafkaform.core.resource import Observed
 from kafkaform_kafka.kinds import kind
 from kafkaform_kafka.kinds.topic import resource_type as topics
-from kafkaform_kafka.protocol.config_values import parse_size
+from kafkaform_kafka.protocol.config_keys import parse_size
 from kafkaform_kafka.session import KafkaSession
 
 from ....kit.kafka.changes import FACTS, change, facts, topic

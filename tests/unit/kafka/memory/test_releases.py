@@ -13,8 +13,8 @@ from kafkaform.core.resource import Absent, CoverageKind, Depth, Failed, Identit
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.protocol.cluster_facts import NEWEST, RELEASES, is_before
 from kafkaform_kafka.protocol.config_keys import ALL_TOPIC_KEYS
-from kafkaform_kafka.protocol.releases import NEWEST, RELEASES, is_before
 from kafkaform_kafka.provider import TYPES
 
 from ....kit.kafka.changes import change, topic

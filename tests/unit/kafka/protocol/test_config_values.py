@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
-from kafkaform_kafka.protocol.config_values import config_map, config_value
+from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS, config_map, config_value
 
 SPELLINGS = [
     ("retention.ms", " +5 ", "5"),

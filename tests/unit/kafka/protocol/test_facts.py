@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kafkaform.core.canonical import list_defaults
 from kafkaform.core.resource import Facts
-from kafkaform_kafka.protocol.facts import KafkaFacts
+from kafkaform_kafka.protocol.cluster_facts import KafkaFacts
 
 PLANS = Path(__file__).parents[4] / "docs" / "formats" / "plan.md"
 

@@ -12,20 +12,9 @@ import pytest
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Level
 from kafkaform.core.resource import Facts, Fault
-from kafkaform_kafka.protocol import broker_rules, config_keys, releases
+from kafkaform_kafka.protocol import broker_rules, cluster_facts, config_keys
 from kafkaform_kafka.protocol.apis import APIS
-from kafkaform_kafka.protocol.config_keys import (
-    ALL_TOPIC_KEYS,
-    AT_BROKERS,
-    DYNAMIC_WITH_ZOOKEEPER,
-    GROUP_KEYS,
-    THROTTLES,
-    TOPIC_KEYS,
-    ConfigKey,
-    UpdateMode,
-)
-from kafkaform_kafka.protocol.faults import fault_of
-from kafkaform_kafka.protocol.releases import (
+from kafkaform_kafka.protocol.cluster_facts import (
     CAPABILITIES,
     CLIENT_METRICS,
     GROUP_CONFIGS,
@@ -42,6 +31,17 @@ from kafkaform_kafka.protocol.releases import (
     find_spans,
     is_before,
 )
+from kafkaform_kafka.protocol.config_keys import (
+    ALL_TOPIC_KEYS,
+    AT_BROKERS,
+    DYNAMIC_WITH_ZOOKEEPER,
+    GROUP_KEYS,
+    THROTTLES,
+    TOPIC_KEYS,
+    ConfigKey,
+    UpdateMode,
+)
+from kafkaform_kafka.protocol.faults import fault_of
 
 from ....kit.kafka.changes import change, facts, topic
 from ....kit.kafka.config_changes import declared, faults, planned
@@ -92,7 +92,7 @@ def read_table(kind: str) -> Iterator[tuple[str, str, str, dict[str, str]]]:
 
 
 def has(name: str, known: ConfigKey, release: str) -> bool:
-    found = releases.presence_faults(known, name, facts(kafka_version=release))
+    found = cluster_facts.presence_faults(known, name, facts(kafka_version=release))
     return not list(found)
 
 
@@ -145,7 +145,7 @@ def test_topics_have_the_configs_of_their_release(release: str) -> None:
         assert has(name, known, release) == there, name
         if there and lows:
             low = [low for at, low in lows.items() if not is_before(release, at)][-1]
-            fitting = releases.fit_range(known, facts(kafka_version=release))
+            fitting = cluster_facts.fit_range(known, facts(kafka_version=release))
             assert fitting.low == int(low), name
     newest = {name for name, (_, last, _) in table.items() if last == NEWEST}
     assert newest == set(TOPIC_KEYS)
@@ -239,7 +239,7 @@ def test_without_a_release_the_dry_run_decides() -> None:
     """Nothing is refused by its release; a config that Kafka removed is warned of."""
     unknown = facts(kafka_version=None)
     for key, known in ALL_TOPIC_KEYS.items():
-        assert has(key, known, "") and not list(releases.presence_faults(known, key, unknown))
+        assert has(key, known, "") and not list(cluster_facts.presence_faults(known, key, unknown))
     old = {"message.format.version": "3.0"}
     ((text, _),) = broker_rules.unknown_warnings(old, unknown)
     assert f"Kafka {NEWEST} has no topic config message.format.version" in text

@@ -13,7 +13,7 @@ from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Fault, FaultClass, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas
-from kafkaform_kafka.protocol.facts import MutationWindow
+from kafkaform_kafka.protocol.cluster_facts import MutationWindow
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.rules.mutation_quota import Spending, compute_spending
 

@@ -10,7 +10,7 @@ import pytest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.provider.commands import Answer
 from kafkaform.render.text import render_page
-from kafkaform_kafka.commands.describe_groups import ask_groups
+from kafkaform_kafka.commands.describe import ask_groups
 from kafkaform_kafka.inspect.groups import GroupQuery, groups_page, read_groups
 
 from .....kit.kafka.scripted_wire import LOST, TOO_OLD, script

@@ -11,7 +11,7 @@ import pytest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.provider.commands import Answer
 from kafkaform.render.text import render_page
-from kafkaform_kafka.commands.describe_groups import ask_transactions
+from kafkaform_kafka.commands.describe import ask_transactions
 from kafkaform_kafka.inspect.transactions import (
     TransactionQuery,
     find_hanging,
