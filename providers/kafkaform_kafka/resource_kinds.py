@@ -9,19 +9,19 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
 
 from .kinds.acl import resource_type as acl
+from .kinds.commanded import resource_types as commanded
 from .kinds.config import resource_type as config
 from .kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, find_unit
-from .kinds.feature import resource_type as feature
-from .kinds.kind import ResourceKind
-from .kinds.leaders import resource_type as leaders
-from .kinds.listings import resource_type as listings
+from .kinds.kind import ResourceKind, defer
 from .kinds.quota import resource_type as quota
 from .kinds.quota.limits import find_quota_unit
-from .kinds.token import resource_type as token
 from .kinds.topic import resource_type as topic
 from .kinds.topic.configs import find_topic_unit
 from .kinds.user import resource_type as user
+from .protocol import listings
 from .protocol.acl import describe_acl_key
+
+_LISTINGS = "kafkaform_kafka.kinds.listings"
 
 _DEFAULTS_UNIT, _BROKER_UNIT, _GROUP_UNIT, _METRICS_UNIT = (
     partial(find_unit, scope.find) for scope in (DEFAULTS, BROKER, GROUP, METRICS)
@@ -66,9 +66,17 @@ KINDS: tuple[ResourceKind, ...] = (
     *user.KINDS,
     *acl.KINDS,
     *config.KINDS,
-    *leaders.KINDS,
-    *token.KINDS,
-    *feature.KINDS,
-    *listings.KINDS,
+    *commanded.KINDS,
+    # Only rules read these, so they have no type.
+    ResourceKind(
+        listings.RIGHTS,
+        connect=defer(_LISTINGS, "requests:RIGHTS_REQUESTS"),
+        simulate=defer(_LISTINGS, "simulation:SIMULATED_RIGHTS"),
+    ),
+    ResourceKind(
+        listings.GROUPS,
+        connect=defer(_LISTINGS, "requests:GROUP_REQUESTS"),
+        simulate=defer(_LISTINGS, "simulation:SIMULATED_GROUPS"),
+    ),
 )
 """In the order of the documentation."""

@@ -32,7 +32,7 @@ from kafkaform.provider.commands import (
 
 from ..inspect.cells import count
 from ..inspect.source import DescribeQuery
-from ..kinds.leaders.resource_type import KIND as LEADERS
+from ..kinds.commanded.resource_types import LEADERS as LEADERS
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..rules.commands import LEADERS_ELECTED, MOVE_STOPPED
 from .completion import (

@@ -28,8 +28,8 @@ from kafkaform.provider.contract import Session
 from ..inspect.document_page import document_page
 from ..inspect.documents import read_document
 from ..inspect.source import DescribeQuery, make_read_error
-from ..kinds.token.requests import list_rows
-from ..kinds.token.resource_type import KIND, LONGEST, NewToken, parse_period
+from ..kinds.commanded.requests import list_rows
+from ..kinds.commanded.resource_types import LONGEST, TOKEN, NewToken, parse_period
 from ..rules.commands import TOKEN_CONNECTIONS, TOKEN_CREATED, TOKEN_EXPIRES
 from ..session import KafkaSession
 from .completion import complete_entity, list_principals, offer_names
@@ -176,11 +176,11 @@ def _create(
     new = NewToken(owner or "", tuple(sorted(set(renewers))), lifetime or "", stamp)
     existing = _Existing()
     draft = Draft(
-        KIND,
+        TOKEN,
         new.key,
         lambda _, __: new.attributes,
         _note_creation,
-        address=f'{KIND}.alter["{owner or "new"}"]',
+        address=f'{TOKEN}.alter["{owner or "new"}"]',
         managed=True,
     )
 
@@ -190,7 +190,7 @@ def _create(
                 existing.ids = frozenset(reading.details["ids"])
 
     show = Question(partial(_read_created, new=new, existing=existing, path=path), document_page)
-    return Alteration((draft,), (show,), ((KIND, new.before),), keep)
+    return Alteration((draft,), (show,), ((TOKEN, new.before),), keep)
 
 
 def _note_creation(change: Change, _: Reading) -> Change:
@@ -238,13 +238,13 @@ def _end(ids: Sequence[str], period: str | None, *, renews: bool) -> Alteration:
 
     note = _note_end if not removes else _note_removal
     drafts = tuple(
-        Draft(KIND, token_id, edit, note, address=f'{KIND}.alter["{token_id}"]', managed=True)
+        Draft(TOKEN, token_id, edit, note, address=f'{TOKEN}.alter["{token_id}"]', managed=True)
         for token_id in ids
     )
     show = Question(
         lambda session: Answer(_read_tokens(session, DescribeQuery(), ids)), document_page
     )
-    needs = tuple((KIND, token_id) for token_id in ids)
+    needs = tuple((TOKEN, token_id) for token_id in ids)
     return Alteration(drafts, () if removes else (show,), needs, _refuse_missing)
 
 

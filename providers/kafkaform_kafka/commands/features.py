@@ -21,7 +21,7 @@ from kafkaform.provider.commands import Alteration, Answer, Ask, Draft, Operand,
 from ..inspect.document_page import document_page
 from ..inspect.documents import read_document
 from ..inspect.source import DescribeQuery
-from ..kinds.feature.resource_type import KIND, LEVEL, UNSAFE
+from ..kinds.commanded.resource_types import FEATURE, LEVEL, UNSAFE
 from ..protocol.cluster_facts import (
     FEATURES,
     LEVELS,
@@ -75,7 +75,7 @@ def alter_features(
             raise UsageError(f"{inline(name)} is given twice", "Name each feature only once.")
     mode = _WAYS[unsafe] if downgrade or unsafe else ""
     drafts = tuple(
-        Draft(KIND, name, partial(_edit_level, name, level, mode), managed=True)
+        Draft(FEATURE, name, partial(_edit_level, name, level, mode), managed=True)
         for name, level in targets.items()
     )
     return Alteration(drafts, (ask_features(),))

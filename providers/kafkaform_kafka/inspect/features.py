@@ -9,8 +9,8 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.page import Grid, Page
 
+from ..kinds.commanded.requests import find_feature_fault
 from ..kinds.context import attempt
-from ..kinds.feature.requests import find_fault
 from ..protocol.cluster_facts import (
     FEATURES,
     METADATA_VERSION,
@@ -31,7 +31,7 @@ PATIENCE_SECONDS = 3.0
 def document_features(source: DescribeSource, _: DescribeQuery) -> dict[str, Value]:
     """The members of the document `features`. Raises KafkaformError if the levels are unknown."""
     controller = source.require("ApiVersions", read_features)
-    fault = find_fault(controller)
+    fault = find_feature_fault(controller)
     if fault is not None:
         raise make_read_error(fault)
     rows = {node: _ask_broker(source, node) for node in source.context.facts.nodes}

@@ -9,10 +9,10 @@ from kafkaform.core.finding import Finding, Harm, Level
 from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 
-from ..kinds.feature.resource_type import KIND, UNSAFE, read_levels
+from ..kinds.commanded.resource_types import FEATURE, UNSAFE, read_levels
 from ..protocol.cluster_facts import FEATURES, METADATA_VERSION, UNKNOWN, render_level
 
-_TYPES = (KIND,)
+_TYPES = (FEATURE,)
 _CLAIMS = "tests/cluster/claims/test_brokers.py"
 
 CHANGED = Rule(

@@ -11,8 +11,8 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import EMPTY
 
+from ..kinds.commanded.resource_types import TOKEN
 from ..kinds.kind import SILENT
-from ..kinds.token import resource_type as tokens
 from ..kinds.user.resource_type import KIND, find_iteration_faults, sends_password
 
 TYPES = (KIND,)
@@ -116,7 +116,7 @@ TOKEN_ENDED = Rule(
     "A delegation token ends",
     Level.DANGER,
     Harm.ACCESS_LOST,
-    (tokens.KIND,),
+    (TOKEN,),
     Needs.OBJECT,
     "Brokers refuse logins with a token that has expired, and nobody can renew it (KIP-48).",
     "# kafkaform alter delegation-token TOKEN_ID --expire",

@@ -12,7 +12,7 @@ from kafkaform.core.errors import ConnectError, KafkaformError, OtherSystem
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
 from kafkaform_kafka.connection.settings import KafkaSettings
-from kafkaform_kafka.kinds.token.resource_type import KIND
+from kafkaform_kafka.kinds.commanded.resource_types import TOKEN
 from kafkaform_kafka.review import list_live_groups, read_offset_spans, read_old_spans
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.client import RequestNotSent
@@ -91,7 +91,7 @@ def test_a_token_has_the_rights_of_its_owner(
     assert session.facts.scope_id == broker.cluster_id
     assert "Alter" in session.facts.recorded_values["rights"]
     assert session.sweep("kafka_topic", Depth.NAMES).coverage.kind is not CoverageKind.FAILED
-    fault = session.sweep(KIND, Depth.FULL).coverage.fault
+    fault = session.sweep(TOKEN, Depth.FULL).coverage.fault
     assert fault is not None and fault.code == "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
     session.prove()
     session.close()

@@ -16,7 +16,7 @@ from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.workflow.model import Applied
 from kafkaform_kafka.commands.alter import elect_preferred
-from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
+from kafkaform_kafka.kinds.commanded.resource_types import LEADERS, LEADERS_API
 from kafkaform_kafka.kinds.topic.simulation import topic_key
 from kafkaform_kafka.memory import (
     Killed,
@@ -82,7 +82,7 @@ def test_an_election_is_shown_logged_and_owned_by_nobody() -> None:
     kinds = [r.kind for r in where.sink.records]
     assert kinds.index("intent") < kinds.index("outcome")
     (intent,) = where.records("intent")
-    assert intent.body["phase"] == f"1.80 {API}" and intent.body["repeat"] == "safe"
+    assert intent.body["phase"] == f"1.80 {LEADERS_API}" and intent.body["repeat"] == "safe"
     assert [p["path"] for p in intent.body["paths"]] == ["leaders.1", "leaders.2"]
     assert not where.state.objects
     where.check_log()
@@ -95,7 +95,7 @@ def test_what_is_led_well_is_left_alone() -> None:
     where.clock.advance(3600)
     written = len(where.sink.records)
     assert elect(where).report is None
-    assert (where.cluster.requests[API], len(where.sink.records)) == (1, written)
+    assert (where.cluster.requests[LEADERS_API], len(where.sink.records)) == (1, written)
 
 
 def test_who_cannot_lead_is_left_out_and_told() -> None:
@@ -115,11 +115,11 @@ def test_who_cannot_lead_is_left_out_and_told() -> None:
 def test_a_run_that_died_is_recovered(mishap: Any) -> None:
     """The next run reads who leads, closes the intent, and one more election does the rest."""
     where = led_by_others()
-    where.cluster.faults.schedule(mishap, API)
+    where.cluster.faults.schedule(mishap, LEADERS_API)
     with pytest.raises(Killed):
         elect(where)
     assert len(where.index.open_intents) == 1
-    assert plan(where, SAID).pending[0].identity.kind == KIND
+    assert plan(where, SAID).pending[0].identity.kind == LEADERS
     apply(where, SAID)
     assert [kind for kind, _ in ends(where)] == ["recover"]
     assert not where.index.open_intents
@@ -131,7 +131,7 @@ def test_a_run_that_died_is_recovered(mishap: Any) -> None:
 def test_a_lost_answer_is_read() -> None:
     """Who leads proves what became of it: it is sent once."""
     where = led_by_others()
-    where.cluster.faults.schedule(lost_reply(), API)
+    where.cluster.faults.schedule(lost_reply(), LEADERS_API)
     done = elect(where)
     assert done.report is not None and done.report.complete
     assert ends(where) == [("outcome", "applied")]
@@ -198,7 +198,7 @@ def test_a_missing_topic_is_refused() -> None:
 def test_a_refused_election_fails() -> None:
     """The step is told as failed, under the name that Kafka gives."""
     where = led_by_others()
-    where.cluster.faults.schedule(refused_items(80), API)
+    where.cluster.faults.schedule(refused_items(80), LEADERS_API)
     done = elect(where)
     assert done.report is not None
     (result,) = done.report.results

@@ -11,8 +11,8 @@ from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.workflow.model import Applied
 from kafkaform_kafka.commands.features import alter_features
-from kafkaform_kafka.kinds.feature.resource_type import API, KIND
-from kafkaform_kafka.kinds.feature.simulation import SUPPORTED, feature_key
+from kafkaform_kafka.kinds.commanded.resource_types import FEATURE, FEATURE_API
+from kafkaform_kafka.kinds.commanded.simulation import SUPPORTED, feature_key
 from kafkaform_kafka.memory import Killed, killed_after, killed_before, lost_reply
 
 from ...kit.simulated.alterations import apply_alteration
@@ -52,10 +52,10 @@ def test_a_downgrade_is_shown_tried_logged_and_owned_by_nobody() -> None:
     assert done.report is not None and done.report.complete
     text = shown(where)
     assert "group.version 1 → 0" in text and "can no longer join their groups" in text
-    assert where.cluster.requests[API] == 1
+    assert where.cluster.requests[FEATURE_API] == 1
     assert len(where.records("validate")) == 1
     (intent,) = where.records("intent")
-    assert intent.body["phase"] == f"1.100 {API}" and intent.body["repeat"] == "safe"
+    assert intent.body["phase"] == f"1.100 {FEATURE_API}" and intent.body["repeat"] == "safe"
     assert not where.state.objects
     where.check_log()
 
@@ -74,7 +74,7 @@ def test_several_features_go_in_one_request() -> None:
     where = house()
     alter(where, "group.version=0", "share.version=0", downgrade=True)
     assert (level(where, "group.version"), level(where, "share.version")) == (0, 0)
-    assert where.cluster.requests[API] == 1 and len(where.records("intent")) == 2
+    assert where.cluster.requests[FEATURE_API] == 1 and len(where.records("intent")) == 2
 
 
 def test_a_level_that_is_there_is_left_alone() -> None:
@@ -82,7 +82,7 @@ def test_a_level_that_is_there_is_left_alone() -> None:
     where = house()
     written = len(where.sink.records)
     assert alter(where, "group.version=1").report is None
-    assert (where.cluster.requests[API], len(where.sink.records)) == (0, written)
+    assert (where.cluster.requests[FEATURE_API], len(where.sink.records)) == (0, written)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_what_the_controller_refuses_is_not_sent(text: str, flags: dict[str, boo
     where = house()
     with pytest.raises(DryRunRefused):
         alter(where, text, **flags)
-    assert where.cluster.requests[API] == 0 and not where.records("intent")
+    assert where.cluster.requests[FEATURE_API] == 0 and not where.records("intent")
 
 
 def test_one_refused_feature_holds_back_the_others() -> None:
@@ -114,7 +114,7 @@ def test_a_downgrade_without_its_flag_is_no_plan() -> None:
     where = house()
     with pytest.raises(UsageError, match="is a downgrade"):
         alter(where, "group.version=0")
-    assert not where.cluster.requests[API] and not where.screen.plans
+    assert not where.cluster.requests[FEATURE_API] and not where.screen.plans
 
 
 def test_a_level_that_changes_meanwhile_makes_the_plan_stale() -> None:
@@ -132,7 +132,7 @@ def test_a_level_that_changes_meanwhile_makes_the_plan_stale() -> None:
 def test_a_lost_answer_is_read() -> None:
     """The level proves what became of it: it is sent once."""
     where = house()
-    where.cluster.faults.schedule(lost_reply(), API)
+    where.cluster.faults.schedule(lost_reply(), FEATURE_API)
     done = alter(where, "group.version=0", downgrade=True)
     assert done.report is not None and done.report.complete
     assert ends(where) == [("outcome", "applied")]
@@ -142,11 +142,11 @@ def test_a_lost_answer_is_read() -> None:
 def test_a_run_that_died_is_recovered(mishap: Any) -> None:
     """The next run reads the level and closes the intent; another alter does the rest."""
     where = house()
-    where.cluster.faults.schedule(mishap, API)
+    where.cluster.faults.schedule(mishap, FEATURE_API)
     with pytest.raises(Killed):
         alter(where, "group.version=0", downgrade=True)
     assert len(where.index.open_intents) == 1
-    assert plan(where, SAID).pending[0].identity.kind == KIND
+    assert plan(where, SAID).pending[0].identity.kind == FEATURE
     apply(where, SAID)
     assert not where.index.open_intents
     alter(where, "group.version=0", downgrade=True)

@@ -12,8 +12,8 @@ from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.workflow.model import Applied
 from kafkaform_kafka.commands.delegation_tokens import alter_delegation_token, ask_delegation_tokens
+from kafkaform_kafka.kinds.commanded.resource_types import TOKEN, parse_period
 from kafkaform_kafka.kinds.kind import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
-from kafkaform_kafka.kinds.token.resource_type import KIND, parse_period
 from kafkaform_kafka.memory import Killed, killed_after, killed_before, lost_reply, refused_items
 
 from ...kit.simulated.alterations import apply_alteration
@@ -30,7 +30,7 @@ def create(where: House, **more: Any) -> Applied:
 
 
 def tokens(where: House) -> FrozenMap:
-    return FrozenMap(where.cluster.world.of(KIND))
+    return FrozenMap(where.cluster.world.of(TOKEN))
 
 
 def only(where: House) -> str:
@@ -137,7 +137,7 @@ def test_a_renewal_by_others_does_not_matter() -> None:
         with where.cluster.others():
             token = tokens(where)[name]
             moved = type(token)(**{**_fields(token), "expires": token.expires + 1})
-            where.cluster.commit({(KIND, name): moved})
+            where.cluster.commit({(TOKEN, name): moved})
 
     done = apply_alteration(
         where, alter_delegation_token([name], renew=True, period="3h"), gap=others

@@ -11,8 +11,14 @@ from kafkaform.core.resource import Absent, Fault, FaultClass, Identity, Observe
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.commands.features import alter_features, parse_level
 from kafkaform_kafka.inspect.features import render_features
-from kafkaform_kafka.kinds.feature import resource_type as feature
-from kafkaform_kafka.kinds.feature.requests import find_fault
+from kafkaform_kafka.kinds.commanded.requests import find_feature_fault
+from kafkaform_kafka.kinds.commanded.resource_types import (
+    FEATURE,
+    FEATURE_TYPE,
+    LEVEL,
+    UNSAFE,
+    make_feature,
+)
 from kafkaform_kafka.protocol.cluster_facts import (
     FEATURES,
     LEVELS,
@@ -25,13 +31,13 @@ from kafkaform_kafka.wire.cluster import FeatureRow
 from ....kit.kafka.changes import FACTS
 from ....kit.kafka.judgement import judge
 
-IDENTITY = Identity("kafka", feature.KIND, "group.version")
-READING = Observed(IDENTITY, feature.make_attributes("group.version", 1))
+IDENTITY = Identity("kafka", FEATURE, "group.version")
+READING = Observed(IDENTITY, make_feature("group.version", 1))
 
 
-def update(name: str, before: int, after: int, path: str = feature.LEVEL) -> Change:
+def update(name: str, before: int, after: int, path: str = LEVEL) -> Change:
     return Change(
-        Identity("kafka", feature.KIND, name),
+        Identity("kafka", FEATURE, name),
         "kafka_feature.alter",
         Action.UPDATE,
         FrozenMap({"name": name, path: before}),
@@ -45,22 +51,22 @@ def update(name: str, before: int, after: int, path: str = feature.LEVEL) -> Cha
     [
         (update("group.version", 0, 1), 1),
         (update("group.version", 1, 0), 2),
-        (update("group.version", 1, 0, feature.UNSAFE), 3),
+        (update("group.version", 1, 0, UNSAFE), 3),
     ],
 )
 def test_the_direction_decides_what_is_allowed(change: Change, upgrade_type: int) -> None:
     """Only what was asked for as unsafe may lose metadata. The broker tries each of them first."""
-    (step,) = feature.TYPE.steps(change, FACTS)
+    (step,) = FEATURE_TYPE.steps(change, FACTS)
     assert step.payload["upgrade_type"] == upgrade_type
     assert (step.request.name, step.request.part, step.request.phase) == ("UpdateFeatures", 1, 100)
     assert (step.repeat, step.evidence, step.weight) == (Repeat.SAFE, Evidence.REMOTE, 1)
 
 
 @pytest.mark.parametrize("name", [*FEATURES, "of.a.newer.kafka"])
-@pytest.mark.parametrize("path", [feature.LEVEL, feature.UNSAFE])
+@pytest.mark.parametrize("path", [LEVEL, UNSAFE])
 def test_a_downgrade_says_what_it_takes_away(name: str, path: str) -> None:
     """In the plan, before anybody approves it; an unsafe one also says what that means."""
-    unsafe = ["feature-unsafe-downgrade"] if path == feature.UNSAFE else []
+    unsafe = ["feature-unsafe-downgrade"] if path == UNSAFE else []
     rules = [finding.rule for finding in judge(update(name, 2, 1, path))]
     assert rules == [*unsafe, "feature-downgraded", "feature-changed"]
     one_way = ["feature-one-way"] if FEATURES.get(name, UNKNOWN).one_way else []
@@ -165,11 +171,11 @@ def test_a_feature_that_is_not_there() -> None:
 
 def test_levels_that_a_broker_does_not_know_are_no_levels() -> None:
     """An empty list with the epoch -1 says nothing."""
-    fault = find_fault(FeatureRow(-1, {}, {"group.version": (0, 1)}))
+    fault = find_feature_fault(FeatureRow(-1, {}, {"group.version": (0, 1)}))
     assert fault is not None and fault.kind is FaultClass.DEFINITE
     lost = Fault("NO_ANSWER", "no answer", FaultClass.AMBIGUOUS)
-    assert find_fault(lost) is lost
-    assert find_fault(FeatureRow(0, {}, {})) is None
+    assert find_feature_fault(lost) is lost
+    assert find_feature_fault(FeatureRow(0, {}, {})) is None
 
 
 def document(*brokers: dict[str, tuple[int, int]] | None) -> FrozenMap:

@@ -6,8 +6,8 @@ import pytest
 
 from kafkaform.core.change import Action, Change, Evidence, PathChange, Repeat, Step
 from kafkaform.core.resource import Fault, FaultClass, Identity
-from kafkaform_kafka.kinds.leaders import resource_type as leaders
-from kafkaform_kafka.kinds.leaders.requests import find_hurdle
+from kafkaform_kafka.kinds.commanded.requests import find_hurdle
+from kafkaform_kafka.kinds.commanded.resource_types import LEADERS, LEADERS_TYPE, make_leaders
 from kafkaform_kafka.kinds.topic.send_placement import combine_faults
 from kafkaform_kafka.wire.topics import TopicRow
 
@@ -19,11 +19,11 @@ LOST = Fault("NO_ANSWER", "no answer", FaultClass.AMBIGUOUS)
 
 def election(before: dict[int, int], after: dict[int, int]) -> Change:
     return Change(
-        Identity("kafka", leaders.KIND, "orders"),
+        Identity("kafka", LEADERS, "orders"),
         "kafka_topic_leaders.alter",
         Action.UPDATE,
-        leaders.make_attributes("orders", before),
-        leaders.make_attributes("orders", after),
+        make_leaders("orders", before),
+        make_leaders("orders", after),
         tuple(
             PathChange(("leaders", str(n)), before[n], after[n])
             for n in before
@@ -34,7 +34,7 @@ def election(before: dict[int, int], after: dict[int, int]) -> Change:
 
 
 def step() -> Step:
-    (only,) = leaders.TYPE.steps(election({0: 2, 1: 1, 2: 3}, {0: 1, 1: 1, 2: 2}), FACTS)
+    (only,) = LEADERS_TYPE.steps(election({0: 2, 1: 1, 2: 3}, {0: 1, 1: 1, 2: 2}), FACTS)
     return only
 
 
@@ -44,7 +44,7 @@ def test_only_what_changes_is_sent() -> None:
     assert one.payload["leaders"] == {"0": 1, "2": 2} and one.weight == 2
     assert (one.request.name, one.request.part, one.request.phase) == ("ElectLeaders", 1, 80)
     assert (one.repeat, one.evidence) == (Repeat.SAFE, Evidence.LOCAL)
-    assert leaders.TYPE.steps(election({0: 1}, {0: 1}), FACTS) == ()
+    assert LEADERS_TYPE.steps(election({0: 1}, {0: 1}), FACTS) == ()
 
 
 @pytest.mark.parametrize(

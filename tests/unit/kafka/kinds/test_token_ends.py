@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.secret import Secret
+from kafkaform_kafka.kinds.commanded import requests
+from kafkaform_kafka.kinds.commanded.requests import send_renewals
 from kafkaform_kafka.kinds.context import ClusterContext, Order
 from kafkaform_kafka.kinds.kind import RENEW_TOKEN
-from kafkaform_kafka.kinds.token import requests
-from kafkaform_kafka.kinds.token.requests import send_renewals
 from kafkaform_kafka.wire.security import TokenRow, TokenRows
 
 OLD = TokenRow("id", "User:a", "User:a", (), 1_000, 60_000, 900_000, Secret("AAAA"))

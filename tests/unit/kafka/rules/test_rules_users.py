@@ -8,7 +8,7 @@ from kafkaform.core.change import Action, Change, Ownership, PathChange
 from kafkaform.core.finding import Harm, Level
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.token import resource_type as tokens
+from kafkaform_kafka.kinds.commanded.resource_types import TOKEN
 from kafkaform_kafka.kinds.user import resource_type as users
 
 from ....kit.kafka.judgement import judge, name_rules
@@ -141,7 +141,7 @@ def test_other_iterations_need_the_password_again() -> None:
 
 def test_a_token_that_ends() -> None:
     """Its owner is named; a token that is only shortened still logs in."""
-    identity = Identity("kafka", tokens.KIND, "t1")
+    identity = Identity("kafka", TOKEN, "t1")
     token = FrozenMap(token_id="t1", owner="User:app")
     (finding,) = judge(Change(identity, "x", Action.DELETE, token))
     assert (finding.rule, finding.level) == ("token-ended", Level.DANGER)

@@ -1,9 +1,13 @@
-"""`kafka_delegation_token`: a delegation token (KIP-48), which `alter` creates, renews and expires.
+"""Resource types of what no block declares and no state records, because brokers change it at any
+time, or because there is no way back that a plan could show. But a change that somebody asks for
+with `alter` is planned, approved, logged and recovered like any other one.
 
-No block declares a token and no state records one, because tokens end by themselves. But a token
-that somebody asks for is planned, approved, logged and recovered like any other change. Its HMAC,
-with which anybody can log in as the owner, is in none of these: it is read from the brokers when
-somebody wants it.
+- `kafka_topic_leaders`: the leaders of a topic's partitions. Brokers change them at any time.
+- `kafka_feature`: the finalized level of one feature of the cluster. A downgrade is often
+  impossible.
+- `kafka_delegation_token`: a delegation token (KIP-48), which `alter` creates, renews and expires.
+  Tokens end by themselves. The HMAC, with which anybody can log in as the owner, is in no plan,
+  state or log: it is read from the brokers when somebody wants it.
 
 A token gets its id when it is created. Until then its key says whose token it will be, and when it
 was asked for; the token that appears afterwards is found by that (`is_asked_for`).
@@ -20,26 +24,150 @@ from msgspec import Struct
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import STRING, AttributeSchema, list_of, make_schema
+from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, list_of, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import keys
+from ...protocol.cluster_facts import UpgradeType
 from ..kind import (
     CREATE_TOKEN,
+    ELECT_LEADERS,
     END_TOKEN,
     END_TOKEN_LATER,
     RENEW_TOKEN,
     SILENT,
+    UPDATE_FEATURES,
     Document,
     ResourceKind,
     all_paths,
     defer,
     make_step,
+    paths_below,
 )
 
-KIND = "kafka_delegation_token"
-API = "DescribeDelegationToken"
+LEADERS = "kafka_topic_leaders"
+LEADERS_API = ELECT_LEADERS.name
+
+
+def make_leaders(topic: str, leaders: Mapping[int, int]) -> FrozenMap:
+    """leaders: partition -> broker, -1 if none leads."""
+    named: dict[str, Value] = {str(number): leader for number, leader in leaders.items()}
+    return FrozenMap(topic=topic, leaders=FrozenMap(named))
+
+
+def find_foreign_paths(attributes: FrozenMap) -> frozenset[tuple[str, ...]]:
+    """All leaders: a plan ignores those that its change does not name."""
+    return frozenset(("leaders", number) for number in attributes["leaders"])
+
+
+def _key_of_leaders(attributes: FrozenMap) -> str:
+    name = attributes.get("topic")
+    if not isinstance(name, str) or not name:
+        raise ValueError("a kafka_topic_leaders needs a topic")
+    return name
+
+
+def _target_of_leaders(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> FrozenMap:
+    return declared
+
+
+def _make_steps_of_leaders(change: Change, _: Facts) -> tuple[Step, ...]:
+    paths = paths_below(change, "leaders")
+    if change.action is not Action.UPDATE or not paths:
+        return ()
+    target = (change.after or EMPTY)["leaders"]
+    payload: dict[str, Value] = {
+        "name": change.identity.key,
+        "topic_id": change.incarnation,
+        "leaders": FrozenMap({number: target[number] for _, number in paths}),
+    }
+    return (
+        make_step(
+            change, 1, ELECT_LEADERS, payload, paths, weight=len(paths), evidence=Evidence.LOCAL
+        ),
+    )
+
+
+LEADERS_TYPE = ResourceType(
+    name=LEADERS,
+    schema=make_schema(
+        "The leaders of a topic's partitions.",
+        AttributeSchema("topic", STRING, "Name of the topic.", required=True),
+        AttributeSchema("leaders", map_of(NUMBER), "Partition -> the broker that leads it."),
+    ),
+    key=_key_of_leaders,
+    canonical=lambda attributes, _: attributes,
+    target=_target_of_leaders,
+    steps=_make_steps_of_leaders,
+    import_key=lambda text: text,
+)
+
+
+FEATURE = "kafka_feature"
+FEATURE_API = UPDATE_FEATURES.name
+LEVEL, UNSAFE = "level", "unsafe_downgrade_to"
+"""Two names of one number. A change sets one of them, and so says which downgrade is allowed."""
+
+
+def make_feature(name: str, level: int) -> FrozenMap:
+    """The attributes of a feature at this level."""
+    return FrozenMap({"name": name, LEVEL: level, UNSAFE: level})
+
+
+def _key_of_feature(attributes: FrozenMap) -> str:
+    name = attributes.get("name")
+    if not isinstance(name, str) or not name:
+        raise ValueError("a kafka_feature needs a name")
+    return name
+
+
+def _target_of_feature(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> FrozenMap:
+    return declared
+
+
+def read_levels(change: Change) -> tuple[int, int]:
+    """The level before and after an update."""
+    before, after = change.before or EMPTY, change.after or EMPTY
+    name = UNSAFE if after.get(UNSAFE) is not None else LEVEL
+    return before[name], after[name]
+
+
+def _make_steps_of_feature(change: Change, _: Facts) -> tuple[Step, ...]:
+    paths = paths_below(change, LEVEL, UNSAFE)
+    if change.action is not Action.UPDATE or not paths:
+        return ()
+    before, after = read_levels(change)
+    kind = UpgradeType.SAFE_DOWNGRADE if after < before else UpgradeType.UPGRADE
+    if (UNSAFE,) in paths:
+        kind = UpgradeType.UNSAFE_DOWNGRADE
+    payload: dict[str, Value] = {
+        "name": change.identity.key,
+        "level": after,
+        "upgrade_type": int(kind),
+    }
+    # Absolute, so it can be repeated: the controller accepts the level that is there already.
+    return (make_step(change, 1, UPDATE_FEATURES, payload, paths, weight=1),)
+
+
+FEATURE_TYPE = ResourceType(
+    name=FEATURE,
+    schema=make_schema(
+        "The level of a feature of the cluster.",
+        AttributeSchema("name", STRING, "Name of the feature.", required=True),
+        AttributeSchema(LEVEL, NUMBER, "The finalized level; 0 if it is off.", whole=True),
+        AttributeSchema(UNSAFE, NUMBER, "A lower level, even if metadata is lost.", whole=True),
+    ),
+    key=_key_of_feature,
+    canonical=lambda attributes, _: attributes,
+    target=_target_of_feature,
+    steps=_make_steps_of_feature,
+    import_key=lambda text: text,
+)
+
+
+TOKEN = "kafka_delegation_token"
+TOKEN_API = "DescribeDelegationToken"
 """The API of every read."""
 NEW, BEFORE = "new", "before"
 LONGEST = "the longest possible"
@@ -111,7 +239,7 @@ def render_time(milliseconds: int) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def make_attributes(
+def make_token(
     token_id: str, owner: str, requester: str, renewers: Iterable[str], times: Mapping[str, int]
 ) -> FrozenMap:
     """The attributes of a token that exists. times: name -> milliseconds since 1970."""
@@ -124,18 +252,18 @@ def make_attributes(
     )
 
 
-def _key(attributes: FrozenMap) -> str:
+def _key_of_token(attributes: FrozenMap) -> str:
     name = attributes.get("token_id")
     if not isinstance(name, str) or not name:
         raise ValueError("a kafka_delegation_token needs a token_id")
     return name
 
 
-def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> FrozenMap:
+def _target_of_token(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> FrozenMap:
     return declared
 
 
-def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
+def _make_steps_of_token(change: Change, _: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
     after = change.after or EMPTY
@@ -168,8 +296,8 @@ def _make_once(
     )
 
 
-TYPE = ResourceType(
-    name=KIND,
+TOKEN_TYPE = ResourceType(
+    name=TOKEN,
     schema=make_schema(
         "A delegation token.",
         AttributeSchema("token_id", STRING, "Its id, the user name of a login.", computed=True),
@@ -183,10 +311,10 @@ TYPE = ResourceType(
         AttributeSchema("expires", STRING, "When it expires unless it is renewed.", computed=True),
         AttributeSchema("ends", STRING, "When it expires in any case.", computed=True),
     ),
-    key=_key,
+    key=_key_of_token,
     canonical=lambda attributes, _: attributes,
-    target=_target,
-    steps=_steps,
+    target=_target_of_token,
+    steps=_make_steps_of_token,
     import_key=lambda text: text,
 )
 
@@ -207,15 +335,29 @@ def list_tokens(
 
 KINDS = (
     ResourceKind(
-        KIND,
-        TYPE,
+        LEADERS,
+        LEADERS_TYPE,
         commanded=True,
-        connect=defer(__package__, "requests:REQUESTS"),
-        simulate=defer(__package__, "simulation:SIMULATED"),
+        connect=defer(__package__, "requests:LEADERS_REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED_LEADERS"),
+    ),
+    ResourceKind(
+        TOKEN,
+        TOKEN_TYPE,
+        commanded=True,
+        connect=defer(__package__, "requests:TOKEN_REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED_TOKEN"),
         document=Document(
             "delegation-tokens",
             list_tokens,
             "Kafka leaves out tokens that this principal may not describe",
         ),
+    ),
+    ResourceKind(
+        FEATURE,
+        FEATURE_TYPE,
+        commanded=True,
+        connect=defer(__package__, "requests:FEATURE_REQUESTS"),
+        simulate=defer(__package__, "simulation:SIMULATED_FEATURE"),
     ),
 )
