@@ -4,11 +4,11 @@ Only this folder imports kafka-python, whose version is pinned because private p
 Must not know: changes, plans, resource types, or what an error means for a plan.
 """
 
-from typing import TYPE_CHECKING
+import sys
+from importlib.util import find_spec, module_from_spec
+from typing import TYPE_CHECKING, Any
 
 from kafkaform.core.lazy import load_on_use
-
-from .package import defer_package
 
 # Few plans need the messages about groups.
 if TYPE_CHECKING:
@@ -17,6 +17,26 @@ else:
     __getattr__ = load_on_use(__name__)
 
 __all__ = ["groups"]
+
+
+def defer_package(name: str) -> None:
+    """Let the `__init__` of a package run when somebody asks for an attribute that it sets. Its
+    modules can be imported meanwhile. Raises ModuleNotFoundError."""
+    if name in sys.modules:
+        return
+    spec = find_spec(name)
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    package, loader = module_from_spec(spec), spec.loader
+
+    def run_init(attribute: str) -> Any:
+        del package.__getattr__
+        loader.exec_module(package)
+        return getattr(package, attribute)
+
+    package.__getattr__ = run_init  # type: ignore[method-assign]  # of this module only (PEP 562)
+    sys.modules[name] = package
+
 
 # Its `__init__` loads the consumer, the producer and the admin client, which nothing here uses.
 defer_package("kafka")

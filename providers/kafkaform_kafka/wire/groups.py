@@ -10,13 +10,19 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from msgspec import Struct
 
 from .client import Wire
-from .messages.groups import (
-    ConsumerGroupDescribeRequest,
-    DescribeShareGroupOffsetsRequest,
-    ShareGroupDescribeRequest,
-    StreamsGroupDescribeRequest,
-)
+from .messages import define_message
 from .usage import CLASSIC, CONSUMER, parse_assignment
+
+# Messages that are newer than kafka-python: of the consumer protocol (KIP-848), share groups
+# (KIP-932, KIP-1226) and streams groups (KIP-1071).
+ConsumerGroupDescribeRequest = define_message("ConsumerGroupDescribeRequest")
+ConsumerGroupDescribeResponse = define_message("ConsumerGroupDescribeResponse")
+ShareGroupDescribeRequest = define_message("ShareGroupDescribeRequest")
+ShareGroupDescribeResponse = define_message("ShareGroupDescribeResponse")
+StreamsGroupDescribeRequest = define_message("StreamsGroupDescribeRequest")
+StreamsGroupDescribeResponse = define_message("StreamsGroupDescribeResponse")
+DescribeShareGroupOffsetsRequest = define_message("DescribeShareGroupOffsetsRequest")
+DescribeShareGroupOffsetsResponse = define_message("DescribeShareGroupOffsetsResponse")
 
 STREAMS = "streams"
 """The type of groups of Kafka Streams (KIP-1071)."""

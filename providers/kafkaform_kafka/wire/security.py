@@ -29,12 +29,17 @@ from kafkaform.core.secret import PartialRepr, Secret
 
 from .answers import ItemAnswer, ItemAnswers
 from .client import Wire
-from .messages.tokens import (
-    CreateDelegationTokenRequest,
-    DescribeDelegationTokenRequest,
-    ExpireDelegationTokenRequest,
-    RenewDelegationTokenRequest,
-)
+from .messages import define_message
+
+# Messages about delegation tokens (KIP-48, KIP-373), which kafka-python does not have.
+CreateDelegationTokenRequest = define_message("CreateDelegationTokenRequest")
+CreateDelegationTokenResponse = define_message("CreateDelegationTokenResponse")
+RenewDelegationTokenRequest = define_message("RenewDelegationTokenRequest")
+RenewDelegationTokenResponse = define_message("RenewDelegationTokenResponse")
+ExpireDelegationTokenRequest = define_message("ExpireDelegationTokenRequest")
+ExpireDelegationTokenResponse = define_message("ExpireDelegationTokenResponse")
+DescribeDelegationTokenRequest = define_message("DescribeDelegationTokenRequest")
+DescribeDelegationTokenResponse = define_message("DescribeDelegationTokenResponse")
 
 ANY = 1
 _USER = 7

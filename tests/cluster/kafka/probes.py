@@ -51,7 +51,7 @@ from kafkaform_kafka.protocol.acl import (
 from kafkaform_kafka.wire.client import Wire
 from kafkaform_kafka.wire.cluster import describe_cluster
 from kafkaform_kafka.wire.configs import alter_configs, describe_configs
-from kafkaform_kafka.wire.messages.tokens import (
+from kafkaform_kafka.wire.security import (
     CreateDelegationTokenRequest,
     DescribeDelegationTokenRequest,
 )

@@ -17,9 +17,9 @@ from kafkaform_kafka import wire
 from kafkaform_kafka.connection.clients import ClusterProof
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.session import KafkaSession, open_session
+from kafkaform_kafka.wire import security
 from kafkaform_kafka.wire.client import CHANGES
 from kafkaform_kafka.wire.configs import describe_quotas
-from kafkaform_kafka.wire.messages import tokens
 from kafkaform_kafka.wire.topics import create_topics
 
 from ...kit.kafka.sessions import gone, login
@@ -170,7 +170,7 @@ def test_every_write_is_in_the_table() -> None:
     )
     changing = {name for name in used if name.startswith(writing)}
     assert changing == {api.name for api in APIS.values() if api.limits is not None}
-    known = vars(requests) | vars(tokens)
+    known = vars(requests) | vars(security)
     assert {known[f"{name}Request"].API_KEY for name in changing} == CHANGES
 
 

@@ -11,8 +11,8 @@ from kafka.protocol import admin, consumer, metadata
 from kafkaform.core.resource import Facts
 from kafkaform_kafka.inspect.source import DescribeSource
 from kafkaform_kafka.protocol.cluster_facts import KafkaFacts
+from kafkaform_kafka.wire import groups
 from kafkaform_kafka.wire.client import RequestUnanswered, Unsupported
-from kafkaform_kafka.wire.messages import groups
 
 MODULES = (admin, consumer, metadata, groups)
 LOST = RequestUnanswered("waited 10 s", timed_out=True)

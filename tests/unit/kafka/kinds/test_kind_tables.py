@@ -18,7 +18,7 @@ from kafkaform_kafka.protocol.apis import APIS, Api
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.resource_kinds import KINDS
 from kafkaform_kafka.session import join_sends
-from kafkaform_kafka.wire.messages import groups, tokens
+from kafkaform_kafka.wire import groups, security
 
 ORDER = [place for place in vars(kind).values() if isinstance(place, Request)]
 COMPOSITE = frozenset({"kafka_access"})
@@ -65,7 +65,7 @@ def test_each_api_that_a_kind_sends_has_a_whole_row(api: str) -> None:
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_each_row_is_that_of_the_protocol(api: Api) -> None:
     """Its number is the client's, and only what changes something has limits."""
-    modules: tuple[Any, ...] = (admin, metadata, consumer, tokens, groups)
+    modules: tuple[Any, ...] = (admin, metadata, consumer, security, groups)
     (found,) = {
         request.API_KEY
         for module in modules

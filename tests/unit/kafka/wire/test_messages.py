@@ -18,7 +18,7 @@ from kio.schema.share_group_describe import v1 as share_1
 from kio.schema.streams_group_describe import v0 as streams_0
 from kio.serial import entity_reader, entity_writer
 
-from kafkaform_kafka.wire.messages import groups
+from kafkaform_kafka.wire import groups
 
 NO_TIME: Any = timedelta(0)
 ID: Any = UUID(int=7)
