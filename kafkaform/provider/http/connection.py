@@ -3,7 +3,8 @@ why a connection failed, from one table for TLS and one for everything else.
 
 Nothing is repeated, followed or unpacked here: a compressed answer could grow without limit. The
 heads of answers are read without the parser for mail of `http.client`: 13 instead of 43 µs for
-twelve headers. Sources: RFC 9112 §4 to §6, RFC 9110 §5.
+twelve headers. docs/decisions/033-one-http-stack.md has what urllib3 would take. Sources: RFC 9112
+§4 to §6, RFC 9110 §5.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from .exchange import AnswerLost, Call, HttpAnswer, NotJson, NotSent, parse_json
 
 MAX_CAUSE = 300
 """Characters of a cause: it can repeat what a server sent."""
+NO_CONNECTION, REFUSED_CERTIFICATE = "no connection: ", "its certificate is refused: "
+"""Beginnings of causes."""
 _LOOK = "check url and the network, and whether the server runs"
 _PORT = "check host and port in url, and whether the server runs"
 _LOGIN = "give client_cert and client_key"
@@ -118,7 +121,7 @@ def explain_failure(error: BaseException, *, tls: bool, certified: bool) -> Http
     """The failure of a connection to a server of HTTP. tls: the connection uses it; certified: it
     has a client certificate."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        cause = f"its certificate is refused: {error.verify_message}"
+        cause = REFUSED_CERTIFICATE + error.verify_message
         return HttpFailure(cause, advise_certificate(error.verify_message))
     if isinstance(error, ssl.SSLError):
         failure = _explain_alert(_read_reason(error), certified=certified)
@@ -311,7 +314,7 @@ class ServerConnection:
         except FAILURES as error:
             self.close()
             failure = self._explain(error)
-            raise NotSent(f"no connection: {failure.cause}", failure.advice, self._url) from None
+            raise NotSent(NO_CONNECTION + failure.cause, failure.advice, self._url) from None
 
     def send(self, call: Call, headers: Mapping[str, str]) -> HttpAnswer:
         """Send a call once, on the connection that stands. Raises AnswerLost."""
@@ -351,6 +354,9 @@ class ServerConnection:
         if call.body is not None:
             body = dumps(call.body).encode("ascii")
             headers = {**headers, "Content-Type": "application/json"}
+        elif call.form is not None:
+            body = call.form.reveal().encode("ascii")
+            headers = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
         self._deadline = monotonic() + self._timeout
         if connection.sock is not None and connection.sock.gettimeout() != self._timeout:
             # The answer before this one left what was left of its own time.

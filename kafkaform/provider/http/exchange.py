@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from ...core.resource import Fault, FaultClass
-from ...core.secret import mask_secrets
+from ...core.secret import Secret, mask_secrets
 
 NO_QUERY: Mapping[str, str] = {}
 ErrorTable = Mapping[tuple[int, int | None], tuple[FaultClass, str]]
@@ -77,6 +77,8 @@ class Call(Struct, frozen=True):
     """The parameters of the URL."""
     reads: bool = False
     """It changes nothing, so it can be sent twice."""
+    form: Secret | None = None
+    """What is sent instead of a body, URL-encoded (RFC 6749 §4.4.2): it can contain a secret."""
 
     @property
     def target(self) -> str:

@@ -12,16 +12,21 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
-from http.client import HTTPException
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
-from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
 
 from msgspec import Struct
 
 from ...core.errors import ConnectError
 from ...core.secret import Secret
-from .connection import advise_certificate
+from .connection import (
+    NO_CONNECTION,
+    REFUSED_CERTIFICATE,
+    ServerConnection,
+    advise_certificate,
+)
+from .exchange import Call, CallFailed
 from .tls import CertificateFault, trust_also
 
 PATIENCE = 5.0
@@ -37,7 +42,6 @@ LARGEST = 64 * 1024
 _JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*", re.ASCII)
 BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*", re.ASCII)
 """What a token can be (RFC 6750 §2.1)."""
-_TYPE = "application/x-www-form-urlencoded"
 
 
 class EndpointNames(Struct, frozen=True):
@@ -122,13 +126,11 @@ def fetch_token(endpoint: TokenEndpoint) -> LoginToken:
         raise make_error(f"{endpoint_name} refused to give a token: {error}", advice) from None
     except CertificateFault as fault:
         raise make_error(fault.summary, fault.advice) from None
-    except (OSError, HTTPException, ValueError) as error:
-        cause = getattr(error, "reason", None) or error
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            check = advise_certificate(cause.verify_message, names.url, "endpoint")
-        raise make_error(
-            f"{endpoint_name} cannot be reached: {_describe_cause(cause)}", check
-        ) from None
+    except CallFailed as failure:
+        cause = failure.cause.removeprefix(NO_CONNECTION)
+        if cause.startswith(REFUSED_CERTIFICATE):
+            check = advise_certificate(cause, names.url, "endpoint")
+        raise make_error(f"{endpoint_name} cannot be reached: {cause}", check) from None
     text = answer.get("access_token")
     if not isinstance(text, str) or BEARER.fullmatch(text) is None:
         raise make_error(f"{endpoint_name} answers without an access_token", check)
@@ -157,35 +159,24 @@ def _request_grant(endpoint: TokenEndpoint) -> Mapping[str, Any]:
 def _post_form(
     endpoint: TokenEndpoint, form: Mapping[str, str], headers: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    sent = {"Content-Type": _TYPE, "Accept": "application/json", **headers}
-    request = Request(endpoint.url, urlencode(form).encode(), sent, method="POST")
-    with _build_opener(endpoint).open(request, timeout=PATIENCE) as response:
-        status, body = response.status, response.read(LARGEST)
-    answer = _parse_object(body)
+    address, context = urlsplit(endpoint.url), None
+    if address.scheme == "https":
+        context = ssl.create_default_context()
+        if endpoint.ca is not None:
+            trust_also(context, endpoint.ca)
+    target = (address.path or "/") + (f"?{address.query}" if address.query else "")
+    origin = f"{address.scheme}://{address.netloc}"
+    connection = ServerConnection(origin, context, PATIENCE, LARGEST)
+    connection.connect()
+    answer = connection.send(Call("POST", target, form=Secret(urlencode(form))), headers)
+    connection.close()
+    members = answer.body if isinstance(answer.body, dict) else None
     # A redirection is not followed: the secret is meant for this address alone.
-    if status != 200:
-        raise TokenRefused(status, (answer or {}).get("error"))
-    if answer is None:
-        raise ValueError("it does not answer with a JSON object")
-    return answer
-
-
-def _build_opener(endpoint: TokenEndpoint) -> OpenerDirector:
-    """An opener for HTTP and nothing else: no files, no redirections, and no proxy to this
-    computer.
-    """
-    # `build_opener` would add handlers for files, ftp and redirections. A proxy from the
-    # environment would see the secret of an http request.
-    opener = OpenerDirector()
-    if urlsplit(endpoint.url).scheme == "http":
-        opener.add_handler(HTTPHandler())
-        return opener
-    context = ssl.create_default_context()
-    if endpoint.ca is not None:
-        trust_also(context, endpoint.ca)
-    opener.add_handler(ProxyHandler())
-    opener.add_handler(HTTPSHandler(context=context))
-    return opener
+    if answer.status != 200:
+        raise TokenRefused(answer.status, (members or {}).get("error"))
+    if members is None:
+        raise CallFailed("it does not answer with a JSON object")
+    return members
 
 
 def parse_claims(text: str) -> Mapping[str, Any] | None:
@@ -218,7 +209,7 @@ def make_token(text: str, claims: Mapping[str, Any], lifetime: Any) -> LoginToke
     # The earlier of both times: an endpoint can hand out a token that it kept for a while.
     moment = time.time()
     ends = [claims["exp"]] if _is_number(claims.get("exp")) else []
-    ends += [moment + lifetime] if _is_number(lifetime) else []
+    ends += [moment + float(lifetime)] if _is_number(lifetime) else []
     return LoginToken(
         Secret(text), float(min(ends, default=moment + _KEEP_UNKNOWN)), str(claims.get("sub", ""))
     )
@@ -226,19 +217,14 @@ def make_token(text: str, claims: Mapping[str, Any], lifetime: Any) -> LoginToke
 
 def _is_number(value: Any) -> bool:
     """Whether this can be a number of seconds; NaN and times beyond any clock are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NO_CLOCK
+    number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return number and abs(value) < _NO_CLOCK
 
 
 def _describe_endpoint(url: str) -> str:
     """The endpoint without its query, which can contain a key."""
     address = urlsplit(url)
     return f"the token endpoint {address.scheme}://{address.netloc}{address.path}"
-
-
-def _describe_cause(cause: Any) -> str:
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate is refused: {cause.verify_message}"
-    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
 
 
 def make_error(sentence: str, advice: str) -> ConnectError:
