@@ -1,22 +1,31 @@
 """The entry point: run one command line and exit with its code, never with a traceback.
 
 The exit codes are those of `core.errors`.
+
+Python's crash output is replaced, so that tracebacks and core dumps cannot leak secrets. An
+exception in a thread, in a destructor or outside of `run_command_line` is reported in one line,
+without its text, which can contain a secret, and without the values of variables.
 """
 
 from __future__ import annotations
 
 import gc
+import os
+import resource
 import signal
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
+from types import TracebackType
+from typing import Any
 
 from ..core.errors import Ended, KafkaformError, exit_code
 from ..core.progress import Event, Message, report_slow_tasks
 from ..core.text.display import inline
 from . import terminal
-from .crash_hooks import hold_standard_streams, install_hooks, prevent_core_dumps
 from .terminal.console import Console, Unwritable, filter_output, make_unwritten_fault
 from .terminal.signals import (
     NOTHING_CHANGED,
@@ -102,3 +111,61 @@ def _show_failure(error: BaseException, console: Console) -> int:
         return ended.exit_code
     console.show_diagnostics((terminal.bug_report.explain_error(error),))
     return 1
+
+
+_STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
+_QUIET = (SystemExit, BrokenPipeError)
+"""Not reported: an exit that was asked for, and a reader that closed its pipe."""
+
+
+def hold_standard_streams() -> None:
+    """Put something that cannot be read or written in the place of each closed standard stream."""
+    # Otherwise the next file that is opened, such as the audit log, gets the number of the closed
+    # stream, and then everything that a library writes to standard error.
+    for number, (name, mode) in enumerate(_STREAMS.items()):
+        present = getattr(sys, name) is not None
+        with suppress(OSError):
+            os.fstat(number)
+            if present:
+                continue
+        # For reading, also in the place of an output: writing fails then, as on a closed one.
+        descriptor = os.open(os.devnull, os.O_RDONLY)
+        if not present:
+            # It stays open for the whole process.
+            stream = open(descriptor, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+
+
+def install_hooks() -> None:
+    """Report every exception that nothing catches as a bug in kafkaform."""
+    sys.excepthook = _report_fault
+    threading.excepthook = lambda fault: _report_fault(
+        fault.exc_type, fault.exc_value, fault.exc_traceback
+    )
+    sys.unraisablehook = _report_unraisable
+
+
+def _report_fault(
+    kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
+) -> None:
+    if issubclass(kind, _QUIET) or sys.stderr is None:
+        return
+    with suppress(OSError, ValueError):  # standard error is closed
+        ended = not issubclass(kind, Exception)
+        sys.stderr.write(
+            "Interrupted.\n"
+            if ended
+            else f"Error: {terminal.bug_report.render_summary(kind, trace)}\n"
+        )
+
+
+def _report_unraisable(fault: Any) -> None:
+    _report_fault(fault.exc_type, fault.exc_value, fault.exc_traceback)
+
+
+def prevent_core_dumps() -> None:
+    """Keep the memory of this process, which will contain secrets, off the disk if it crashes."""
+    # Child processes inherit the limit, such as the broker of the sandbox.
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, hard))

@@ -26,8 +26,7 @@ from .command_tree import get_commands, run_typed
 from .commands import COMMANDS
 from .commands.console import keep_history, locate_history, raise_interrupts
 from .options.advice import advise_command
-from .options.connection import ShellContext, Way, connects
-from .options.provider_commands import find_completions
+from .options.provider_commands import ShellContext, Way, connects, find_completions
 from .options.translation import ALTERED, DEFAULT, NAME, REDUNDANT, TYPE
 from .terminal.bug_report import explain_error
 from .terminal.console import Console

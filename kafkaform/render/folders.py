@@ -1,17 +1,25 @@
-"""The plans of many folders, counted: the summary that every form of them begins with."""
+"""The plans of many folders, counted, for every form of them; the summary as text for terminals and
+as an event for programs; and what became of the folders after an apply.
+
+What failed comes first, then what was not tried, then the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from ..core.change import Verdict
+from ..core.change import Action, Verdict
 from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import Plan
+from .dry_run import render_validation
+from .plan_text import render_plan_text
 from .plan_view import Counts, PlanView, make_view
+from .report import ApplyReport, count_applied
+from .stream import make_event
 from .terraform import Data
-from .text import inline, render_count
+from .text import Detail, Paint, inline, render_count, render_table, wrap_lines
 
 HEADS = ("folder", "owner", "create", "change", "destroy", "dangers", "")
 """The columns of the summary."""
@@ -207,3 +215,182 @@ def _make_row_data(row: FolderRow) -> Data:
         "skipped": review.skipped,
         "exit_code": review.code,
     }
+
+
+class FolderEnd(Struct, frozen=True):
+    """What became of one folder."""
+
+    path: str
+    owner: str = ""
+    report: ApplyReport | None = None
+    """How its requests ended; None if nothing was sent."""
+    fault: str = ""
+    """Why something was not applied; empty if everything was."""
+    skipped: str = ""
+    """Why it was not tried; empty if it was."""
+    code: int = 0
+    """The exit code of this folder alone."""
+
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """How many objects were created, changed and destroyed."""
+        counts = count_applied(() if self.report is None else self.report.rows)
+        return counts[Action.CREATE], counts[Action.UPDATE], counts[Action.DELETE]
+
+    @property
+    def is_idle(self) -> bool:
+        """True if there was nothing to send."""
+        return self.report is None and not self.fault and not self.skipped
+
+
+def _sum_numbers(ends: Sequence[FolderEnd]) -> tuple[int, int, int]:
+    added, changed, destroyed = zip(*(end.numbers for end in ends), strict=True)
+    return sum(added), sum(changed), sum(destroyed)
+
+
+def render_folder_ends(ends: Sequence[FolderEnd], *, colour: bool = False, width: int = 100) -> str:
+    """The summary for people, with a final newline."""
+    paint = Paint(colour)
+    faults = [*_list_faults(ends, paint)]
+    counts = [*render_end_counts(ends)]
+    return "\n".join(wrap_lines((*faults, *([""] if faults else []), *counts), width)) + "\n"
+
+
+def _list_faults(ends: Sequence[FolderEnd], paint: Paint) -> Iterator[str]:
+    failed = [end for end in ends if end.fault]
+    if failed:
+        folders = render_count(len(ends), "folder")
+        yield paint("error", f"{len(failed):,} of {folders} failed")
+    for end in failed:
+        yield paint("error", f"  ! {inline(end.path)}: {inline(end.fault)}")
+    for end in ends:
+        if end.skipped:
+            yield f"  {inline(end.path)} was skipped: {inline(end.skipped)}"
+
+
+def render_end_counts(ends: Sequence[FolderEnd]) -> Iterator[str]:
+    """How many folders had nothing to send, and the sums of the others."""
+    if not ends:
+        yield "No folder has changed, so nothing was sent."
+    idle = sum(end.is_idle for end in ends)
+    if idle:
+        yield f"{render_count(idle, 'folder')} had nothing to send."
+    sent = [end for end in ends if end.report is not None]
+    if sent:
+        added, changed, destroyed = _sum_numbers(sent)
+        folders = render_count(len(sent), "folder")
+        yield (
+            f"Applied in {folders}: {added:,} added, {changed:,} changed, {destroyed:,} destroyed."
+        )
+    elif idle < len(ends):
+        yield "Nothing was sent."
+
+
+def make_ends_data(name: str, ends: Sequence[FolderEnd]) -> Data:
+    """The summary for programs. name: of the repository."""
+    added, changed, destroyed = _sum_numbers(ends) if ends else (0, 0, 0)
+    return {
+        "name": name,
+        "operation": "apply",
+        "folders": [_make_end_data(end) for end in ends],
+        "failed": sum(bool(end.fault) for end in ends),
+        "skipped": sum(bool(end.skipped) for end in ends),
+        "add": added,
+        "change": changed,
+        "remove": destroyed,
+    }
+
+
+def _make_end_data(end: FolderEnd) -> Data:
+    added, changed, destroyed = end.numbers
+    return {
+        "folder": end.path,
+        "owner": end.owner,
+        "add": added,
+        "change": changed,
+        "remove": destroyed,
+        "run": "" if end.report is None else end.report.run,
+        "error": end.fault,
+        "skipped": end.skipped,
+        "exit_code": end.code,
+    }
+
+
+def make_repository_summary(summary: FoldersSummary) -> Data:
+    """The last event of a command about many folders."""
+    failed = f"{render_count(len(summary.failed), 'folder')} cannot be planned."
+    text = " ".join((*([failed] if summary.failed else []), *render_folder_counts(summary)))
+    return make_event("repository_summary", text, repository=make_folders_data(summary))
+
+
+def make_repository_result(name: str, ends: Sequence[FolderEnd]) -> Data:
+    """The last event of an apply of many folders. name: of the repository."""
+    failed = sum(bool(end.fault) for end in ends)
+    first = [f"{render_count(failed, 'folder')} failed."] if failed else []
+    text = " ".join((*first, *render_end_counts(ends)))
+    return make_event("repository_summary", text, repository=make_ends_data(name, ends))
+
+
+_NUMBERS = frozenset({2, 3, 4, 5})
+"""The columns with numbers."""
+
+
+def render_folder_plans(
+    summary: FoldersSummary,
+    *,
+    colour: bool = False,
+    width: int = 100,
+    detail: Detail = "grouped",
+    approval: bool = True,
+) -> str:
+    """The summary, and below it each plan that has something to read, under the path of its
+    folder. approval: show the digest, for readers who apply the plans later."""
+    paint = Paint(colour)
+    texts = ["\n".join(wrap_lines(_render_failed(summary, paint), width))]
+    texts.append("\n".join(_render_table(summary, paint)))
+    for row in summary.planned:
+        review = row.review
+        assert review.plan is not None, "a folder with a view has a plan"
+        title = paint("title", f"── {inline(review.path)} ".ljust(width, "─"))
+        plan = render_plan_text(
+            review.plan,
+            words=review.words,
+            colour=colour,
+            width=width,
+            detail=detail,
+            approval=False,
+        )
+        texts.append(f"{title}\n\n{plan.rstrip()}")
+        if review.verdicts is not None:
+            checked = render_validation(review.plan, review.verdicts, review.words)
+            texts.append(checked.rstrip())
+    texts.append("\n".join(wrap_lines(render_folder_counts(summary), width)))
+    if approval and summary.digest:
+        texts[-1] += f"\nApproval: {summary.digest}"
+    return "\n\n".join(filter(None, texts)) + "\n"
+
+
+def _render_failed(summary: FoldersSummary, paint: Paint) -> Iterator[str]:
+    """What failed and what was skipped, with the reason."""
+    if summary.failed:
+        folders = render_count(len(summary.rows), "folder")
+        name = inline(summary.name)
+        yield paint("error", f"{len(summary.failed):,} of {folders} of {name} cannot be planned")
+    for row in summary.failed:
+        yield paint("error", f"  ! {inline(row.review.path)}: {inline(row.review.fault)}")
+    for row in summary.rows:
+        if row.review.skipped:
+            yield f"  {inline(row.review.path)} is skipped: {inline(row.review.skipped)}"
+
+
+def _render_table(summary: FoldersSummary, paint: Paint) -> Iterator[str]:
+    if not summary.planned:
+        return
+    rows = [[*HEADS]]
+    for row in summary.planned:
+        numbers = (f"{number:,}" if number else "·" for number in row.numbers)
+        rows.append([inline(row.review.path), inline(row.review.owner), *numbers, row.note])
+    head, *lines = render_table(rows, _NUMBERS)
+    yield paint("dim", head)
+    for row, line in zip(summary.planned, lines, strict=True):
+        yield paint("error", line) if row.dangers or row.counts.stopping else line

@@ -6,7 +6,7 @@ ASCII, so that no name can forge a line or control a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -24,8 +24,6 @@ from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
 from .change_lines import render_headline
 from .diagnostics import make_diagnostic_data
-from .folder_results import FolderEnd, make_ends_data, render_end_counts
-from .folders import FoldersSummary, make_folders_data, render_folder_counts
 from .plan_text import render_last_line, render_removal
 from .plan_view import PlanView, make_view
 from .report import ApplyReport, count_applied
@@ -40,7 +38,7 @@ from .terraform import (
     make_findings,
     mask_paths,
 )
-from .text import SENSITIVE, inline, render_count, render_json
+from .text import SENSITIVE, inline, render_json
 
 UI_VERSION = "1.2"
 """The version of Terraform's messages that these follow."""
@@ -90,19 +88,19 @@ class Stream(Struct, frozen=True):
 
 def make_version(kafkaform_version: str) -> Data:
     """The first event of every stream."""
-    return _make_event(
+    return make_event(
         "version", f"kafkaform {kafkaform_version}", kafkaform=kafkaform_version, ui=UI_VERSION
     )
 
 
 def make_log(text: str, level: str = "info") -> Data:
-    return _make_event("log", text) | {"@level": level}
+    return make_event("log", text) | {"@level": level}
 
 
 def make_diagnostic(item: Diagnostic) -> Data:
     text = f"{item.severity.value.capitalize()}: {item.summary}"
     level = {"@level": "error" if item.severity == "error" else "warn"}
-    return _make_event("diagnostic", text, diagnostic=make_diagnostic_data(item)) | level
+    return make_event("diagnostic", text, diagnostic=make_diagnostic_data(item)) | level
 
 
 def make_diagnostics(items: Diagnostics) -> Iterator[Data]:
@@ -113,22 +111,7 @@ def make_progress(event: Event) -> Data:
     """The progress of long work, for programs that draw it themselves."""
     if isinstance(event, Message):
         return make_log(event.text)
-    return _make_event("progress", event.label, progress=_make_progress(event))
-
-
-def make_repository_summary(summary: FoldersSummary) -> Data:
-    """The last event of a command about many folders."""
-    failed = f"{render_count(len(summary.failed), 'folder')} cannot be planned."
-    text = " ".join((*([failed] if summary.failed else []), *render_folder_counts(summary)))
-    return _make_event("repository_summary", text, repository=make_folders_data(summary))
-
-
-def make_repository_result(name: str, ends: Sequence[FolderEnd]) -> Data:
-    """The last event of an apply of many folders. name: of the repository."""
-    failed = sum(bool(end.fault) for end in ends)
-    first = [f"{render_count(failed, 'folder')} failed."] if failed else []
-    text = " ".join((*first, *render_end_counts(ends)))
-    return _make_event("repository_summary", text, repository=make_ends_data(name, ends))
+    return make_event("progress", event.label, progress=_make_progress(event))
 
 
 # ── a plan ──────────────────────────────────────────────────────────────────────────────
@@ -175,7 +158,7 @@ def make_planned_change(change: Change) -> Data:
     }
     if change.reason:
         body["reason"] = change.reason
-    return _make_event("planned_change", render_headline(change), change=body)
+    return make_event("planned_change", render_headline(change), change=body)
 
 
 def make_resource_drift(change: Change) -> Data:
@@ -191,7 +174,7 @@ def make_resource_drift(change: Change) -> Data:
     }
     verb = "deleted" if body["action"] == "delete" else "changed"
     text = f"{inline(change.address)}: {verb} outside kafkaform"
-    return _make_event("resource_drift", text, change=body)
+    return make_event("resource_drift", text, change=body)
 
 
 def make_change_summary(view: PlanView, token: str) -> Data:
@@ -214,7 +197,7 @@ def make_change_summary(view: PlanView, token: str) -> Data:
             "token": token,
         },
     }
-    return _make_event("change_summary", render_last_line(view), changes=body)
+    return make_event("change_summary", render_last_line(view), changes=body)
 
 
 def make_output_changes(changes: Iterable[OutputChange]) -> Data:
@@ -223,7 +206,7 @@ def make_output_changes(changes: Iterable[OutputChange]) -> Data:
         for change in changes
         if (name := get_output_name(change)) is not None
     }
-    return _make_event("outputs", f"Outputs: {len(outputs)}", outputs=outputs)
+    return make_event("outputs", f"Outputs: {len(outputs)}", outputs=outputs)
 
 
 # ── an apply ────────────────────────────────────────────────────────────────────────────
@@ -287,13 +270,13 @@ def make_apply_summary(report: ApplyReport) -> Data:
             ],
         },
     }
-    return _make_event("change_summary", "Apply finished", changes=body)
+    return make_event("change_summary", "Apply finished", changes=body)
 
 
 def make_outputs(items: Iterable[Output]) -> Data:
     """The outputs after an apply, sensitive values masked."""
     values = {item.name: _make_output(item) for item in items}
-    return _make_event("outputs", f"Outputs: {len(values)}", outputs=values)
+    return make_event("outputs", f"Outputs: {len(values)}", outputs=values)
 
 
 # ── parts ───────────────────────────────────────────────────────────────────────────────
@@ -318,7 +301,7 @@ def make_resource(change: Change) -> Data:
     }
 
 
-def _make_event(kind: str, text: str, **body: Any) -> Data:
+def make_event(kind: str, text: str, **body: Any) -> Data:
     return {"type": kind, "@message": inline(text), **body}
 
 
@@ -331,7 +314,7 @@ def _make_hook(kind: str, change: Change, message: str, elapsed: float | None = 
     }
     if elapsed is not None:
         body["elapsed_seconds"] = round(elapsed)
-    return _make_event(kind, f"{change.address}: {change.action.value} {message}", hook=body)
+    return make_event(kind, f"{change.address}: {change.action.value} {message}", hook=body)
 
 
 def _make_progress(event: Progress) -> Data:

@@ -15,10 +15,9 @@ from ...workflow.alter import make_workspace, plan_alteration, rehearse
 from ...workflow.applying import run_apply
 from ...workflow.connection import Connection
 from ...workflow.model import ApplyRequest, Approve
-from ..options.connection import Way, connects
 from ..options.flags import take_flags
-from ..options.provider_commands import get_terminal_width, make_app
-from ..options.run_flags import IDLE, VALIDATED, RunOptions, read_run_options
+from ..options.plan_flags import IDLE, VALIDATED, RunOptions, read_run_options
+from ..options.provider_commands import Way, connects, get_terminal_width, make_app
 from ..terminal.console import Console
 from ..terminal.screen import accept, advise, open_screen, show_run
 

@@ -17,8 +17,8 @@ from ...render.text import render_json
 from ...workflow import fleet
 from ...workflow.configuration.evaluation import Inputs
 from ...workflow.stores import parse_duration
-from ..options.connection import Way, connects
 from ..options.flags import InOrder, Json, LockTimeout, Quiet, Var, VarFile
+from ..options.provider_commands import Way, connects
 from ..terminal.console import Console, outlive_output
 from ..terminal.progress import open_bars
 

@@ -20,7 +20,7 @@ from ...workflow import configuration
 from ...workflow.stores import open_store
 from ..options.flags import StateFile
 from ..terminal.console import Console
-from ..terminal.output_values import render_output_value
+from ..terminal.results import render_output_value
 
 _HALVES = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which UTF-8 cannot encode."""

@@ -11,9 +11,8 @@ import typer
 from ...provider.commands import Proposal
 from ...render.text import inline, render_json, render_page
 from ...workflow.transfer.proposals import choose_override_file, read_declared, save_overrides
-from ..options.connection import Way, connects
 from ..options.flags import take_flags
-from ..options.provider_commands import Json, get_terminal_width, make_app
+from ..options.provider_commands import Json, Way, connects, get_terminal_width, make_app
 
 UNCHANGED = "Nothing to write: no block has to change."
 

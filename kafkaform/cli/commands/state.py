@@ -28,11 +28,17 @@ from ...workflow.state_transfer import edit_state, forget_instance
 from ...workflow.state_transfer import pull_state as pull_store
 from ...workflow.state_transfer import push_state as push_store
 from ...workflow.stores import open_store, parse_duration
-from ..folders.choice import choose_folders
-from ..options.flags import FolderFlags, LockTimeout, NoColor, StateFile, chooses_folders
+from ..options.flags import (
+    FolderFlags,
+    LockTimeout,
+    NoColor,
+    StateFile,
+    choose_folders,
+    chooses_folders,
+)
 from ..options.tab_names import complete_addresses
 from ..terminal.console import Console, outlive_output
-from ..terminal.pager import write_paged
+from ..terminal.results import write_paged
 
 app = typer.Typer(help="Inspect, edit and copy the state.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

@@ -19,8 +19,15 @@ from ...workflow.plan_documents import render_plan, save_file
 from ...workflow.repository.testing import run_folder_suites
 from ...workflow.testing.files import read_suite_files
 from ...workflow.testing.suites import SuiteEvent, run_suites
-from ..folders.choice import choose_folders
-from ..options.flags import FolderFlags, Json, NoColor, Var, VarFile, chooses_folders
+from ..options.flags import (
+    FolderFlags,
+    Json,
+    NoColor,
+    Var,
+    VarFile,
+    choose_folders,
+    chooses_folders,
+)
 from ..terminal.console import Console
 
 Files = Annotated[

@@ -16,8 +16,7 @@ from ...core.errors import KafkaformError, UsageError
 from ...core.storage import read_named_file
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Options, Plan
-from ...render.folder_results import FolderEnd
-from ...render.stream import make_repository_result
+from ...render.folders import FolderEnd, make_repository_result
 from ...render.text import Detail, inline, render_count
 from ...workflow.model import PlanChosen, RunEvent
 from ...workflow.plan_documents import read_words

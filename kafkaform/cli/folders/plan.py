@@ -13,9 +13,9 @@ from ...core.diagnostics import Diagnostic, Diagnostics
 from ...core.errors import UsageError
 from ...core.progress import Message
 from ...plan.model import Mode, Options
-from ...render.folders import FoldersSummary, summarise_folders
+from ...render.folders import FoldersSummary, make_repository_summary, summarise_folders
 from ...render.plan_text import render_last_line
-from ...render.stream import Stream, make_repository_summary
+from ...render.stream import Stream
 from ...render.text import Detail, inline
 from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.model import Note, RunEvent
@@ -36,7 +36,7 @@ from ...workflow.repository.planning import FolderOutcome, RepositoryPlan, plan_
 from ..options.flags import FolderFlags
 from ..options.plan_flags import PlanChecks, PlanFiles, PlanInputs
 from ..terminal.console import Console
-from ..terminal.pager import write_paged
+from ..terminal.results import write_paged
 from ..terminal.screen import JsonScreen, TextScreen, open_screen
 
 _FEW = 5

@@ -1,4 +1,5 @@
-"""Flags that several commands share, spelled as Terraform spells them.
+"""Flags that several commands share, spelled as Terraform spells them, and the folders that they
+choose.
 
 A group of flags can be one parameter of each command. `--var` and `--var-file` keep the order of
 the command line, because the later one wins.
@@ -10,13 +11,17 @@ import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from msgspec import Struct
 from typer.core import TyperCommand
 
+from ... import workflow
 from .tab_names import complete_accepted, complete_addresses, complete_conditions
+
+if TYPE_CHECKING:
+    from ...workflow.configuration.repository_choice import FolderChoice
 
 Var = Annotated[
     list[str], typer.Option("--var", metavar="NAME=VALUE", help="Set an input variable.")
@@ -270,3 +275,10 @@ class InOrder(TyperCommand):
         ctx.params[VAR] = [next(values[name]) for name in names if name is not None]
         ctx.params[VAR_FILE] = []
         return remaining
+
+
+def choose_folders(chosen: FolderFlags) -> FolderChoice:
+    """The chosen folders of the repository that the current folder is in. Raises UsageError, and
+    ConfigurationError with all faults of the repository file."""
+    choose = workflow.configuration.repository_choice.choose_folders
+    return choose(Path(), chosen.all, chosen.globs, chosen.since)

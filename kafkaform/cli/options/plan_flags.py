@@ -1,5 +1,9 @@
 """Flags of the commands that make a plan: what is planned, and the files that it is written to.
-With them, the command that applies a plan, as it has to be typed after this command line."""
+With them, the command that applies a plan, as it has to be typed after this command line.
+
+Also the flags of the commands that carry out a plan of their own, and not that of the
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +19,25 @@ from typer import Context
 from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
 from ...render.text import Detail
+from ...workflow.judgement import check_accepted
 from ...workflow.planning import list_apply_words
+from ...workflow.stores import parse_duration
 from .flags import (
     Accept,
     AcceptOpenAccess,
     AcceptUnprovenAccess,
     Adopt,
+    AutoApprove,
     Exclude,
     FailOn,
+    Input,
+    Json,
+    LockTimeout,
     MaxDataLoss,
     MaxDeletes,
     Policy,
+    Quiet,
+    StateFile,
     Target,
     Untrusted,
     Var,
@@ -258,3 +270,62 @@ def _render_variable(item: str | Path, sensitive: Collection[str]) -> str:
     if name.strip() in sensitive:
         return f"--var {shlex.quote(name)}=…"
     return f"--var {shlex.quote(item)}"
+
+
+VALIDATED = "Nothing was sent. Without --validate, the plan is applied after your approval."
+IDLE = "There is nothing to change."
+
+Validate = Annotated[
+    bool, typer.Option("--validate", help="Show the plan and its dry run; send nothing.")
+]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brokers to show it.")]
+
+
+class RunOptions(Struct, frozen=True):
+    """How to carry out a plan that is not that of the configuration."""
+
+    auto_approve: bool
+    validate: bool
+    wait: bool
+    state: str | None
+    lock_timeout: float
+    json: bool
+    quiet: bool
+    input: bool
+    detail: Detail
+    accept: tuple[str, ...]
+    """The rules whose blocks are lifted."""
+    policies: tuple[Path, ...]
+    """Folders of policies."""
+
+
+def read_run_options(
+    auto_approve: AutoApprove = False,
+    validate: Validate = False,
+    no_wait: NoWait = False,
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+    json: Json = False,
+    quiet: Quiet = False,
+    input: Input = True,
+    concise: Concise = False,
+    single: Single = False,
+    accept: Accept = [],
+    policy: Policy = [],
+) -> RunOptions:
+    """The options that the flags mean. Raises UsageError."""
+    seconds = parse_duration(lock_timeout, "--lock-timeout")
+    detail = make_detail(concise, single)
+    return RunOptions(
+        auto_approve=auto_approve,
+        validate=validate,
+        wait=not no_wait,
+        state=state,
+        lock_timeout=seconds,
+        json=json,
+        quiet=quiet,
+        input=input,
+        detail=detail,
+        accept=check_accepted(accept),
+        policies=tuple(policy),
+    )

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ...core import progress as events
 from ...core.clock import Clock
-from ...render.task_progress import Pace, render_amount
+from ...core.progress import Pace, render_amount
 from ...render.text import inline
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from ...core import progress as events
 from ...core.clock import Clock
-from ...render.task_progress import Pace, render_amount, render_end
+from ...core.progress import Pace, render_amount, render_end
 from ...render.text import inline
 from .. import terminal
 

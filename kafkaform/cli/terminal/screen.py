@@ -37,9 +37,8 @@ from ...workflow.model import Applied, DryRun, Note, PlanChosen, RunEvent
 from ...workflow.plan_documents import read_words, render_plan
 from ...workflow.planning import list_option_words
 from .console import ELSEWHERE, Console, Unwritable, outlive_output
-from .output_values import render_output
-from .pager import write_paged
 from .progress import open_bars
+from .results import render_output, write_paged
 from .signals import stop_on_signals
 
 _WITHOUT_ASKING = {

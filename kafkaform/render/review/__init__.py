@@ -11,8 +11,8 @@ from ...core.lazy import load_on_use
 
 # Only reviews need these forms of a plan, which load templates.
 if TYPE_CHECKING:
-    from . import comment, folders_comment, folders_page, html_page
+    from . import comment, folders_comment, html_page
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["comment", "folders_comment", "folders_page", "html_page"]
+__all__ = ["comment", "folders_comment", "html_page"]

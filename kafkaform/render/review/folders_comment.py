@@ -14,8 +14,7 @@ from markupsafe import Markup
 
 from ..folders import FolderRow, FoldersSummary, render_totals
 from ..text import inline, render_count
-from .comment import LIMIT, render_markdown
-from .comment_fit import Filled, Section, fill_sections, make_section
+from .comment import LIMIT, Filled, Section, fill_sections, make_section, render_markdown
 from .comment_rows import make_tables, render_cell, render_code, render_fence, render_prose
 
 _HEAD = "| Folder | Owner | + | ~ | − | Dangers | |\n|---|---|--:|--:|--:|--:|---|"

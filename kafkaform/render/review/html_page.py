@@ -1,6 +1,8 @@
-"""Render a plan as one HTML page for its review, which loads nothing.
+"""Render a plan as one HTML page for its review, which loads nothing, and the plans of many folders
+as one page.
 
-It has a row for each entry, with what filters and readers need of it.
+It has a row for each entry, with what filters and readers need of it. With many folders, a table of
+the folders comes first, with a search over all of them, then a part for each folder.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from ...core.text.quantity import render_count
 from ...core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
 from ...html.document import make_environment, render_document
 from ...plan.model import Plan, PlanInstance
+from ...version import VERSION
 from ..attributes import Line
 from ..change_entries import ChangeEntry
 from ..change_lines import (
@@ -37,6 +40,7 @@ from ..change_lines import (
 )
 from ..diagnostics import render_diagnostics
 from ..findings import count_principals, render_rights
+from ..folders import FolderRow, FoldersSummary, render_folder_counts
 from ..outputs import list_output_lines
 from ..plan_text import describe_destroy, render_last_line, render_no_changes, render_removal
 from ..plan_view import COLUMNS, Drift, Group, PlanView, make_view, pending_words
@@ -359,4 +363,38 @@ def _find_address(instance: PlanInstance, setting: str) -> str:
         ", ".join(map(str, address if isinstance(address, tuple) else (address,)))
         if address
         else ""
+    )
+
+
+class FolderPart(Struct, frozen=True):
+    """The part of one folder."""
+
+    id: str
+    """The anchor, unique on the page."""
+    row: FolderRow
+    shown: PagePart
+
+
+def render_folders_html(summary: FoldersSummary, *, command: str = "") -> str:
+    """The page. The same plans give the same bytes. command: applies exactly these plans."""
+    parts = [
+        FolderPart(f"folder-{number}", row, make_part(row.view, f"folder-{number}-"))
+        for number, row in enumerate(summary.planned, 1)
+        if row.view is not None
+    ]
+    words = {name: item for part in parts for name, item in part.row.review.words.items()}
+    groups = [group for part in parts for group in part.shown.groups]
+    return render_document(
+        make_pages(words),
+        "folders.html.j2",
+        "plan.css.j2",
+        "filter.js.j2",
+        title=" ".join(render_folder_counts(summary)) or summary.name,
+        unplanned=[row for row in summary.rows if row.view is None],
+        parts=[{"id": p.id, "row": p.row, **structs.asdict(p.shown)} for p in parts],
+        idle=len(summary.rows) - len(summary.listed),
+        choices=list_choices(groups) if groups else {},
+        first=NAMED,
+        command=command if summary.digest else "",
+        version=VERSION,
     )

@@ -8,9 +8,14 @@ from pathlib import Path
 from ...core.errors import KafkaformError
 from ...core.secret import mask_secrets
 from ...render import review
-from ...render.folder_results import FolderEnd, render_folder_ends
-from ...render.folders import FolderReview, FoldersSummary, summarise_folders
-from ...render.folders_text import render_folder_plans
+from ...render.folders import (
+    FolderEnd,
+    FolderReview,
+    FoldersSummary,
+    render_folder_ends,
+    render_folder_plans,
+    summarise_folders,
+)
 from ...render.text import Detail
 from ..configuration.repository_choice import FolderChoice
 from ..plan_documents import read_words
@@ -87,4 +92,4 @@ def render_folders_comment(
 def render_folders_page(summary: FoldersSummary, command: str) -> str:
     """The plans as one HTML page. command: applies exactly these plans."""
     # Secrets are masked before the page escapes them.
-    return review.folders_page.render_folders_html(summary, command=command)
+    return review.html_page.render_folders_html(summary, command=command)

@@ -116,7 +116,7 @@ def test_typer_shows_no_locals() -> None:
 
 DRIVER = f"""
 import sys, threading
-from kafkaform.cli.crash_hooks import install_hooks, prevent_core_dumps
+from kafkaform.cli.app import install_hooks, prevent_core_dumps
 install_hooks()
 prevent_core_dumps()
 import resource
@@ -171,4 +171,4 @@ def test_the_program_installs_all_of_it() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=PROCESS_SECONDS
     )
-    assert ended.stdout.split() == ["kafkaform.cli.crash_hooks"] * 3 + ["0"]
+    assert ended.stdout.split() == ["kafkaform.cli.app"] * 3 + ["0"]

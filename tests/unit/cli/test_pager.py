@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.cli.terminal.console import Console
-from kafkaform.cli.terminal.pager import DEFAULT, choose_pager
+from kafkaform.cli.terminal.results import DEFAULT, choose_pager
 from kafkaform.cli.terminal.screen import TextScreen, open_screen
 from kafkaform.workflow.plan_documents import save_plan
 

@@ -14,7 +14,7 @@ import pytest
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
-from kafkaform.cli.options.connection import ShellContext
+from kafkaform.cli.options.provider_commands import ShellContext
 from kafkaform.cli.shell import _SECRET, Completer
 from kafkaform.workflow.connection import ConnectionInputs
 from kafkaform_kafka.commands import completion

@@ -11,12 +11,12 @@ from kafkaform.render.folders import (
     FolderReview,
     FoldersSummary,
     make_folders_data,
+    render_folder_plans,
     summarise_folders,
 )
-from kafkaform.render.folders_text import render_folder_plans
 from kafkaform.render.review.comment import LIMIT
 from kafkaform.render.review.folders_comment import render_folders_markdown
-from kafkaform.render.review.folders_page import render_folders_html
+from kafkaform.render.review.html_page import render_folders_html
 from kafkaform_kafka.resource_kinds import WORDS as KAFKA
 
 from . import hostile, plans

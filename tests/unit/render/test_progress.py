@@ -7,8 +7,7 @@ import io
 from msgspec.structs import replace
 
 from kafkaform.cli.terminal.progress import LOG_INTERVAL, open_bars
-from kafkaform.core.progress import Message, Progress
-from kafkaform.render.task_progress import Pace
+from kafkaform.core.progress import Message, Pace, Progress
 
 from .test_stream import Frozen
 

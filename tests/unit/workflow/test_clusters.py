@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.cli.options.connection import ShellContext
+from kafkaform.cli.options.provider_commands import ShellContext
 from kafkaform.core.diagnostics import Range
 from kafkaform.core.errors import ConfigurationError, OtherSystem, PlanRefused, exit_code
 from kafkaform.core.resource import ProviderConfig

@@ -33,9 +33,8 @@ from ....workflow.history import (
     read_newest_records,
 )
 from ....workflow.stores import Store, open_store, parse_duration
-from ...options.connection import Way, connects
 from ...options.flags import LockTimeout, Since, StateFile, Until
-from ...options.provider_commands import get_terminal_width
+from ...options.provider_commands import Way, connects, get_terminal_width
 from ...options.tab_names import complete_objects, complete_runs
 from ...terminal.console import Console, outlive_output
 

@@ -42,7 +42,6 @@ from ....workflow.repository.history import (
 from ....workflow.stores import STATE_VARIABLE, Store, open_store
 from ....workflow.undo import ChosenRun, choose_run, plan_undo
 from ....workflow.workspace import Workspace, open_workspace
-from ...options.connection import Way, read_direct_flags
 from ...options.flags import (
     AllFolders,
     ChangedSince,
@@ -55,8 +54,8 @@ from ...options.flags import (
     VarFile,
     take_flags,
 )
-from ...options.provider_commands import get_terminal_width
-from ...options.run_flags import IDLE, VALIDATED, RunOptions, read_run_options
+from ...options.plan_flags import IDLE, VALIDATED, RunOptions, read_run_options
+from ...options.provider_commands import Way, get_terminal_width, read_direct_flags
 from ...options.tab_names import complete_objects, complete_runs
 from ...terminal.console import Console
 from ...terminal.screen import accept, advise, open_screen, show_run

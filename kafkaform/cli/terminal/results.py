@@ -1,4 +1,9 @@
-"""Show long text in a pager, as git does."""
+"""Write results: outputs as HCL, which is how they were written, and long text through a pager, as
+git does.
+
+Apart from the screen, which `output` does not load, and from the console, which does without the
+writer of HCL.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import current_thread, main_thread
 
+from ...core.resource import Output
 from ...core.secret import mask_secrets
+from ...core.value import Value
+from ...render.text import SENSITIVE, inline, render_block
+from ...render.text import render_value as plainly
+from ...syntax.write import write_value
 from .console import Console
 
 DEFAULT = "less -FRX"
@@ -79,3 +89,17 @@ def _leave_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def render_output(item: Output) -> str:
+    """`name = value`; a sensitive value is not shown."""
+    text = SENSITIVE if item.sensitive else render_output_value(item.value)
+    return f"{inline(item.name)} = {text}"
+
+
+def render_output_value(value: Value) -> str:
+    """The value as HCL, or as in a plan if HCL cannot express it."""
+    try:
+        return render_block(write_value(value))
+    except ValueError:  # half of a surrogate pair, which older versions let in
+        return plainly(value)
