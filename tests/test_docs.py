@@ -28,7 +28,7 @@ from kafkaform.cli.options.translation import normalise_flags
 from kafkaform.core import canonical, change, diagnostics, finding, resource
 from kafkaform.core.errors import EXIT_CODES
 from kafkaform.plan import codec, model
-from kafkaform.plan.approval import seal_plan
+from kafkaform.plan.model import seal_plan
 from kafkaform.sandbox.jars import read_pinned_jars
 from kafkaform.state.codec import _LATER_ROW_RULES, MEMBERS
 from kafkaform.state.codec import decode as decode_state

@@ -48,7 +48,7 @@ ALLOWED = {
 
 FILES = {
     "core/landing.py": "the format of landing files: a fleet has clusters, topics and groups",
-    "core/text/synonyms.py": "words of other tools, which are answered only with words that exist",
+    "core/diagnostics.py": "words of other tools, which are answered only with words that exist",
 }
 """File -> why any word may stand in it."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kafkaform.workflow.configuration.checkout import BASE_VARIABLE
+from kafkaform.workflow.configuration.files import BASE_VARIABLE
 
 from .job import Job
 

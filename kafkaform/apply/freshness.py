@@ -22,9 +22,8 @@ from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observ
 from ..core.text.display import inline, make_sentence
 from ..core.value import EMPTY, Value
 from ..core.words import Words
-from ..plan.approval import RULE, compute_approval, is_same_change
 from ..plan.diff import equals_target, flatten, render_leaf, render_path, render_sides
-from ..plan.model import Mode, Plan
+from ..plan.model import RULE, Mode, Plan, compute_approval, is_same_change
 from ..plan.observe import (
     AGREEMENT_SECONDS,
     Views,

@@ -189,7 +189,7 @@ class _WithDigest:
 
     __slots__ = ("_digest",)
     _digest: tuple[str, str, str]
-    """System, lineage and the digest there, which an apply needs twice (`plan/approval.py`)."""
+    """System, lineage and the digest there, which an apply needs twice (`plan/model.py`)."""
 
 
 class Change(_WithDigest, Struct, frozen=True):

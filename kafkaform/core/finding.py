@@ -192,7 +192,7 @@ class Waiver(Struct, frozen=True):
 
 class Finding(Struct, frozen=True):
     """One thing that a rule found about a change. It is shown and never approved, because it
-    follows from the change, except for the access that somebody loses (`plan/approval.py`)."""
+    follows from the change, except for the access that somebody loses (`plan/model.py`)."""
 
     rule: str
     """The id of the rule: `object-protected`; `policy/NAME` for a policy."""

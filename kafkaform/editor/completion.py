@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..core.schema import AttributeSchema
 from ..core.value import FrozenMap
-from ..workflow.configuration.repository_schema import CLUSTER_ACLS
+from ..workflow.configuration.repository import CLUSTER_ACLS
 from .hover import (
     CursorPlace,
     CursorSlot,

@@ -23,7 +23,7 @@ from ..language.declare.blocks import (
 )
 from ..language.evaluate.evaluation_state import Schemas
 from ..language.evaluate.name_check import CALL_META
-from ..workflow.configuration.repository_schema import CLUSTER, FOLDERS, PAGES, REPOSITORY
+from ..workflow.configuration.repository import CLUSTER, FOLDERS, PAGES, REPOSITORY
 from .members import ARGUMENTS, BLOCKS, list_keys
 
 Schema = dict[str, Any]

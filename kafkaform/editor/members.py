@@ -23,8 +23,8 @@ from ..language.tests.suites import ENDING as TESTS
 from ..language.tests.suites import OPTIONS
 from ..language.tests.suites import SHAPES as TEST_SHAPES
 from ..workflow.configuration.policies import ENDING as POLICIES
-from ..workflow.configuration.repository_schema import PAGES
-from ..workflow.configuration.repository_schema import find_schema as find_repository_schema
+from ..workflow.configuration.repository import PAGES
+from ..workflow.configuration.repository import find_schema as find_repository_schema
 from .outline import BlockOutline
 from .project import FLEET, REPOSITORY, VALUES, Project
 

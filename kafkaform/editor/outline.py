@@ -19,7 +19,7 @@ from ..syntax.nodes import Block, Body, Lit
 from ..syntax.scan import scan
 from ..syntax.source import Source
 from ..syntax.tokens import KEYWORDS, Token
-from ..workflow.configuration.repository_schema import PAGES
+from ..workflow.configuration.repository import PAGES
 
 MAX_CHARACTERS = 1_000_000
 """The longest text that has an outline: a key press must not wait for a hostile file."""

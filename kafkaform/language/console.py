@@ -10,7 +10,7 @@ from ..syntax.nodes import Expression, FunctionCall
 from ..syntax.parse import parse_expression
 from ..syntax.write import format_text, quote_string, write_value
 from .desired import Built
-from .evaluate.diagnostics import clip_fault
+from .evaluate.evaluation_state import clip_fault
 from .evaluate.graph import collect_refs, find_targets
 from .evaluate.name_check import Names, check_expression
 from .evaluate.resources import OpenFields

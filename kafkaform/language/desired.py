@@ -23,15 +23,13 @@ from .declare.modules import Folders, Module, add_modules, link_modules
 from .declare.skipped_blocks import set_aside
 from .declare.variables import VarFile, VariableInputs, resolve_variables
 from .evaluate.address_blocks import Instructions, check_instructions, evaluate_instructions
-from .evaluate.diagnostics import Collector
 from .evaluate.evaluation import check_variables, evaluate_checks, evaluate_run
-from .evaluate.evaluation_state import Run, Schemas, Scope
+from .evaluate.evaluation_state import Collector, Run, Schemas, Scope
 from .evaluate.fault_context import find_unused_ranges
-from .evaluate.folder_outputs import OWN_PREFIX
 from .evaluate.graph import GraphNode, build_graph
 from .evaluate.name_check import check_names
 from .evaluate.outputs import make_root_output
-from .evaluate.providers import DataInfo, ProviderInfo, Query
+from .evaluate.providers import OWN_PREFIX, DataInfo, ProviderInfo, Query
 from .evaluate.resources import Settled, TypeInfo, expand_composites
 from .expressions.compilation import make_context as make_context
 from .expressions.dependencies import AllUses

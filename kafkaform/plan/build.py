@@ -41,8 +41,7 @@ from ..core.value import EMPTY, FrozenMap
 from ..core.words import NEUTRAL
 from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
-from .approval import seal_plan
-from .boundaries import judge_boundary
+from .block_judge import judge_boundary
 from .claims import collect_remarks, make_claims, open_cases, outline_change, outline_unread
 from .diff import compare, select_managed
 from .judge import (
@@ -55,7 +54,7 @@ from .judge import (
     survey_changes,
 )
 from .lifecycle import decide
-from .model import Mode, Options, OutputChange, Plan, PlanInstance, Unmanaged
+from .model import Mode, Options, OutputChange, Plan, PlanInstance, Unmanaged, seal_plan
 from .observe import Look, compute_destination, note_disagreements, note_progress
 from .rules import UNREADABLE
 from .select import (

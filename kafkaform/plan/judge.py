@@ -21,10 +21,9 @@ from ..core.rule import Judge, Rule, RuleBook, Scene, Survey
 from ..core.text.quantity import render_count
 from ..provider.contract import Provider
 from ..state.model import State
-from .approval import seal_plan
 from .block_judge import load_books as load_books
 from .block_judge import make_failure, run_judge
-from .model import Mode, Options, Plan, PolicyFolders
+from .model import Mode, Options, Plan, PolicyFolders, seal_plan
 from .observe import Look
 from .rules import EMPTY_CONFIGURATION, LIMIT_DATA_LOSS, LIMIT_DELETIONS, RULE_FAILED
 

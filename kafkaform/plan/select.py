@@ -16,8 +16,7 @@ from ..core.finding import UNREAD, Block
 from ..core.resource import Unread
 from ..provider.contract import Provider
 from ..state.model import Row, State
-from .approval import seal_plan
-from .model import Mode, Options, Plan
+from .model import Mode, Options, Plan, seal_plan
 from .rules import WAITING
 
 _KEYS = re.compile(r'\["(?:[^"\\]|\\.)*"?\]?|\[[^\]"]*\]?')

@@ -19,11 +19,11 @@ from unicodedata import normalize
 from msgspec import Struct, field
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range
-from . import faults, grammar, limits, nodes
+from . import faults, nodes, parse
 from .faults import Complaint, SyntaxFault, make_fault
 from .nodes import Expression, Lit, Node
 from .parse import make_source, parse_expression_source, parse_template_source, pause_collector
-from .source import Source
+from .source import COLLECTION_ELEMENTS, DIAGNOSTICS, NESTING, STRING_CHARACTERS, TOKENS, Source
 from .terms import make_number_fault, parse_exact
 
 OffsetMarks: TypeAlias = tuple[tuple[int, int], ...]
@@ -58,7 +58,7 @@ def decode_string(source: Source, start: int, end: int) -> tuple[str, OffsetMark
         at = escape.end()
         marks.append((size, start + 1 + at))
     if faults:
-        raise SyntaxFault(*faults[: limits.DIAGNOSTICS])
+        raise SyntaxFault(*faults[:DIAGNOSTICS])
     pieces.append(raw[at:])
     return "".join(pieces), tuple(marks)
 
@@ -237,7 +237,7 @@ class _JsonReader(Struct, eq=False):
         assert match is not None and match.lastgroup is not None
         self.kind, (self.start, self.end) = match.lastgroup, match.span(match.lastgroup)
         self.count += 1
-        if self.count > limits.TOKENS:
+        if self.count > TOKENS:
             raise self.make_fault(faults.TOO_COMPLEX)
 
     def is_mark(self, mark: str) -> bool:
@@ -254,8 +254,8 @@ class _JsonReader(Struct, eq=False):
     def read_string(self) -> JsonString:
         start, end = self.start, self.end
         node = JsonString(self.source, start, end, decode_string(self.source, start, end)[0])
-        if len(node.text) > limits.STRING_CHARACTERS:
-            detail = f"It has more than {limits.STRING_CHARACTERS} characters."
+        if len(node.text) > STRING_CHARACTERS:
+            detail = f"It has more than {STRING_CHARACTERS} characters."
             raise self.make_fault(Complaint("String too long", detail), width=1)
         self.advance()
         return node
@@ -311,8 +311,8 @@ class _JsonReader(Struct, eq=False):
     def enter_brackets(self) -> int:
         start = self.start
         self.opened.append(start)
-        if len(self.opened) > limits.NESTING:
-            raise self.make_fault(faults.make_too_deep(limits.NESTING))
+        if len(self.opened) > NESTING:
+            raise self.make_fault(faults.make_too_deep(NESTING))
         self.advance()
         return start
 
@@ -398,8 +398,8 @@ def make_expression(value: Json, mode: StringMode) -> Expression:
     faults: list[Diagnostic] = []
     node = _make_node(value, mode, faults)
     if faults:
-        raise SyntaxFault(*faults[: limits.DIAGNOSTICS])
-    grammar.check_depth(node)
+        raise SyntaxFault(*faults[:DIAGNOSTICS])
+    parse.check_depth(node)
     return node
 
 
@@ -428,8 +428,8 @@ def _make_item(member: JsonMember, mode: StringMode, faults: list[Diagnostic]) -
 
 
 def _check_size(value: Json, items: tuple[object, ...], faults: list[Diagnostic]) -> None:
-    if len(items) > limits.COLLECTION_ELEMENTS:
-        detail = f"It has more than {limits.COLLECTION_ELEMENTS} elements."
+    if len(items) > COLLECTION_ELEMENTS:
+        detail = f"It has more than {COLLECTION_ELEMENTS} elements."
         end = value.start + 1
         faults.append(make_fault(value.source, value.start, end, "Collection too large", detail))
 

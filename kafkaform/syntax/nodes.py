@@ -1,7 +1,7 @@
 """The nodes that HCL text becomes. Every node knows its place: `node.range`, computed on demand.
 
 Nodes compare by identity and can be dictionary keys. A repr shows type and place, never content,
-because a literal may be a secret. The depth is at most `limits.NESTING`, with one exception: the
+because a literal may be a secret. The depth is at most `NESTING`, with one exception: the
 left side of `Binary` can be thousands of levels deep (`1+1+1+…`). So use `split_operands` to walk
 it, and `walk` for whole expressions; neither recurses.
 """

@@ -15,9 +15,9 @@ from itertools import islice
 from msgspec import Struct, field
 
 from ..core.diagnostics import Diagnostic
-from . import faults, limits
+from . import faults
 from .faults import Complaint, is_repeated, make_fault
-from .source import Source
+from .source import DIAGNOSTICS, EXCERPT_CHARACTERS, NESTING, TOKENS, Source
 from .stamps import Stamper
 from .terms import find_constants_end
 from .tokens import (
@@ -105,10 +105,10 @@ class _Scanner(Struct, eq=False):
 
     def run(self) -> None:
         while self.at < self.until:
-            if len(self.tokens) + self.packed > limits.TOKENS:
+            if len(self.tokens) + self.packed > TOKENS:
                 self._stop(self.at, faults.TOO_COMPLEX)
                 self.item_ends.clear()  # what is refused is not parsed
-            if self.mistakes > limits.DIAGNOSTICS or self.at >= self.until:
+            if self.mistakes > DIAGNOSTICS or self.at >= self.until:
                 return
             _STEPS[self.frames[-1].frame](self)
         self._finish()
@@ -119,7 +119,7 @@ class _Scanner(Struct, eq=False):
         """Scan code up to a string with parts, a heredoc or the end of `${ }`."""
         # The hot loop: all but punctuation with a meaning becomes a token at once, without a call.
         text, source, tokens = self.source.text, self.source, self.tokens
-        room = limits.TOKENS + 1 - len(tokens) - self.packed
+        room = TOKENS + 1 - len(tokens) - self.packed
         for match in islice(CODE.finditer(text, self.at, self.until), room):
             kind = match.lastgroup
             assert kind is not None
@@ -194,7 +194,7 @@ class _Scanner(Struct, eq=False):
     def heredoc(self, start: int, end: int) -> None:
         self._emit("HEREDOC_TEMPLATE", start, end)
         marker = self.source.text[start:end].lstrip("<-").rstrip("\r\n")
-        if len(marker) > limits.EXCERPT_CHARACTERS:
+        if len(marker) > EXCERPT_CHARACTERS:
             self._stop(start, faults.LONG_MARKER)
             return
         self._push(OpenFrame(Frame.HEREDOC, start, marker))
@@ -270,7 +270,7 @@ class _Scanner(Struct, eq=False):
         # Otherwise each line of its text would be reported as an error of its own.
         self.at = start + 2
         opener = MISWRITTEN_HEREDOC.match(self.source.text, start)
-        if opener and len(opener.group(1)) <= limits.EXCERPT_CHARACTERS:
+        if opener and len(opener.group(1)) <= EXCERPT_CHARACTERS:
             last_line = rf"\n[ \t]*+{re.escape(opener.group(1))}[ \t\r]*+(?=\n)"
             marker = re.compile(last_line).search(self.source.text, opener.end())
             self.at = marker.end() if marker else opener.end()
@@ -348,8 +348,8 @@ class _Scanner(Struct, eq=False):
 
     def _push(self, opened: OpenFrame) -> None:
         self.frames.append(opened)
-        if len(self.frames) > limits.NESTING + 1:
-            self._stop(opened.start, faults.make_too_deep(limits.NESTING))
+        if len(self.frames) > NESTING + 1:
+            self._stop(opened.start, faults.make_too_deep(NESTING))
 
     def _get_opener(self, opened: OpenFrame) -> str:
         width = 2 if opened.frame in _TEMPLATE_FRAMES else 1

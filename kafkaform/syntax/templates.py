@@ -11,10 +11,9 @@ from unicodedata import normalize
 from msgspec import Struct
 
 from ..core.diagnostics import Diagnostic
-from . import limits
 from .faults import SyntaxFault, make_fault
 from .nodes import Expression, Lit, Template, TemplateFor, TemplateIf
-from .source import Source
+from .source import DIAGNOSTICS, NESTING, STRING_CHARACTERS, Source
 from .tokens import Token
 
 
@@ -121,7 +120,7 @@ def _decode_token(token: Token) -> _Text:
         digits = short or long
         if digits and _is_character(int(digits, 16)):
             return chr(int(digits, 16))
-        if (digits or unknown) and len(faults) < limits.DIAGNOSTICS:
+        if (digits or unknown) and len(faults) < DIAGNOSTICS:
             start = token.start + escape.start()
             faults.append(_make_escape_fault(token.source, start, start + len(escape.group())))
         return escape.group()[1:]
@@ -222,8 +221,8 @@ def _join_texts(source: Source, start: int, end: int, pieces: Iterable[_Piece]) 
 
 def make_literal(source: Source, start: int, end: int, value: str) -> Lit:
     """A constant string. Raises SyntaxFault if it is too long."""
-    if len(value) > limits.STRING_CHARACTERS:
-        detail = f"It has more than {limits.STRING_CHARACTERS} characters."
+    if len(value) > STRING_CHARACTERS:
+        detail = f"It has more than {STRING_CHARACTERS} characters."
         raise SyntaxFault(make_fault(source, start, start + 1, "String too long", detail))
     return Lit(source, start, end, normalize_text(value))
 
@@ -286,9 +285,9 @@ class _Assembly:
 
     def open_directive(self, directive: Directive) -> None:
         self._open.append(_OpenBody(directive, []))
-        if len(self._open) > limits.NESTING:
+        if len(self._open) > NESTING:
             raise self._make_stray_fault(
-                directive, f"More than {limits.NESTING} directives are nested in each other."
+                directive, f"More than {NESTING} directives are nested in each other."
             )
 
     def start_otherwise(self, directive: Directive) -> None:

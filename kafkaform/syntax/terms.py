@@ -14,10 +14,10 @@ from sys import intern
 from typing import Any, TypeAlias
 
 from ..core.diagnostics import Diagnostic
-from . import limits, nodes, templates
+from . import nodes, templates
 from .faults import SyntaxFault, make_fault
 from .nodes import Expression
-from .source import Source
+from .source import COLLECTION_ELEMENTS, NESTING, NUMBER_CHARACTERS, NUMBER_EXPONENT, Source
 from .templates import TemplateSpan
 from .tokens import CONSTANT_STEP, FLAT_ITEM, FLAT_OBJECT, MAP_END, MAP_ITEM, MAP_START, Token
 
@@ -70,7 +70,7 @@ def make_number(children: Children) -> nodes.Lit:
 def parse_exact(digits: str) -> int | Decimal | None:
     """The number that the digits spell, exactly; None if it is too long."""
     # Never a float: HCL's numbers have 512 bits, and 0.1 + 0.2 has to be 0.3.
-    if len(digits) > limits.NUMBER_CHARACTERS:
+    if len(digits) > NUMBER_CHARACTERS:
         return None
     if digits.lstrip("-").isdigit():
         return int(digits)
@@ -78,11 +78,11 @@ def parse_exact(digits: str) -> int | Decimal | None:
         number = Decimal(digits)
     except InvalidOperation:  # an exponent beyond Decimal's range
         return None
-    return None if number and abs(number.adjusted()) > limits.NUMBER_EXPONENT else number
+    return None if number and abs(number.adjusted()) > NUMBER_EXPONENT else number
 
 
 def make_number_fault(source: Source, start: int, end: int) -> Diagnostic:
-    detail = f"A number can have {limits.NUMBER_EXPONENT} digits."
+    detail = f"A number can have {NUMBER_EXPONENT} digits."
     return make_fault(source, start, end, "Number too long", detail)
 
 
@@ -111,19 +111,19 @@ def make_constant_object(children: Children) -> nodes.ConstantObject:
 def find_constants_end(text: str, start: int, depth: int) -> int | None:
     """The end of the object that begins here if a `ConstantObject` can stand for it, else None.
     depth: how many brackets are open, this one included."""
-    if depth >= limits.NESTING:
+    if depth >= NESTING:
         return None
     if match := re.compile(FLAT_OBJECT).match(text, start):
         return match.end()
     opening = re.compile(MAP_START).match(text, start)
-    if opening is None or depth + 1 >= limits.NESTING:
+    if opening is None or depth + 1 >= NESTING:
         return None
     # A map of thousands is matched item by item, because the engine would keep them all in memory.
     item, at, items = re.compile(MAP_ITEM), opening.end(), 1
     while match := item.match(text, at):
         at, items = match.end(), items + 1
     end = re.compile(MAP_END).match(text, at)
-    return end.end() if end and items <= limits.COLLECTION_ELEMENTS else None
+    return end.end() if end and items <= COLLECTION_ELEMENTS else None
 
 
 def list_items(node: nodes.Expression | None) -> tuple[nodes.ObjectItem, ...] | None:
@@ -174,9 +174,9 @@ def _read_constant(text: str) -> Constant:
 
 
 def _check_elements(children: Children, items: Children) -> tuple[Any, ...]:
-    if len(items) > limits.COLLECTION_ELEMENTS:
+    if len(items) > COLLECTION_ELEMENTS:
         source, start, _ = get_span(children)
-        detail = f"It has more than {limits.COLLECTION_ELEMENTS:,} elements."
+        detail = f"It has more than {COLLECTION_ELEMENTS:,} elements."
         raise SyntaxFault(make_fault(source, start, start + 1, "Collection too large", detail))
     return tuple(items)
 
@@ -264,7 +264,7 @@ def _follow_term(
     while isinstance(inner, _SPLATS) and _can_follow(inner, kind):
         splats.append(inner)
         inner = inner.each
-    if len(splats) > limits.NESTING:
+    if len(splats) > NESTING:
         raise make_too_deep_fault(target)
     result = kind(inner.source, inner.start, end, inner, *operands)
     for splat in reversed(splats):
@@ -292,7 +292,7 @@ def make_too_deep_fault(node: Expression) -> SyntaxFault:
             node.start,
             node.start + 1,
             "Nested too deeply",
-            f"An expression has more than {limits.NESTING} levels.",
+            f"An expression has more than {NESTING} levels.",
             "Move parts of it into local values.",
         )
     )

@@ -22,9 +22,9 @@ from ..core.errors import KafkaformError
 from ..core.resource import Facts, Identity, Use
 from ..core.text.quantity import render_count
 from ..core.value import EMPTY, FrozenMap
+from ..plan.uses import find_used, list_partners
 from ..provider.contract import collect_types
 from ..provider.registry import Registry
-from ..provider.uses import find_used, list_partners
 from ..state.model import Row, State
 from ..workflow.connection import KAFKA
 from .page import (

@@ -35,7 +35,7 @@ from msgspec import Struct
 from ..core.errors import KafkaformError, UsageError
 from ..core.secret import PartialRepr
 from ..html.document import read_policy
-from . import access, fleet, log, objects, overview, plans, runs
+from . import access, fleet, objects, overview, plans, runs
 from .page import MENU, REPOSITORY_MENU, WindowPage, make_fault_page, render_page
 from .sources import Query, Sources
 
@@ -147,7 +147,7 @@ PAGES: Mapping[str, Callable[[Sources, Query], WindowPage]] = {
     "": overview.make_page,
     "plans": plans.make_page,
     "objects": objects.make_page,
-    "log": log.make_page,
+    "log": runs.make_page,
     "access": access.make_page,
     "drift": plans.make_drift_page,
     "fleet": fleet.make_page,
@@ -156,13 +156,13 @@ PAGES: Mapping[str, Callable[[Sources, Query], WindowPage]] = {
 ITEMS: Mapping[str, Callable[[Sources, str, Query], WindowPage | None]] = {
     "objects": objects.make_object_page,
     "log": runs.make_run_page,
-    "records": log.make_records_page,
+    "records": runs.make_records_page,
     "fleet": fleet.make_table_page,
 }
 """First part of a path -> the page of one thing, from its id; None if there is no such thing."""
 DOCUMENTS: Mapping[str, Callable[[Sources, str, str], str | None]] = {
     "plans": plans.render_saved,
-    "recorded": log.render_recorded,
+    "recorded": runs.render_recorded,
     "report": fleet.render_report,
 }
 """First part of a path -> the page of one thing that is rendered elsewhere, from its id and the

@@ -34,13 +34,12 @@ from ..core.progress import ignore_event
 from ..core.resource import Desired, Identity, World
 from ..core.secret import keep_secrets
 from ..fleet import answers
-from ..plan.approval import seal_plan
-from ..plan.boundaries import list_breaches
+from ..plan.block_judge import list_breaches
 from ..plan.build import PlanHeader, make_plan
 from ..plan.diff import render_path
 from ..plan.drift import refuse_idle_options
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
-from ..plan.model import Mode, Options, Plan
+from ..plan.model import Mode, Options, Plan, seal_plan
 from ..plan.observe import read_world
 from ..plan.rules import UNDONE
 from ..plan.select import names_unread, set_untyped_aside

@@ -28,9 +28,8 @@ from ...syntax.json import (
     make_expression,
     parse_json,
 )
-from ...syntax.limits import DIAGNOSTICS
 from ...syntax.nodes import Attribute, Block, Body, File, Label, Lit, Node, Object, Tuple
-from ...syntax.source import Source
+from ...syntax.source import DIAGNOSTICS, Source
 from .blocks import NAME
 
 

@@ -16,8 +16,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics
-from ...syntax.limits import ALL_FILES_BYTES
 from ...syntax.nodes import Block
+from ...syntax.source import ALL_FILES_BYTES
 from ..values.faults import make_diagnostic, make_error, suggest_near
 from ..values.limits import LIMITS
 from .addresses import find_key_fault, split_provider_name

@@ -1,9 +1,13 @@
 """Evaluate `provider` blocks, make the default instances that have none, and evaluate `data`
-blocks, which read from a provider's system while the configuration is evaluated."""
+blocks, which read from a provider's system while the configuration is evaluated.
+
+`data "kafkaform_outputs"` is what another folder has recorded, and the one data source that no
+provider answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +15,15 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic
 from ...core.errors import ConnectError, KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
-from ...core.schema import META_BLOCKS, ObjectSchema
+from ...core.schema import (
+    ANY,
+    META_BLOCKS,
+    STRING,
+    AttributeSchema,
+    ObjectSchema,
+    list_of,
+    make_schema,
+)
 from ...core.value import EMPTY, FrozenMap, Value
 from ..declare.blocks import (
     ConditionRule,
@@ -24,14 +36,49 @@ from ..declare.blocks import (
 )
 from ..declare.modules import Module
 from ..expressions.code import Context, Env
-from ..expressions.references import Fixed, Outcome, Unset
+from ..expressions.references import Fixed, Outcome, RecordedOutputs, Unset
 from ..values.conversion import lift_value
 from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnostic, make_error
 from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Arguments, Report, compile_arguments, evaluate_arguments, make_deferred_fault
 from .expansion import Instance, expand_instances
-from .folder_outputs import lift_answer
 from .resources import ProviderChoice, Site, choose_instance, compile_choice
+
+OWN_PREFIX = "kafkaform"
+"""What the names of kafkaform's own data sources begin with, in place of a provider's name."""
+OUTPUTS = f"{OWN_PREFIX}_outputs"
+SCHEMA = make_schema(
+    "The outputs that the last apply of another folder has recorded.",
+    AttributeSchema(
+        "folder",
+        STRING,
+        'Path of the other folder, seen from this configuration: `"../platform"`.',
+        required=True,
+    ),
+    AttributeSchema(
+        "outputs",
+        ANY,
+        "Name of an output -> its value. Sensitive outputs are left out, because their values are "
+        "never recorded.",
+        computed=True,
+    ),
+    AttributeSchema(
+        "sensitive", list_of(STRING), "The names of the sensitive outputs.", computed=True
+    ),
+)
+
+
+def lift_answer(answer: FrozenMap) -> Mapping[str, Val]:
+    """The answer as expressions see it. An output that is not there has a fault of its own."""
+    folder: str = answer["folder"]
+    sensitive: Iterable[str] = answer["sensitive"]
+    values = {name: lift_value(value) for name, value in answer["outputs"].items()}
+    return {
+        "folder": folder,
+        "outputs": ObjectVal(RecordedOutputs(values, folder, frozenset(sensitive))),
+        "sensitive": lift_value(tuple(sensitive), list_of(STRING)),
+    }
+
 
 _META_ARGUMENTS = ("for_each", "count", "depends_on")
 

@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from ...core.canonical import digest, digest_bytes
 from ...core.schema import STRING
-from ...syntax.limits import ALL_FILES_BYTES, FILE_BYTES
+from ...syntax.source import ALL_FILES_BYTES, FILE_BYTES
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
 from ..values.value import Val, make_set, normalise_text

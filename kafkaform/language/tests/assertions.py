@@ -26,7 +26,7 @@ from ...syntax.write import quote_string
 from ..console import render_value
 from ..declare.blocks import ConditionRule, Declarations, check_rule, compile_rules
 from ..desired import Built
-from ..evaluate.diagnostics import clip_fault
+from ..evaluate.evaluation_state import clip_fault
 from ..evaluate.name_check import Names, check_expression
 from ..expressions.code import Env
 from ..expressions.dependencies import AllUses

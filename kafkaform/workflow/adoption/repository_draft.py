@@ -27,10 +27,10 @@ from ..configuration.repository import FILES, RepositoryFolder
 from ..configuration.repository_file import find_repository, read_repository
 from ..configuration.repository_folders import compile_pattern, list_folders
 from ..generate.blocks import make_unique
-from .logins import BlockLogin
 from .roots import (
     NAME,
     PATH,
+    BlockLogin,
     FolderRoot,
     ForeignState,
     Roots,

@@ -23,8 +23,7 @@ from ...core.errors import ConfigurationError, ConnectError, KafkaformError, Usa
 from ...core.resource import Fence, Identity, Reading
 from ...core.secret import Secret, keep_secrets, watched
 from ...core.value import FrozenMap
-from ...plan.block_judge import NO_FACTS
-from ...plan.boundaries import covers, find_breaches
+from ...plan.block_judge import NO_FACTS, covers, find_breaches
 from ...provider.contract import Provider, Session
 from ..configuration.repository import RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders

@@ -41,16 +41,16 @@ from ...language.desired import (
     load_tree,
 )
 from ...language.desired import VariableInputs as Values
-from ...language.evaluate.folder_outputs import OUTPUTS
-from ...language.evaluate.folder_outputs import SCHEMA as OUTPUTS_SCHEMA
+from ...language.evaluate.providers import OUTPUTS
+from ...language.evaluate.providers import SCHEMA as OUTPUTS_SCHEMA
 from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
 from ...language.functions.files import Read, make_checkout_reader, make_confined_reader
 from ...language.policy.compilation import RuleSets, compile_policies
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
-from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import File
+from ...syntax.source import FILE_BYTES
 from ...version import VERSION
 from .. import modules
 from . import untrusted

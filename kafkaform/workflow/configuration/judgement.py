@@ -24,7 +24,6 @@ from ...language.values.faults import Location
 from ...plan.block_judge import judge_blocks, load_books
 from ...provider.contract import Provider
 from ...render.change_entries import join_names
-from ...syntax.limits import EXCERPT_CHARACTERS
 from ...syntax.nodes import (
     Attr,
     Expression,
@@ -33,6 +32,7 @@ from ...syntax.nodes import (
     Root,
     Template,
 )
+from ...syntax.source import EXCERPT_CHARACTERS
 from ...syntax.terms import list_items
 from .evaluation import Configuration
 
@@ -64,7 +64,7 @@ def judge_configuration(configuration: Configuration, built: Built) -> Diagnosti
     alike: dict[tuple[str, Address, Finding], dict[Identity, Declared]] = {}
     breaches: Iterable[tuple[Declared, Finding]] = ()
     if built.desired.fence is not None:
-        from ...plan.boundaries import judge_declared  # noqa: PLC0415  # few folders have a boundary
+        from ...plan.block_judge import judge_declared  # noqa: PLC0415  # few folders have a boundary
 
         breaches = judge_declared(built.desired.fence, declared, providers)
     for item, finding in chain(judge_blocks(declared, providers), breaches):

@@ -31,9 +31,8 @@ from ...plan.judge import PolicyJudge
 from ...plan.model import Plan, PolicyFolders
 from ...syntax.nodes import Block
 from ...syntax.parse import parse
-from .checkout import Base
 from .evaluation import Configuration, Inputs, read_configuration
-from .files import find_root, read_folder
+from .files import Base, find_root, read_folder
 from .untrusted import refuse_links_to
 
 VARIABLE = "KAFKAFORM_POLICY"

@@ -37,17 +37,22 @@ from ...language.functions.files import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...language.values.value import ObjectVal
 from ...provider.registry import Registry
-from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import Block, File, Lit
 from ...syntax.parse import parse
-from .checkout import BASE_VARIABLE, Base, choose_base_ref, open_base
-from .files import find_root, read_folder
+from ...syntax.source import FILE_BYTES
+from .files import BASE_VARIABLE, Base, choose_base_ref, find_root, open_base, read_folder
 from .instances import complete_provider
-from .repository import FILES, LISTS, Boundary, Cluster, FolderGroup, Repository, RepositoryFolder
-from .repository_schema import (
+from .repository import (
     BOUNDARY,
     CLUSTER_ACLS,
+    FILES,
+    LISTS,
     SCHEMAS,
+    Boundary,
+    Cluster,
+    FolderGroup,
+    Repository,
+    RepositoryFolder,
     find_pattern_fault,
 )
 

@@ -16,9 +16,8 @@ from ...core.errors import ConfigurationError, KafkaformError, UsageError
 from ...language.declare.blocks import Header
 from ...language.declare.folder import FAMILIES
 from ...language.values.faults import make_error
-from .repository import FILES, FolderGroup, Repository, RepositoryFolder
+from .repository import FILES, FolderGroup, Repository, RepositoryFolder, find_name_fault
 from .repository_file import Scope, evaluate_folder, make_scope, read_repository
-from .repository_schema import find_name_fault
 
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Errors of a path that leads to no folder."""

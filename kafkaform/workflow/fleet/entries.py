@@ -21,9 +21,9 @@ from ...provider.contract import Provider
 from ...provider.registry import Registry
 from ...syntax.nodes import Block, Node
 from ..configuration.repository import FILES, Repository, RepositoryFolder
-from ..configuration.repository_clusters import configure_cluster
 from ..configuration.repository_file import read_repository
 from ..configuration.repository_folders import list_folders
+from ..connection import configure_cluster
 
 
 class ClusterEntry(Struct, frozen=True):

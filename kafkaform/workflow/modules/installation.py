@@ -25,7 +25,7 @@ from ...core.diagnostics import Diagnostic, Severity
 from ...core.objects import Folder
 from ...language.declare.modules import Package, UnreadableModule
 from ...language.values.limits import LIMITS
-from ...syntax.limits import ALL_FILES_BYTES
+from ...syntax.source import ALL_FILES_BYTES
 from .cache import (
     LINK,
     LOCK_FILE,

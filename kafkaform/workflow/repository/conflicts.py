@@ -23,8 +23,7 @@ from ...core.resource import Desired, Fence, Identity, ProviderConfig
 from ...core.value import EMPTY, FrozenMap, Value
 from ...core.words import NEUTRAL
 from ...language.declare.modules import is_git
-from ...plan.block_judge import NO_FACTS
-from ...plan.boundaries import find_breaches
+from ...plan.block_judge import NO_FACTS, find_breaches
 from ...plan.claims import Claim, make_claims
 from ...plan.diff import flatten, render_path
 from ...plan.model import Options

@@ -16,7 +16,7 @@ from ...core.resource import ProviderConfig
 from ...core.value import EMPTY
 from ...language.declare.modules import is_git
 from ...language.declare.skipped_blocks import list_used_names
-from ...language.evaluate.folder_outputs import OUTPUTS
+from ...language.evaluate.providers import OUTPUTS
 from ...language.expressions.dependencies import order_names
 from ...language.expressions.references import Unset
 from ..configuration.evaluation import Configuration, DataAnswers, read_configuration

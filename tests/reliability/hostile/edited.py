@@ -14,8 +14,7 @@ import pytest
 from kafkaform.core import canonical
 from kafkaform.core.canonical import from_data
 from kafkaform.core.clock import SystemClock
-from kafkaform.plan.approval import seal_plan
-from kafkaform.plan.model import Plan
+from kafkaform.plan.model import Plan, seal_plan
 from kafkaform.provider.registry import Registry
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 

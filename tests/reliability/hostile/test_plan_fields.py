@@ -26,7 +26,6 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.finding import AccessRow, Block, Breadth, Finding, Harm, Level, Waiver
 from kafkaform.core.resource import Desired, Facts, Identity, Lifecycle, Output, Pending
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import (
     Options,
@@ -36,6 +35,7 @@ from kafkaform.plan.model import (
     PolicyFolders,
     Removal,
     Unmanaged,
+    seal_plan,
 )
 from kafkaform.workflow.configuration.policies import Policies
 

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.approval import seal_plan
-from kafkaform.plan.model import Plan
+from kafkaform.plan.model import Plan, seal_plan
 from kafkaform.state.codec import encode
 from kafkaform.state.model import put_row
 from kafkaform_kafka.memory import refused_items

@@ -16,8 +16,7 @@ from kafkaform.core.errors import PlanRefused, UsageError
 from kafkaform.core.finding import Block
 from kafkaform.core.resource import Failed, Hidden, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.approval import seal_plan
-from kafkaform.plan.model import Mode, Options
+from kafkaform.plan.model import Mode, Options, seal_plan
 from kafkaform.workflow.planning import plan_changes, render_apply_command
 from kafkaform_kafka.memory import Killed
 

@@ -8,10 +8,9 @@ import pytest
 from typer.core import TyperGroup
 
 from kafkaform.cli.command_tree import get_commands
-from kafkaform.core.diagnostics import suggest
+from kafkaform.core import diagnostics
+from kafkaform.core.diagnostics import list_meant_words, suggest
 from kafkaform.core.schema import META_ARGUMENTS, META_BLOCKS, ObjectSchema
-from kafkaform.core.text import synonyms
-from kafkaform.core.text.synonyms import list_meant_words
 from kafkaform.language.declare.blocks import LIFECYCLE
 from kafkaform.language.functions import FunctionTable
 from kafkaform.provider.registry import Registry
@@ -47,10 +46,10 @@ def list_commands() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("table", "known"),
     [
-        (synonyms._RESOURCE_TYPES, {*TYPES}),
-        (synonyms._ARGUMENTS, {*list_arguments()}),
-        (synonyms._FUNCTIONS, {*FUNCTIONS, "templatefile"}),
-        (synonyms._COMMANDS, {*list_commands()}),
+        (diagnostics._RESOURCE_TYPES, {*TYPES}),
+        (diagnostics._ARGUMENTS, {*list_arguments()}),
+        (diagnostics._FUNCTIONS, {*FUNCTIONS, "templatefile"}),
+        (diagnostics._COMMANDS, {*list_commands()}),
     ],
 )
 def test_every_answer_exists(table: dict[str, str], known: set[str]) -> None:

@@ -17,8 +17,8 @@ from kafkaform.language.declare.blocks import LIFECYCLE, SHAPES, WAIVER
 from kafkaform.language.declare.json_bodies import TOP
 from kafkaform.language.tests.suites import SHAPES as TEST_SHAPES
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.configuration.repository import PAGES
 from kafkaform.workflow.configuration.repository_folders import find_repository_faults
-from kafkaform.workflow.configuration.repository_schema import PAGES
 
 from ...kit.commands.here import Here
 

@@ -14,8 +14,7 @@ from kafkaform.core.finding import AccessRow, Breadth, Harm, Level
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.rule import Needs, Rule
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.plan.approval import compute_approval, digest_change
-from kafkaform.plan.model import Plan, PlanInstance
+from kafkaform.plan.model import Plan, PlanInstance, compute_approval, digest_change
 from kafkaform.plan.rules import KEPT, PROTECTED
 
 from ...kit.simulated.engine import desired, moved, topic

@@ -4,7 +4,7 @@ Only the rules are taken from hcl2; its terminals are replaced by `kafkaform.syn
 knows where newlines count, where templates begin and end, and needs linear time for any text. So
 every `new_line_or_comment?` inside expressions goes, and what HCL forbids but hcl2 lets pass is
 forbidden here. A name behind `->`, or of a rule without `?` or `_`, is a function of
-`kafkaform.syntax.grammar`; other rules hand on their parts as they are.
+`kafkaform.syntax.parse`; other rules hand on their parts as they are.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from kafkaform.core.diagnostics import Diagnostics
 from kafkaform.language.expressions.code import Env
 from kafkaform.language.expressions.compilation import make_context
 from kafkaform.language.values.value import ObjectVal, Val
-from kafkaform.syntax import limits, scan
+from kafkaform.syntax import scan, source
 from kafkaform.syntax.nodes import ConstantObject, File, Object
 from kafkaform.syntax.parse import parse
 from kafkaform.syntax.source import Source
@@ -23,7 +23,7 @@ from kafkaform.syntax.tokens import KEYWORDS
 from ...kit.quick import examples
 from .test_stamps import told
 
-NEVER = limits.FILE_BYTES
+NEVER = source.FILE_BYTES
 
 
 def parse_as(text: str, large: int) -> tuple[File, Diagnostics]:
@@ -117,7 +117,7 @@ FAULTS = {
     "a comma on its own line": "a = { b = 1\n, c = 2 }\n",
     "a fault elsewhere": "a = { b = 1 }\nc = [1 2]\nd = { e = 1 } f\n",
     "a long number": f"a = {{ b = {'9' * 1001} }}\n",
-    "a long string": f'a = {{ b = "{"x" * (limits.STRING_CHARACTERS + 1)}" }}\n',
+    "a long string": f'a = {{ b = "{"x" * (source.STRING_CHARACTERS + 1)}" }}\n',
     "three objects in 98 brackets": f"a = {'[' * 98}{{ b = {{ c = {{}} }} }}{']' * 98}\n",
     "101 brackets": f"a = {'[' * 99}{{ b = {{ c = 1 }} }}{']' * 99}\n",
     "an open object": "a = { b = 1\n",
@@ -136,7 +136,7 @@ def test_faults_are_those_of_the_tokens(text: str) -> None:
 def test_hidden_tokens_count(tokens: int) -> None:
     """An object counts as all of its tokens, so no file passes the limit with its help."""
     text = 'a = [{}, { b = "c = d" }, {\n\n  e = 1,\n  f = { g = 2, h = {} }\n\n}]\n'
-    with patch.object(limits, "TOKENS", tokens):
+    with patch.object(source, "TOKENS", tokens):
         count_packed(text)
 
 
@@ -144,7 +144,7 @@ def test_hidden_tokens_count(tokens: int) -> None:
 def test_the_limit_of_elements_holds(most: int) -> None:
     """A map that is read item by item is refused like any other collection."""
     text = "a = {\n b = { c = { d = 1 } }\n e = {}, f = { g = { h = 2, i = 3 } } }\n"
-    with patch.object(limits, "COLLECTION_ELEMENTS", most):
+    with patch.object(source, "COLLECTION_ELEMENTS", most):
         count_packed(text)
         assert bool(parse_as(text, -1)[1]) == (most < 3)
 

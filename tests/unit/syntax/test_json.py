@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform.core.diagnostics import Diagnostics
-from kafkaform.syntax import limits, nodes
+from kafkaform.syntax import nodes
+from kafkaform.syntax import source as limits
 from kafkaform.syntax.faults import SyntaxFault
 from kafkaform.syntax.json import (
     Json,

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kafkaform.syntax.grammar import RULES
+from kafkaform.syntax.parse import RULES
 
 from . import compile
 

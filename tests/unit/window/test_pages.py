@@ -22,10 +22,11 @@ from kafkaform.provider.contract import collect_types
 from kafkaform.provider.registry import Registry
 from kafkaform.state.backend import MemoryBackend
 from kafkaform.state.model import Row, State
-from kafkaform.window import access, log, objects, overview, page, plans, related, runs
-from kafkaform.window.log import LogSurvey, RunEntry
+from kafkaform.window import access, objects, overview, page, plans, related, runs
+from kafkaform.window import runs as log
 from kafkaform.window.objects import ObjectFilter
 from kafkaform.window.page import Cell, WindowPage, WindowSection, make_id, make_table, render_page
+from kafkaform.window.runs import LogSurvey, RunEntry
 from kafkaform.window.server import find_page
 from kafkaform.workflow.stores import AUDIT_FILE, STATE_FILE, Store
 from kafkaform_kafka.kinds.quota import resource_type as quotas
