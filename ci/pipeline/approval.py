@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from kafkaform.core.errors import UsageError
-from kafkaform.workflow.repository.approval import parse_approval
+from kafkaform.workflow.repository.documents import parse_approval
 
 from .job import APPROVAL, JobError
 

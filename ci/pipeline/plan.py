@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kafkaform.workflow.repository.approval import FoldersApproval, save_folders_approval
+from kafkaform.workflow.repository.documents import FoldersApproval, save_folders_approval
 
 from .approval import NO_APPROVAL, Approval, read_approval
 from .command import Ended, run_kafkaform

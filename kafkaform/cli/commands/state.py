@@ -23,7 +23,7 @@ from ...render.text import Detail, inline, mask_value, render_count, render_json
 from ...state.codec import encode
 from ...state.model import Row, State, drop_address, move_address
 from ...workflow.plan_documents import load_plan, load_plan_document, read_words_of, render_plan
-from ...workflow.repository.states import load_states
+from ...workflow.repository.folders import load_states
 from ...workflow.state_transfer import edit_state, forget_instance
 from ...workflow.state_transfer import pull_state as pull_store
 from ...workflow.state_transfer import push_state as push_store

@@ -16,9 +16,8 @@ from ...render.stream import Stream, make_version
 from ...version import VERSION
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.plan_documents import render_plan, save_file
-from ...workflow.repository.testing import run_folder_suites
 from ...workflow.testing.files import read_suite_files
-from ...workflow.testing.suites import SuiteEvent, run_suites
+from ...workflow.testing.suites import SuiteEvent, run_folder_suites, run_suites
 from ..options.flags import (
     FolderFlags,
     Json,

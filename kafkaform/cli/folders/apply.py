@@ -22,8 +22,12 @@ from ...workflow.model import PlanChosen, RunEvent
 from ...workflow.plan_documents import read_words
 from ...workflow.planning import list_option_words
 from ...workflow.repository.applying import FolderResult, apply_repository
-from ...workflow.repository.approval import FoldersApproval, parse_approval
-from ...workflow.repository.documents import render_ends_text, summarise_outcomes
+from ...workflow.repository.documents import (
+    FoldersApproval,
+    parse_approval,
+    render_ends_text,
+    summarise_outcomes,
+)
 from ...workflow.repository.planning import FolderOutcome, RepositoryPlan
 from ..options.flags import FolderFlags
 from ..options.plan_flags import PlanInputs

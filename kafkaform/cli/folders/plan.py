@@ -22,13 +22,14 @@ from ...workflow.model import Note, RunEvent
 from ...workflow.plan_documents import remove_file, save_file
 from ...workflow.planning import list_option_words
 from ...workflow.repository.applying import FolderResult
-from ...workflow.repository.approval import make_approval, save_folders_approval
 from ...workflow.repository.checking import place_fault
 from ...workflow.repository.documents import (
+    make_approval,
     make_review,
     render_folders_comment,
     render_folders_page,
     render_folders_text,
+    save_folders_approval,
     summarise_outcomes,
 )
 from ...workflow.repository.folders import OpenRepository, open_repository

@@ -35,7 +35,7 @@ from ..operations import apply_changes, destroy, import_object
 from ..plan_documents import load_plan, render_plan, save_plan
 from ..planning import plan_changes
 from ..repository.applying import FolderResult, RepositoryApplied, apply_repository
-from ..repository.approval import FoldersApproval, make_approval
+from ..repository.documents import FoldersApproval, make_approval
 from ..repository.folders import OpenFolder, OpenRepository, open_repository
 from ..repository.planning import FolderOutcome, RepositoryPlan, plan_repository
 from ..workspace import Workspace, open_workspace

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.workflow.repository.approval import FoldersApproval, render_approval
+from kafkaform.workflow.repository.documents import FoldersApproval, render_approval
 from pipeline import apply
 from pipeline.command import Ended
 from pipeline.forge import Forge, ReviewedFiles

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.workflow.repository.approval import FoldersApproval, render_approval
+from kafkaform.workflow.repository.documents import FoldersApproval, render_approval
 from pipeline.approval import read_approval
 from pipeline.job import JobError, Mode, read_job
 

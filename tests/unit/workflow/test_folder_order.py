@@ -7,7 +7,7 @@ from pathlib import Path
 from kafkaform.core.diagnostics import Range
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.configuration.repository_choice import choose_folders
-from kafkaform.workflow.repository.order import (
+from kafkaform.workflow.repository.planning import (
     FolderOrder,
     find_needed_folders,
     name_needs,

@@ -9,7 +9,7 @@ import pytest
 
 import kafkaform
 from kafkaform import ConfigurationError, FolderOutcome, StorageError, UsageError
-from kafkaform.workflow.repository.approval import (
+from kafkaform.workflow.repository.documents import (
     make_approval,
     parse_approval,
     render_approval,

@@ -14,9 +14,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Options
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.planning import plan_changes
-from kafkaform.workflow.repository.folders import open_repository
+from kafkaform.workflow.repository.folders import SharedSystems, open_repository
 from kafkaform.workflow.repository.planning import plan_repository
-from kafkaform.workflow.repository.sharing import SharedSystems
 from kafkaform.workflow.workspace import open_workspace
 from kafkaform_kafka.kinds.simulation import User
 
