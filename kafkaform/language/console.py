@@ -17,8 +17,7 @@ from .evaluate.resources import OpenFields
 from .expressions.code import Env
 from .expressions.dependencies import AllUses
 from .values.conversion import lower_value, require_bounded
-from .values.faults import Deferred, EvalError, Poisoned, make_diagnostic
-from .values.limits import LIMITS, Budget
+from .values.faults import LIMITS, Budget, Deferred, EvalError, Poisoned, make_diagnostic
 from .values.value import (
     FIELDS,
     SENSITIVE,

@@ -15,8 +15,7 @@ from kafkaform.language.functions import FunctionTable
 from kafkaform.language.functions.files import make_confined_reader
 from kafkaform.language.functions.spec import Function
 from kafkaform.language.values.conversion import convert_value
-from kafkaform.language.values.faults import ConvertFault, EvalError
-from kafkaform.language.values.limits import Budget
+from kafkaform.language.values.faults import Budget, ConvertFault, EvalError
 from kafkaform.language.values.types import unify_types
 from kafkaform.language.values.value import Val
 from kafkaform.syntax.nodes import Expression

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.nodes import Block
 from ...syntax.source import ALL_FILES_BYTES
-from ..values.faults import make_diagnostic, make_error, suggest_near
-from ..values.limits import LIMITS
+from ..values.faults import LIMITS, make_diagnostic, make_error, suggest_near
 from .addresses import find_key_fault, split_provider_name
 from .blocks import Declarations, Header, ModuleBlock, ProviderBlock
 from .folder import ParseFile, Tree, load_folder, parse_configuration

@@ -17,6 +17,7 @@ from ..declare.blocks import Header, ImportBlock
 from ..expressions.code import Context, Env
 from ..expressions.dependencies import order_names
 from ..values.faults import (
+    Budget,
     Deferred,
     EvalError,
     LimitError,
@@ -26,7 +27,6 @@ from ..values.faults import (
     make_error,
     suggest_near,
 )
-from ..values.limits import Budget
 from ..values.value import Val, marks_of
 from .arguments import fit_type
 from .evaluation_state import Run, Scope

@@ -26,6 +26,7 @@ from ..declare.variables import Variables
 from ..expressions.code import Context, Env, Namespace
 from ..expressions.references import Data, Fixed, Live, OnDemand, Outcome, Space
 from ..values.faults import (
+    Budget,
     Deferred,
     EvalError,
     Poisoned,
@@ -34,7 +35,6 @@ from ..values.faults import (
     make_error,
     suggest_near,
 )
-from ..values.limits import Budget
 from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Report
 from .graph import Graph, GraphNode

@@ -23,6 +23,7 @@ from ..expressions.code import Code, Context, Env
 from ..expressions.references import Fixed
 from ..values.conversion import compute_look_cost, convert_value, lift_value
 from ..values.faults import (
+    Budget,
     ConvertFault,
     Deferred,
     EvalError,
@@ -33,7 +34,6 @@ from ..values.faults import (
     make_error,
     suggest_near,
 )
-from ..values.limits import Budget
 from ..values.types import drop_optional
 from ..values.value import Computed, Null, ObjectVal, TupleVal, Val, marks_of, unmark
 from .arguments import (

@@ -25,6 +25,7 @@ from ..values.conversion import (
 )
 from ..values.faults import (
     HIDDEN_REASON,
+    LIMITS,
     ConvertFault,
     EvalError,
     FunctionFault,
@@ -33,7 +34,6 @@ from ..values.faults import (
     Skipped,
     suggest_near,
 )
-from ..values.limits import LIMITS
 from ..values.value import (
     FIELDS,
     SEQUENCES,

@@ -22,8 +22,7 @@ from ...syntax.nodes import (
     walk,
 )
 from ..functions.spec import Function
-from ..values.faults import EvalError, Location
-from ..values.limits import Budget
+from ..values.faults import Budget, EvalError, Location
 from ..values.value import Val
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...syntax import nodes
 from ..functions.spec import Function
-from ..values.limits import Budget
+from ..values.faults import Budget
 from .calls import compile_call
 from .code import Code, Context
 from .loops import (

@@ -22,13 +22,13 @@ from ...syntax.nodes import (
 )
 from ..values.conversion import convert_value
 from ..values.faults import (
+    LIMITS,
     ConvertFault,
     EvalError,
     LimitError,
     Location,
     hide_reasons,
 )
-from ..values.limits import LIMITS
 from ..values.types import describe_value
 from ..values.value import (
     CHARACTERS_PER_STEP,

@@ -11,8 +11,7 @@ from typing import Any
 
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, set_of
 from ..values.conversion import CONVERSION, convert_value
-from ..values.faults import FunctionFault, LimitFault
-from ..values.limits import LIMITS
+from ..values.faults import LIMITS, FunctionFault, LimitFault
 from ..values.types import describe_value, unify_types
 from ..values.value import (
     FIELDS,

@@ -16,8 +16,7 @@ from urllib.parse import quote_plus, unquote_plus
 
 from ...core.schema import BOOL, NUMBER, STRING
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, FunctionFault, LimitFault
-from ..values.limits import LIMITS
+from ..values.faults import LIMITS, ConvertFault, FunctionFault, LimitFault
 from ..values.value import (
     FIELDS,
     NULL,

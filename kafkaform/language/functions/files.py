@@ -26,8 +26,7 @@ from msgspec import Struct
 from ...core.canonical import digest, digest_bytes
 from ...core.schema import STRING
 from ...syntax.source import ALL_FILES_BYTES, FILE_BYTES
-from ..values.faults import FunctionFault, LimitFault
-from ..values.limits import LIMITS
+from ..values.faults import LIMITS, FunctionFault, LimitFault
 from ..values.value import Val, make_set, normalise_text
 from .spec import Function, make_string_param
 from .string import Allowance, load_regex

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, map_of, set_of
 from ...core.value import SecretRef, make_command_reference
 from ..values.conversion import CONVERSION, convert_value
-from ..values.faults import FunctionFault
-from ..values.limits import LIMITS
+from ..values.faults import LIMITS, FunctionFault
 from ..values.types import unify_types
 from ..values.value import (
     FIELDS,

@@ -10,8 +10,7 @@ from functools import reduce
 from ...core.schema import NUMBER
 from ...core.text.quantity import MILLISECONDS, parse_amount
 from ..values.conversion import convert_value
-from ..values.faults import FunctionFault, LimitFault
-from ..values.limits import LIMITS
+from ..values.faults import LIMITS, FunctionFault, LimitFault
 from ..values.value import PRECISION, Null, Number, Val, add, check_digits, normalise_number
 from .spec import Function, Param, make_number_param, make_string_param, make_value_param
 

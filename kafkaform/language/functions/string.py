@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from ...core.schema import STRING
-from ..values.faults import FunctionFault, LimitFault
-from ..values.limits import LIMITS
+from ..values.faults import LIMITS, FunctionFault, LimitFault
 from ..values.value import ListVal, Null, Number, ObjectVal, TupleVal, Val, normalise_text, type_of
 from .spec import Function, make_number_param, make_string_param, make_strings_param
 

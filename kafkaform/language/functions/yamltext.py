@@ -15,8 +15,7 @@ from msgspec import Struct, field
 
 from ...core.schema import STRING
 from ..values.conversion import convert_value
-from ..values.faults import FunctionFault, LimitFault
-from ..values.limits import LIMITS
+from ..values.faults import LIMITS, FunctionFault, LimitFault
 from ..values.value import (
     FIELDS,
     NULL,

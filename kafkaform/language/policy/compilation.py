@@ -30,6 +30,7 @@ from ..expressions.references import Fixed
 from ..functions import GROUPS, FunctionTable
 from ..values.conversion import convert_value
 from ..values.faults import (
+    Budget,
     ConvertFault,
     Deferred,
     EvalError,
@@ -38,7 +39,6 @@ from ..values.faults import (
     make_error,
     suggest_near,
 )
-from ..values.limits import Budget
 from ..values.value import EMPTY_OBJECT, ObjectVal, Val, type_of, unmark
 from .blocks import (
     WaiverBlock,

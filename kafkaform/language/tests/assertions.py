@@ -32,8 +32,15 @@ from ..expressions.code import Env
 from ..expressions.dependencies import AllUses
 from ..expressions.references import Fixed, Space
 from ..values.conversion import lift_value
-from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic, make_error, suggest_near
-from ..values.limits import Budget
+from ..values.faults import (
+    Budget,
+    Deferred,
+    EvalError,
+    Poisoned,
+    make_diagnostic,
+    make_error,
+    suggest_near,
+)
 from ..values.value import ObjectVal
 
 WORDS = ("plan", "output")

@@ -42,8 +42,7 @@ from ..evaluate.arguments import compile_arguments, evaluate_arguments
 from ..expressions.code import Env
 from ..expressions.compilation import make_context
 from ..functions import FunctionTable
-from ..values.faults import Deferred, Poisoned, make_error, suggest_near
-from ..values.limits import Budget
+from ..values.faults import Budget, Deferred, Poisoned, make_error, suggest_near
 from .assertions import Expectation, read_expectations
 
 ENDING = ".kftest.hcl"

@@ -9,8 +9,7 @@ from typing import Any
 
 from ...core.schema import ANY, STRING, Type
 from ...core.value import FrozenMap, SecretRef, Value
-from .faults import ConvertFault, Deferred, LimitError, Location, Poisoned
-from .limits import LIMITS
+from .faults import LIMITS, ConvertFault, Deferred, LimitError, Location, Poisoned
 from .types import COMPARED, describe_type, describe_value, drop_optional, has_any, unify_types
 from .value import (
     SEQUENCES,

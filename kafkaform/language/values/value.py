@@ -24,8 +24,7 @@ from msgspec import Struct
 
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, map_of, object_of, set_of
 from ...core.value import SecretRef
-from .faults import Deferred, Poisoned
-from .limits import LIMITS
+from .faults import LIMITS, Deferred, Poisoned
 
 Marks: TypeAlias = frozenset[str]
 """Labels on a value that follow it through all operations: a result has the marks of its operands.

@@ -42,8 +42,7 @@ from ...language.desired import VariableInputs, evaluate_tree
 from ...language.expressions.code import Env, get_literal
 from ...language.functions.files import make_confined_reader
 from ...language.values.conversion import lower_value
-from ...language.values.faults import Deferred, EvalError, Poisoned
-from ...language.values.limits import Budget
+from ...language.values.faults import Budget, Deferred, EvalError, Poisoned
 from ...language.values.value import SENSITIVE, Val, find_sealed, marks_of
 from ...provider.registry import Registry
 from ...syntax.nodes import Block, Body, Expression

@@ -26,7 +26,7 @@ from ...core.value import FrozenMap, find_references
 from ...language.declare.folder import is_read
 from ...language.declare.modules import Package, is_git, split_git_folder
 from ...language.functions.files import make_confined_reader
-from ...language.values.limits import LIMITS
+from ...language.values.faults import LIMITS
 from .. import modules
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from ...language.desired import Built
 from ...language.policy.blocks import KINDS, WaiverBlock, read_waivers, select_policy_blocks
 from ...language.policy.compilation import Policy, compile_policies, find_findings
 from ...language.values.conversion import lift_value
-from ...language.values.limits import LIMITS, Budget
+from ...language.values.faults import LIMITS, Budget
 from ...language.values.value import NULL, SENSITIVE, Marked, ObjectVal, TupleVal, Val
 from ...plan.judge import PolicyJudge
 from ...plan.model import Plan, PolicyFolders

@@ -33,7 +33,7 @@ from ...language.declare.folder import is_read
 from ...language.declare.modules import Package, UnreadableModule, is_git, split_git_folder
 from ...language.functions.files import Glob, Read, make_confined_reader, parse_glob
 from ...language.functions.string import Allowance
-from ...language.values.limits import LIMITS
+from ...language.values.faults import LIMITS
 from ...sandbox.record import get_cache_folder
 from ...syntax.source import FILE_BYTES
 

@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.objects import Folder
 from ...language.declare.modules import Package, UnreadableModule
-from ...language.values.limits import LIMITS
+from ...language.values.faults import LIMITS
 from ...syntax.source import ALL_FILES_BYTES
 from .cache import (
     LINK,

@@ -8,8 +8,8 @@ from ...core.lazy import load_on_use
 
 # Most commands are about one folder.
 if TYPE_CHECKING:
-    from . import checking, conflicts
+    from . import checking
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["checking", "conflicts"]
+__all__ = ["checking"]

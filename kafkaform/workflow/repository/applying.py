@@ -34,7 +34,7 @@ from ..configuration.untrusted import apply_error
 from ..model import Applied, RunEvent
 from ..operations import REPEATED, apply_changes, destroy
 from ..workspace import Workspace, read_log
-from .conflicts import FolderClaim, find_conflicts
+from .checking import FolderClaim, find_conflicts
 from .documents import FoldersApproval, make_approval
 from .folders import OpenFolder, OpenRepository, open_again
 from .planning import (

@@ -1,21 +1,273 @@
 """Check the configurations of many folders of a repository offline, each alone and all together. A
-folder that cannot be evaluated fails with its reasons, and the others go on."""
+folder that cannot be evaluated fails with its reasons, and the others go on.
+
+Two folders conflict if they have the same object: both declare it, or one declares it and the state
+of the other one would make its next plan delete it. What the boundary of a folder refuses is no
+conflict: it harms no other folder, and fails already.
+
+Conflicts need no system: provider blocks with the same address, or from the same block of the
+repository file, lead to the same one. Where the systems were asked, their ids count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import normpath
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
+from ...core.address import parse_address
+from ...core.canonical import digest
+from ...core.change import Path
+from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors
 from ...core.errors import ConfigurationError, KafkaformError, exit_code
+from ...core.finding import Finding
+from ...core.resource import Desired, Fence, Identity, ProviderConfig
+from ...core.value import EMPTY, FrozenMap, Value
+from ...core.words import NEUTRAL
 from ...language.declare.modules import is_git
+from ...plan.block_judge import NO_FACTS, find_breaches
+from ...plan.claims import Claim, make_claims
+from ...plan.diff import flatten, render_path
+from ...plan.model import Options
+from ...plan.rules import SHARED_BY_TWO, SHARED_UNEQUALLY
+from ...provider.contract import Provider
+from ...state.model import State
 from ..configuration.evaluation import Inputs, read_configuration
 from ..configuration.judgement import find_faults, load_providers
 from ..configuration.repository import Repository, RepositoryFolder
-from .conflicts import FolderClaim, find_conflicts, list_claims
+
+NAMED = 3
+"""How many other folders a message names."""
+
+
+class FolderClaim(Struct, frozen=True):
+    """One object that a folder declares, or that its state records and its next plan would
+    delete."""
+
+    folder: str
+    """The path of the folder in its repository."""
+    connection: str
+    """Equal for provider blocks that lead to the same system, as far as the text says it. Empty
+    without a block: then a state has recorded the id of the system."""
+    scope_id: str
+    """The id of the system; empty if nobody knows it."""
+    identity: Identity
+    container: str
+    """The resource type of the whole object (`ResourceType.part_of`)."""
+    provider: Provider | None
+    """None if the folder has no block of it."""
+    attributes: FrozenMap
+    """What the block says, or what the state records."""
+    fence: Fence | None
+    """The boundary of the folder."""
+    address: str
+    location: str
+    """The place of the folder's state."""
+    range: Range | None = None
+    """The block, as the folder sees it; None for an object that is only recorded."""
+    shared: bool = False
+    """The block says that other folders declare the object, too."""
+    shareable: bool = False
+    """Objects of its type can be shared."""
+    values: Mapping[Path, Value] = field(default_factory=dict)
+    """What the block wants, of a shared object."""
+
+    @property
+    def name(self) -> str:
+        """What people call the object, with its type."""
+        kind, key = self.identity.kind, self.identity.key
+        words = NEUTRAL if self.provider is None else self.provider.words
+        return f"{kind} {words.name_object(kind, key)}"
+
+    @property
+    def place(self) -> str:
+        """The file and line of the block, seen from the top of the repository; for an object that
+        is only recorded, the place of the state."""
+        if self.range is None:
+            return f"recorded in {self.location}"
+        file = self.range.file
+        return f"{file if is_git(file) else normpath(f'{self.folder}/{file}')}:{self.range.line}"
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the boundary of the folder refuses it, so that nothing is ever sent for it."""
+        if self.fence is None:
+            return False
+        kind, attributes = self.identity.kind, self.attributes
+        if self.provider is not None and self.range is not None:
+            attributes = self.provider.types[kind].canonical(attributes, NO_FACTS)
+        block_type = parse_address(self.address).type
+        breaches = find_breaches(self.fence, self.provider, kind, attributes, block_type)
+        return next(breaches, None) is not None
+
+
+def list_claims(
+    folder: RepositoryFolder,
+    desired: Desired,
+    providers: Mapping[str, Provider],
+    state: State | None = None,
+    location: str = "",
+    scopes: Mapping[str, str] = EMPTY,
+) -> Iterator[FolderClaim]:
+    """The objects of one folder.
+
+    providers, scopes: provider instance -> its provider, and the id of its system if that was
+    asked; state: None if it was not read; location: the place of the state, for messages.
+    """
+    state = state or State("")
+    bound = {**state.providers, **scopes}
+    types = {n: kind for provider in providers.values() for n, kind in provider.types.items()}
+    connections = {
+        instance: _find_connection(folder, config, providers[instance].words.address)
+        for instance, config in desired.providers.items()
+    }
+    for claim in make_claims(desired, state, types, Options())[0]:
+        identity, blocks = claim.identity, claim.declared
+        if identity.kind not in types or _is_let_go(claim):
+            continue
+        kind = types[identity.kind]
+        shared = any(block.lifecycle.shared for block in blocks)
+        yield FolderClaim(
+            folder.path,
+            connections.get(identity.instance, ""),
+            str(bound.get(identity.instance, "")),
+            identity,
+            kind.part_of or identity.kind,
+            providers.get(identity.instance),
+            _get_attributes(claim),
+            desired.fence,
+            claim.address,
+            location,
+            blocks[0].range if blocks else None,
+            shared,
+            kind.shareable,
+            flatten(kind.target(blocks[0].attributes, None, NO_FACTS, False)) if shared else {},
+        )
+
+
+def _get_attributes(claim: Claim) -> FrozenMap:
+    if claim.declared:
+        return claim.declared[0].attributes
+    assert claim.row is not None  # a claim that nothing declares comes from a row
+    return claim.row.attributes
+
+
+def _is_let_go(claim: Claim) -> bool:
+    """True if the next plan only forgets the object."""
+    if claim.declared or claim.row is None:
+        return False
+    is_removed = claim.removed is not None and not claim.removed.destroy
+    return is_removed or claim.row.protected == "shared"
+
+
+def _find_connection(folder: RepositoryFolder, config: ProviderConfig, argument: str) -> str:
+    """A text that is equal for provider blocks that lead to the same system. argument: the one that
+    says where the system is."""
+    if config.config.get(argument) is not None:
+        return digest((config.name, config.config[argument]))
+    used = folder.uses.get(config.instance)
+    if used is not None and used.location == config.range:
+        return used.name
+    return digest((config.name, config.config))
+
+
+# ── conflicts ───────────────────────────────────────────────────────────────────────────
+
+
+def find_conflicts(claims: Iterable[FolderClaim]) -> Mapping[str, Diagnostics]:
+    """Path of a folder -> its objects that another folder has, too. Each conflict is an error of
+    all its folders, with the places of the others."""
+    faults: dict[str, list[Diagnostic]] = {}
+    for group in _group_claims(claims):
+        # A boundary is judged where it matters only, which is hardly ever.
+        if _has_rivals(group) and _has_rivals(sound := [c for c in group if not c.is_refused]):
+            for claim in sound:
+                rivals = [rival for rival in sound if rival.folder != claim.folder]
+                finding = _compare_claims(claim, rivals)
+                if finding is not None:
+                    faults.setdefault(claim.folder, []).append(_make_fault(claim, finding))
+    return {folder: tuple(items) for folder, items in sorted(faults.items())}
+
+
+def _has_rivals(group: Sequence[FolderClaim]) -> bool:
+    """True if several folders have the object, and one of them declares it."""
+    return len({claim.folder for claim in group}) > 1 and any(claim.range for claim in group)
+
+
+def _group_claims(claims: Iterable[FolderClaim]) -> Iterable[Sequence[FolderClaim]]:
+    """The claims of each object. What is part of another object belongs to it."""
+    listed = [*claims]
+    # A folder whose system did not answer uses the same connection as one whose system did.
+    scopes = {c.connection: c.scope_id for c in listed if c.connection and c.scope_id}
+    groups: dict[tuple[str, str, str], list[FolderClaim]] = {}
+    for claim in listed:
+        system = claim.scope_id or scopes.get(claim.connection, claim.connection)
+        if system:
+            key = (system, claim.container, claim.identity.key)
+            groups.setdefault(key, []).append(claim)
+    return groups.values()
+
+
+def _compare_claims(claim: FolderClaim, rivals: Sequence[FolderClaim]) -> Finding | None:
+    """What is wrong with a claim beside those of other folders; None if all share the object."""
+    # Two folders that only record an object do not fight over it: both want it to go.
+    rivals = rivals if claim.range is not None else [r for r in rivals if r.range is not None]
+    if not rivals:
+        return None
+    if all(item.shared for item in (claim, *rivals)):
+        return _compare_values(claim, rivals)
+    verb = "is recorded in the state" if claim.range is None else "is declared here"
+    places = _name_rivals(rivals)
+    return SHARED_BY_TWO.find(
+        f"{claim.name} {verb}, and another folder has it, too: {places}"
+        if len(rivals) == 1
+        else f"{claim.name} {verb}, and other folders have it, too: {places}",
+        fix=_advise(claim, rivals),
+    )
+
+
+def _compare_values(claim: FolderClaim, rivals: Sequence[FolderClaim]) -> Finding | None:
+    differing = [rival for rival in rivals if rival.values != claim.values]
+    if not differing:
+        return None
+    values = differing[0].values
+    paths = sorted(claim.values.keys() | values.keys())
+    names = ", ".join(
+        render_path(path) for path in paths if claim.values.get(path) != values.get(path)
+    )
+    return SHARED_UNEQUALLY.find(
+        f"{claim.name} is shared, but with other values of {names} in: {_name_rivals(differing)}"
+    )
+
+
+def _name_rivals(rivals: Sequence[FolderClaim]) -> str:
+    texts = [f"{rival.folder} ({rival.place})" for rival in rivals[:NAMED]]
+    hidden = len(rivals) - NAMED
+    return ", ".join(texts) + (f" and {hidden:,} more" if hidden > 0 else "")
+
+
+def _advise(claim: FolderClaim, rivals: Sequence[FolderClaim]) -> str:
+    loser = next((item for item in (claim, *rivals) if item.range is None), None)
+    if loser is not None:
+        return (
+            f"Let {loser.folder} forget it: add a `removed` block with from = {loser.address} to "
+            f"it, or run `kafkaform state rm '{loser.address}'` there."
+        )
+    if all(item.shareable for item in (claim, *rivals)):
+        return "Keep one of the blocks, or write lifecycle { shared = true } in all of them."
+    return "Keep one of the blocks."
+
+
+def _make_fault(claim: FolderClaim, finding: Finding) -> Diagnostic:
+    return Diagnostic(
+        Severity.ERROR,
+        f"{finding.text} [{finding.rule}]",
+        range=claim.range,
+        advice=finding.fix,
+        address=claim.address,
+    )
 
 
 class CheckedFolder(Struct, frozen=True):

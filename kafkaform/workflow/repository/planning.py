@@ -40,7 +40,7 @@ from ..judgement import check_accepted, check_fail_on, refuse_unmatched
 from ..model import DryRun, PlanChosen, RunEvent
 from ..planning import find_unmet, plan_changes, refuse_if_blocked
 from ..workspace import Workspace, open_instance
-from .conflicts import FolderClaim, find_conflicts, list_claims
+from .checking import FolderClaim, find_conflicts, list_claims
 from .folders import OpenFolder, OpenRepository, open_again
 
 Needs = Mapping[str, Range]

@@ -13,7 +13,7 @@ from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.language.policy.blocks import select_policy_blocks
 from kafkaform.language.policy.compilation import FIELDS, compile_policies, find_findings
 from kafkaform.language.values.conversion import lift_value
-from kafkaform.language.values.limits import Budget
+from kafkaform.language.values.faults import Budget
 from kafkaform.language.values.value import ObjectVal
 from kafkaform.syntax.parse import parse
 from kafkaform_kafka.provider import PROVIDER

@@ -32,7 +32,7 @@ from kafkaform.language.expressions.compilation import make_context
 from kafkaform.language.expressions.references import Fixed
 from kafkaform.language.functions import FunctionTable
 from kafkaform.language.values.conversion import lower_value
-from kafkaform.language.values.limits import Budget
+from kafkaform.language.values.faults import Budget
 from kafkaform.language.values.value import ObjectVal, Val
 from kafkaform.syntax.parse import parse_expression
 

@@ -11,7 +11,7 @@ from kafkaform.core.diagnostics import Diagnostic, Range, Severity, has_errors
 from kafkaform.core.schema import STRING, Type, object_of
 from kafkaform.language.desired import load_tree
 from kafkaform.language.evaluate.evaluation_state import SHOWN_FAULTS, Collector
-from kafkaform.language.values.limits import LIMITS, Budget
+from kafkaform.language.values.faults import LIMITS, Budget
 from kafkaform.language.values.value import ObjectVal
 from kafkaform.syntax.parse import pause_collector
 

@@ -11,7 +11,7 @@ from kafkaform.core.finding import Block, Level
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.language.policy.blocks import WaiverBlock
 from kafkaform.language.policy.compilation import HIDDEN_MESSAGE, find_findings
-from kafkaform.language.values.limits import LIMITS, Budget
+from kafkaform.language.values.faults import LIMITS, Budget
 from kafkaform.language.values.value import Marked, ObjectVal
 
 from .policies import TODAY, attempt, compiled, faults_of, find

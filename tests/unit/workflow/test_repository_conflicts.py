@@ -22,7 +22,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.registry import Registry
 from kafkaform.state.model import Row, State
 from kafkaform.workflow.configuration.repository import FolderGroup, RepositoryFolder
-from kafkaform.workflow.repository.conflicts import FolderClaim, find_conflicts, list_claims
+from kafkaform.workflow.repository.checking import FolderClaim, find_conflicts, list_claims
 
 KAFKA = "kafka"
 PROVIDERS = {KAFKA: Registry().load(KAFKA)}
