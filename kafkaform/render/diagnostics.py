@@ -108,7 +108,19 @@ def make_diagnostic_data(diagnostic: Diagnostic, block: str | None = None) -> di
     if diagnostic.address:
         data["address"] = diagnostic.address
     if diagnostic.range is not None:
-        data["range"] = _make_range_data(diagnostic.range)
+        data["range"] = {
+            "filename": diagnostic.range.file,
+            "start": {
+                "line": diagnostic.range.line,
+                "column": diagnostic.range.column,
+                "byte": diagnostic.range.start_byte,
+            },
+            "end": {
+                "line": diagnostic.range.end_line,
+                "column": diagnostic.range.end_column,
+                "byte": diagnostic.range.end_byte,
+            },
+        }
         if diagnostic.excerpt is not None:
             data["snippet"] = _make_snippet_data(
                 diagnostic, diagnostic.range, diagnostic.excerpt, block
@@ -219,11 +231,3 @@ def _count_bytes(text: str) -> int:
     """The length in UTF-8."""
     # Half of a surrogate pair has no UTF-8 and would raise. HCL can contain one as \uD800.
     return len(text.encode("utf-8", "surrogatepass"))
-
-
-def _make_range_data(span: Range) -> dict[str, Any]:
-    return {
-        "filename": span.file,
-        "start": {"line": span.line, "column": span.column, "byte": span.start_byte},
-        "end": {"line": span.end_line, "column": span.end_column, "byte": span.end_byte},
-    }

@@ -471,7 +471,7 @@ def _explain_in_object(stop: _Stop) -> _Message | None:
     if stop.inside != "LBRACE":
         return None
     items = stop.before[_find_object_start(stop.before) :]
-    if stop.can_take("EQ", "COLON") and not _has_separator(items):
+    if stop.can_take("EQ", "COLON") and not ("EQ" in items or "COLON" in items):
         return 'Expected "=" after the key', f"{stop.found}.", "Write key = value."
     if stop.can_take("COMMA"):
         detail = f"{stop.found} after an item of an object."
@@ -491,10 +491,6 @@ def _find_object_start(before: Sequence[str]) -> int:
         elif not depth and (type_ in ("COMMA", "NL_OR_COMMENT") or type_ in _CLOSER_OF):
             return index + 1
     return 0
-
-
-def _has_separator(types: Sequence[str]) -> bool:
-    return "EQ" in types or "COLON" in types
 
 
 def _explain_in_list(stop: _Stop) -> _Message | None:

@@ -8,7 +8,7 @@ node.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from sys import intern
 from typing import Any, TypeAlias
@@ -133,7 +133,7 @@ def list_items(node: nodes.Expression | None) -> tuple[nodes.ObjectItem, ...] | 
     if not isinstance(node, nodes.ConstantObject):
         return None
     items = []
-    for match in _find_items(node.source, node.start, node.end):
+    for match in re.compile(FLAT_ITEM).finditer(node.source.text, node.start + 1, node.end):
         key, value = (_make_part(node.source, *match.span(group)) for group in (1, 2))
         items.append(nodes.ObjectItem(node.source, key.start, value.end, key, value))
     return tuple(items)
@@ -161,10 +161,6 @@ def read_constants(source: Source, start: int, end: int) -> Constants:
         else:
             inner[-1][str(_read_constant(key))] = _read_constant(value)
     return values
-
-
-def _find_items(source: Source, start: int, end: int) -> Iterator[re.Match[str]]:
-    return re.compile(FLAT_ITEM).finditer(source.text, start + 1, end)
 
 
 def _read_constant(text: str) -> Constant:

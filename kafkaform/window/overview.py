@@ -86,16 +86,12 @@ def _show_state(data: Overview) -> WindowSection:
         ("Written by", Cell(f"kafkaform {state.kafkaform_version or '(unknown)'}")),
         *(
             (f"System ID of {name}", Cell(str(id), style="code"))
-            for name, id in _list_systems(state)
+            for name, id in sorted(state.providers.items())
         ),
     )
     tables = (_count_objects(state),) if state.objects else ()
     links = (_link_plans(data.saved), Cell("All objects", "objects"))
     return WindowSection("state", "State", facts=facts, tables=tables, links=links)
-
-
-def _list_systems(state: State) -> list[tuple[str, object]]:
-    return sorted(state.providers.items())
 
 
 def _link_plans(saved: Sequence[SavedPlan]) -> Cell:

@@ -18,7 +18,7 @@ from ..audit.index import get_identity, get_run, list_pending
 from ..audit.segments import read_archived
 from ..audit.sink import read_present
 from ..audit.writes import SUCCEEDED
-from ..core.address import Address, parse_address
+from ..core.address import parse_address
 from ..core.change import BOOKKEEPING, Action, Change, Ownership, Path
 from ..core.diagnostics import Range, suggest
 from ..core.errors import PlanRefused, UsageError
@@ -468,7 +468,7 @@ def _declare_again(scene: Scene, goal: Goal) -> Iterator[Declared]:
     written = kind.written(change.before) if kind.written else change.before
     attributes = FrozenMap(dict.fromkeys(kind.schema.attributes)).with_items(written)
     explicit = change.row_before.protected == "explicit"
-    for owner in _list_owners(change, goal):
+    for owner in [parse_address(owner) for owner in change.row_before.owners or (goal.address,)]:
         yield Declared(
             goal.identity,
             owner,
@@ -479,10 +479,6 @@ def _declare_again(scene: Scene, goal: Goal) -> Iterator[Declared]:
             change.owner,
             change.labels,
         )
-
-
-def _list_owners(change: Change, goal: Goal) -> list[Address]:
-    return [parse_address(owner) for owner in change.row_before.owners or (goal.address,)]
 
 
 def _declare_values(scene: Scene, goal: Goal, row: Row) -> Iterator[Declared]:

@@ -199,20 +199,20 @@ def _render_folder_report(checked: Sequence[CheckedFolder]) -> str:
             "valid": not any(item.code for item in checked),
             "error_count": sum(item.errors for item in checked),
             "warning_count": sum(len(item.faults) - item.errors for item in checked),
-            "folders": [_make_record(item) for item in checked],
+            "folders": [
+                {
+                    "folder": item.folder.path,
+                    "owner": item.folder.owner,
+                    "valid": not item.code,
+                    "error_count": item.errors,
+                    "warning_count": len(item.faults) - item.errors,
+                    "objects": item.objects,
+                    "diagnostics": [
+                        render.diagnostics.make_diagnostic_data(fault, None)
+                        for fault in item.faults
+                    ],
+                }
+                for item in checked
+            ],
         }
     )
-
-
-def _make_record(item: CheckedFolder) -> dict[str, object]:
-    return {
-        "folder": item.folder.path,
-        "owner": item.folder.owner,
-        "valid": not item.code,
-        "error_count": item.errors,
-        "warning_count": len(item.faults) - item.errors,
-        "objects": item.objects,
-        "diagnostics": [
-            render.diagnostics.make_diagnostic_data(fault, None) for fault in item.faults
-        ],
-    }

@@ -150,7 +150,7 @@ def apply_folders(console: Console, flags: ApplyFlags, *, json: bool, quiet: boo
                     flags.options,
                     approve=partial(_approve, shown, flags),
                     approve_changed=partial(_approve_changed, shown, flags),
-                    approved_by=_name_approval(flags),
+                    approved_by="auto_approve" if flags.auto_approve else "terminal",
                     expect=expect,
                     fail_on=flags.fail_on,
                     wait=flags.wait,
@@ -165,10 +165,6 @@ def apply_folders(console: Console, flags: ApplyFlags, *, json: bool, quiet: boo
             raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
         _show_end(shown, repository.repository.name)
     return applied.code
-
-
-def _name_approval(flags: ApplyFlags) -> str:
-    return "auto_approve" if flags.auto_approve else "terminal"
 
 
 def _advise(flags: ApplyFlags, command: str) -> Rerun:

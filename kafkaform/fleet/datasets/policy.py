@@ -176,10 +176,6 @@ def to_column(term: Term) -> Column:
     return _OPERATIONS[term.op](*map(to_column, term.args))
 
 
-def _number_literal(text: str) -> Column:
-    return F.lit(text).cast(NUMBER)
-
-
 def _cast_term(term: Term) -> Column:
     kind = NUMBER if term.value == "decimal" else term.value
     # try_cast, try_add, …: under ANSI mode, `'x' + 1` of a single topic would fail the whole build.
@@ -187,7 +183,7 @@ def _cast_term(term: Term) -> Column:
 
 
 _VALUES: Mapping[str, Callable[[Term], Column]] = {
-    "number": lambda term: _number_literal(term.value),
+    "number": lambda term: F.lit(term.value).cast(NUMBER),
     "text": lambda term: F.lit(term.value),
     "bool": lambda term: F.lit(term.value),
     "nothing": lambda _: F.lit(None),

@@ -45,7 +45,7 @@ from ...language.evaluate.providers import OUTPUTS
 from ...language.evaluate.providers import SCHEMA as OUTPUTS_SCHEMA
 from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
-from ...language.functions.files import Read, make_checkout_reader, make_confined_reader
+from ...language.functions.files import make_checkout_reader, make_confined_reader
 from ...language.policy.compilation import RuleSets, compile_policies
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
@@ -244,7 +244,7 @@ class Configuration(PartialRepr, frozen=True):
             tracked = partial(list_checkout_files, self.root)
             read = make_checkout_reader(self.root, self.folder, tracked)
         if self.opened:
-            read = self._add_packages(read)
+            read = modules.cache.add_packages(read, self.opened)
         built = evaluate_tree(
             self.tree,
             Values(self.inputs.variables, self.inputs.given, offline),
@@ -265,9 +265,6 @@ class Configuration(PartialRepr, frozen=True):
         if self.place is not None:
             desired = add_defaults(self.place, desired)
         return replace(built, desired=replace(desired, diagnostics=unfit), policies=policies)
-
-    def _add_packages(self, read: Read) -> Read:
-        return modules.cache.add_packages(read, self.opened)
 
     def describe_rules(self) -> tuple[RuleSets, frozenset[str], Mapping[str, bool]]:
         """What reads the policies of each provider, what its users call a system, and all

@@ -101,12 +101,12 @@ class FolderOutputs(Struct, frozen=True):
             raise UsageError(f"--untrusted: {link} is a link", "Name the folder itself.")
         place = find_place(target, environment=self.environment)
         state = None if place is None else place.state
-        if state is None or ("://" not in state and self._is_in_checkout(state)):
+        if state is None or (
+            "://" not in state
+            and Path(os.path.realpath(state)).is_relative_to(find_root(self.folder).resolve())
+        ):
             raise UsageError(
                 f"--untrusted: the state of {text} can be forged",
                 f"Let {FILES[0]} name a state for it that is outside of the checkout.",
             )
         return state
-
-    def _is_in_checkout(self, state: str) -> bool:
-        return Path(os.path.realpath(state)).is_relative_to(find_root(self.folder).resolve())

@@ -145,7 +145,7 @@ def apply_repository(
         approve_changed,
         progress,
         stop or Stop(),
-        rerun or Rerun(_name_command(options), REPEATED),
+        rerun or Rerun("destroy" if options.mode is Mode.DESTROY else "apply", REPEATED),
         {"approved_by": approved_by, "wait": wait, "lock_timeout": lock_timeout},
         {"fail_on": fail_on, "verify_log": verify_log},
     )
@@ -154,10 +154,6 @@ def apply_repository(
     if asked is not None and asked(plan) is not True:
         raise KafkaformError("not approved; nothing was sent")
     return _run(job)
-
-
-def _name_command(options: Options) -> str:
-    return "destroy" if options.mode is Mode.DESTROY else "apply"
 
 
 def _choose_approval(plan: RepositoryPlan, expect: str | FoldersApproval | None) -> FoldersApproval:
