@@ -45,7 +45,7 @@ OF_VENDORS = "not tried on the service."
 WITHOUT_TEST: Mapping[str, str] = {
     "They are about what kafkaform knows, plans and keeps, which its own tests cover": """
         access-gained-unchecked access-lost-unchecked access-newer-acls access-principal-unknown
-        access-summary connector-secret-in-plain connector-secrets-uncompared guard-data-loss
+        connector-secret-in-plain connector-secrets-uncompared guard-data-loss
         guard-deletions guard-empty-configuration object-disputed object-in-use object-left-alone
         object-mentioned object-missing object-protected object-recreated object-renamed
         object-reserved object-setting-left object-shared-stays object-task-running

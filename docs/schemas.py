@@ -462,6 +462,13 @@ def event_schema() -> Schema:
         for kind, (member, schema) in EVENTS.items()
         if member
     ]
+    about_system = {"properties": {"instance": NAME, "finding": refer("system_finding")}}
+    cases.append(
+        {
+            "if": {"properties": {"type": {"const": "log"}}},
+            "then": {"properties": {"kafkaform": about_system}},
+        }
+    )
     body = {"type": "object", "properties": frame, "required": sorted(frame), "allOf": cases}
     return titled("A line of the JSON output of a plan or an apply", body, PARTS)
 

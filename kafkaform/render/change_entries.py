@@ -20,6 +20,9 @@ from ..core.words import NEUTRAL, NO_WORDS, KindWords, Vocabulary, Words
 LEAST = 3
 """Fewer equal changes are shown one by one: two headlines are as short as one with a list."""
 
+LEAST_BLOCKED = 2
+"""Blocked objects are told together by their common reason: all ACLs of a role."""
+
 NAMED = 5
 """Objects with one result that are named."""
 
@@ -48,11 +51,12 @@ class ChangeEntry(Struct, frozen=True):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What rules found about the changes, blocks first. Of texts that name their object, one
-        is an example; figures that differ between the objects are added up.
+        is an example; figures that differ between the objects are added up. Without notes about
+        access, which the section about access has.
 
         The changes of an entry of drift or of `PlanView.dangers` can have other findings: then all.
         """
-        return _join_findings([change.findings for change in self.changes])
+        return _join_findings([select_shown(change) for change in self.changes])
 
     @property
     def dangers(self) -> tuple[Finding, ...]:
@@ -87,20 +91,28 @@ KeyMaker: TypeAlias = Callable[[Change, Words], Hashable]
 def make_key(change: Change, words: Words) -> Hashable:
     """Equal for changes that read the same apart from their objects' names and their figures."""
     key, own = change.identity.key, frozenset[str]()
-    if change.findings:
+    findings = select_shown(change)
+    if findings:
         own = read_names(change, words)
+    if change.blocked is not None and change.action is not Action.UPDATE:
+        # Nothing happens to the object, so only the reason is read.
+        return _read_subject(change), _read_findings(findings, own)
     names = words.kinds.get(change.identity.kind, _NAMELESS).names
     # An update shows the paths that change, every other action the whole object.
     whole = () if change.action is Action.UPDATE else (change.before, change.after)
     return (
-        (change.identity.instance, change.identity.kind, change.action, change.reason),
+        _read_subject(change),
         (change.adopts, change.released, change.impact is None),
-        _read_findings(change.findings, own),
+        _read_findings(findings, own),
         tuple([_read_path(item, key, names) for item in change.paths]),
         tuple([_read_attributes(side or EMPTY, key, names) for side in whole]),
         (_read_row(change.row_before, change), _read_row(change.row_after, change)),
         tuple((step.request.name, step.evidence) for step in change.steps),
     )
+
+
+def _read_subject(change: Change) -> Hashable:
+    return change.identity.instance, change.identity.kind, change.action, change.reason
 
 
 def make_drift_key(change: Change, _: Words) -> Hashable:
@@ -124,10 +136,9 @@ def make_entries(
     equal.
     """
     remaining = list(changes)
-    if len(remaining) > 1:
-        remaining.sort(key=_get_place)
-    if len(remaining) < LEAST:
+    if len(remaining) < LEAST_BLOCKED:
         return tuple(ChangeEntry((change,)) for change in remaining)
+    remaining.sort(key=_get_place)
     alike: dict[Hashable, list[Change]] = {}
     for change in remaining:
         key = make_key(change, words.get(change.identity.instance, NEUTRAL))
@@ -137,7 +148,7 @@ def make_entries(
         for group in alike.values()
         for entry in (
             [ChangeEntry(tuple(group))]
-            if len(group) >= LEAST
+            if len(group) >= (LEAST if group[0].blocked is None else LEAST_BLOCKED)
             else [ChangeEntry((c,)) for c in group]
         )
     ]
@@ -240,6 +251,14 @@ def _read_findings(findings: Iterable[Finding], own: frozenset[str]) -> Hashable
 def _read_row(row: Ownership, change: Change) -> Hashable:
     owners = tuple("" if owner == change.address else owner for owner in row.owners)
     return owners, row.protected, row.secret_version
+
+
+def select_shown(change: Change) -> tuple[Finding, ...]:
+    """The findings that are shown at a change. A note about who gains access repeats the rows of
+    the section about access."""
+    return tuple(
+        item for item in change.findings if item.level is not Level.NOTE or not item.access
+    )
 
 
 def select_dangers(change: Change) -> tuple[Finding, ...]:

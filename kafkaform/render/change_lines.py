@@ -25,7 +25,7 @@ from .attributes import (
     render_sides,
     render_texts,
 )
-from .change_entries import ChangeEntry, is_name, list_names
+from .change_entries import ChangeEntry, is_name, list_names, select_shown
 from .findings import render_finding, render_findings
 from .text import ARROW, inline, quote, render_path, render_value
 
@@ -138,12 +138,9 @@ def render_details(
     subject: Change | ChangeEntry, words: Words = NEUTRAL, *, whole: bool = False
 ) -> Iterator[Line]:
     """What people see of a change, or of equal ones, below the names of the objects."""
-    lead, changes = (
-        (subject.lead, subject.changes)
-        if isinstance(subject, ChangeEntry)
-        else (subject, (subject,))
-    )
-    yield from _render_signs(subject)
+    entry = subject if isinstance(subject, ChangeEntry) else ChangeEntry((subject,))
+    lead, changes = entry.lead, entry.changes
+    yield from _render_signs(entry)
     if whole or not is_line(lead, words):
         yield from _render_body(lead, changes, words)
         return
@@ -293,7 +290,7 @@ def name_plain(change: Change, words: Words) -> str:
 def render_plain(change: Change, words: Words, with_instance: bool = False) -> Iterator[Line]:
     """An object of `is_plain` in one line, and its signs. Its requests are those of its group."""
     yield _render_name_line(change, words, with_instance)
-    yield from _render_signs(change)
+    yield from _render_signs(ChangeEntry((change,)))
     if is_line(change, words):
         yield from _render_records(change)
 
@@ -304,16 +301,16 @@ def _render_name_line(change: Change, words: Words, with_instance: bool = False)
     return Line(0, change.action.symbol, text, change.action.value)
 
 
-def _render_signs(subject: Change | ChangeEntry) -> Iterator[Line]:
+def _render_signs(entry: ChangeEntry) -> Iterator[Line]:
     """What a reader has to know before the values: reason, losses and findings."""
-    lead = subject.lead if isinstance(subject, ChangeEntry) else subject
+    lead = entry.lead
     # Some reasons repeat the headline: "adopted" under "will be adopted" tells nobody anything.
     if lead.reason and lead.reason not in _choose_verb(lead):
         yield Line(0, "#", f"({inline(lead.reason)})", "dim")
-    yield from render_findings(item for item in subject.findings if item.level is Level.BLOCK)
-    if subject.impact is not None:
-        yield Line(1, "!", inline(subject.impact.text), "delete")
-    yield from render_findings(item for item in subject.findings if item.level is not Level.BLOCK)
+    yield from render_findings(entry.blocks)
+    if entry.impact is not None:
+        yield Line(1, "!", inline(entry.impact.text), "delete")
+    yield from render_findings(entry.remarks)
 
 
 def render_headline(change: Change, *, with_instance: bool = False, name: str = "") -> str:
@@ -522,7 +519,7 @@ def _read_texts(change: Change) -> tuple[str, ...]:
     # Texts with figures are added up for all objects together.
     return tuple(
         render_finding(item)
-        for item in change.findings
+        for item in select_shown(change)
         if item.level is not Level.BLOCK and not item.figures
     )
 
@@ -533,8 +530,11 @@ def is_brief(entry: ChangeEntry, words: Words) -> bool:
     # Its row is the sentence, with what is to be known about it.
     if is_line(lead, words):
         return True
-    # A row about several objects or a block says why, and not from what to what.
-    if lead.blocked is not None or (lead.grave and len(entry.changes) > 1):
+    # A row about several objects or a block says why, and not from what to what. Of what is
+    # blocked, only an update has values to show.
+    if lead.blocked is not None:
+        return lead.action is not Action.UPDATE
+    if lead.grave and len(entry.changes) > 1:
         return False
     only = find_only_path(lead)
     if only is not None:

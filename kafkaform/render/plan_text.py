@@ -478,8 +478,11 @@ def _render_unmanaged(view: PlanView, paint: Paint, detail: Detail) -> Iterator[
 
 
 def _render_warnings(view: PlanView, paint: Paint, width: int) -> Iterator[str]:
-    for instance, text in view.warnings:
-        yield paint("warning", "Warning: ") + f"{inline(instance)}: {inline(text)}"
+    for instance, finding in view.warnings:
+        label = "Note" if finding.level is Level.NOTE else "Warning"
+        yield paint("warning", f"{label}: ") + f"{inline(instance)}: {render_sentence(finding)}"
+        if finding.fix:
+            yield f"  fix: {inline(finding.fix)}"
     warnings: tuple[Diagnostic, ...] = view.diagnostics
     if warnings:
         yield render_diagnostics(warnings, paint.colour, width).rstrip("\n")

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ..core.change import Action, Change
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
-from ..core.finding import Breadth, Harm, Level
+from ..core.finding import Breadth, Finding, Harm, Level
 from ..core.resource import SETTING, TASK, Identity, Pending
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
@@ -109,8 +109,8 @@ class PlanView(Struct, frozen=True):
     """Each with the name of its provider instance."""
     pending: tuple[Pending, ...]
     removals: tuple[Removal, ...]
-    warnings: tuple[tuple[str, str], ...]
-    """Provider instance and text."""
+    warnings: tuple[tuple[str, Finding], ...]
+    """What rules found about a system as a whole, each with its provider instance."""
     unevaluated: int
     """How many blocks are left out because a data source could not be read."""
     diagnostics: Diagnostics
@@ -205,9 +205,7 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
         unmanaged=tuple((name, kind) for name, item in instances for kind in item.unmanaged),
         pending=plan.pending,
         removals=plan.removals,
-        warnings=tuple(
-            (name, finding.text) for name, item in instances for finding in item.findings
-        ),
+        warnings=tuple((name, finding) for name, item in instances for finding in item.findings),
         diagnostics=(*plan.diagnostics, *_describe_unevaluated(plan)),
         unevaluated=len(plan.unevaluated),
         partial=tuple(f"{flag}={glob}" for flag, globs in chosen for glob in globs),

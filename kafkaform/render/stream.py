@@ -17,6 +17,7 @@ from ..core.address import parse_address
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.clock import Clock
 from ..core.diagnostics import Diagnostic, Diagnostics
+from ..core.finding import Level
 from ..core.progress import Event, Message, Progress
 from ..core.resource import Output
 from ..core.value import FrozenMap, Value
@@ -35,6 +36,7 @@ from .terraform import (
     make_access,
     make_block,
     make_drift_details,
+    make_finding,
     make_findings,
     mask_paths,
 )
@@ -124,8 +126,10 @@ def list_plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]
     """
     view = make_view(plan, words)
     yield from make_diagnostics(plan.diagnostics)
-    for instance in plan.instances.values():
-        yield from (make_log(finding.text, "warn") for finding in instance.findings)
+    for name, finding in view.warnings:
+        level = "info" if finding.level is Level.NOTE else "warn"
+        details = {"instance": name, "finding": make_finding(finding)}
+        yield make_log(finding.text, level) | {"kafkaform": details}
     yield from map(make_resource_drift, plan.drifted)
     for change in plan.changes:
         # What a refresh-only plan records is in its drift, as in Terraform.

@@ -31,7 +31,14 @@ from ..change_lines import (
     render_headline,
     render_title,
 )
-from ..findings import LISTED, PrincipalAccess, render_finding, render_principals, render_rights
+from ..findings import (
+    LISTED,
+    PrincipalAccess,
+    render_finding,
+    render_principals,
+    render_rights,
+    render_sentence,
+)
 from ..outputs import list_output_lines
 from ..plan_text import REFRESHES, describe_destroy, render_last_line, render_no_changes
 from ..plan_view import COLUMNS, KindRow, PlanView, make_view, pending_words
@@ -475,7 +482,10 @@ def _render_removal(view: PlanView, removal: Removal) -> Markup:
 
 
 def _list_warnings(view: PlanView) -> list[str]:
-    texts = [f"{name}: {text}" for name, text in view.warnings]
+    texts = [
+        ". ".join(filter(None, (f"{name}: {render_sentence(finding)}", finding.fix)))
+        for name, finding in view.warnings
+    ]
     for item in view.diagnostics:
         suffix = f" ({item.range})" if item.range else ""
         texts.append(f"{item.severity.value}: {item.summary}{suffix}. {item.detail}")

@@ -6,7 +6,7 @@ The simulated authorizer is asked the same questions (`probes`) before and after
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cache
 from itertools import product
 
@@ -69,16 +69,6 @@ class Effect(Struct, frozen=True):
     unasked: str = ""
     """Who was not asked about, one sentence; empty if the answers are complete. If the ACL takes
     rights, its text differs as soon as any ACL there does."""
-
-    @property
-    def gainers(self) -> frozenset[str]:
-        """Who gains something: principals, `User:*` for everybody."""
-        return frozenset(row.principal for gain in self.gains for row in gain.rows)
-
-    @property
-    def losers(self) -> frozenset[str]:
-        """Who loses something."""
-        return frozenset(row.principal for loss in self.losses for row in loss.rows)
 
 
 def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
@@ -146,6 +136,19 @@ def _probe_effect(
         _render_unasked(acl, operations, results, worlds, takes=takes) if results.unasked else ""
     )
     return Effect(gain, changes["loses"], reason, unasked)
+
+
+def drop_covered(acls: Iterable[Acl]) -> Iterator[Acl]:
+    """The ACLs without those that decide nothing beyond another one of them: of the ACLs of a role,
+    the one for Read also gives Describe."""
+    alike: dict[tuple[str, ...], dict[Acl, Set[str]]] = defaultdict(dict)
+    for acl in acls:
+        operations = _list_operations(acl.resource_type, acl.operation, acl.permission)
+        alike[acl.principal, acl.host, acl.permission, acl.pattern][acl] = {*operations}
+    for group in alike.values():
+        for acl, operations in group.items():
+            if not any(operations < wider for wider in group.values()):
+                yield acl
 
 
 def list_held(access: Access, resource_type: str, point: Probe) -> Set[str]:

@@ -35,7 +35,13 @@ from ..authority.acl_changes import (
     read_setting,
 )
 from ..authority.authorizer import Access
-from ..authority.effects import Effect, compute_effect, list_held, make_row
+from ..authority.effects import (
+    Effect,
+    compute_effect,
+    drop_covered,
+    list_held,
+    make_row,
+)
 from ..authority.lockout import GuardedPlan, assume_settings, find_lockouts, find_sight_losses
 from ..authority.permissions import (
     OwnPrincipal,
@@ -69,11 +75,6 @@ from . import access_rows as rows
 
 Findings = Iterator[tuple[Identity | None, Finding]]
 
-MANY = 5
-"""From this many ACL changes on, a note sums up who gains and loses."""
-SHOWN = 5
-"""Principals that the summary names."""
-
 
 def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """The listings that the surveys need: all ACLs for ACL changes and new logins, our own rights,
@@ -97,16 +98,21 @@ def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findi
         return
     plan = _prepare_plan(scene, kind_rights, changed)
     effects = _compute_effects(plan)
+    closed: set[str] = set()
     for identity, effect in effects.items():
-        yield from _judge_effect(plan, identity, effect)
+        for subject, finding in _judge_effect(plan, identity, effect):
+            # Each of the first ACLs of a resource closes it.
+            if finding.rule in _CLOSINGS and finding.text in closed:
+                continue
+            closed.add(finding.text)
+            yield subject, finding
     yield from find_own_losses(plan)
     mismatch = find_mismatches(plan.before, plan.me, scene.sweeps.get(listings.RIGHTS))
     if mismatch:
-        yield from block_unproven(effects)
+        yield from block_unproven(plan.acls.all)
         yield None, rows.MISMATCH.find(mismatch)
     yield from _find_assumptions(plan)
     yield from _describe_order(changes, scene.facts)
-    yield from _summarize_effects(effects)
 
 
 def _prepare_plan(
@@ -140,10 +146,14 @@ def _prepare_plan(
 
 
 def _compute_effects(plan: AccessPlan) -> dict[Identity, Effect]:
+    # A wider ACL of the same plan says what a narrower one does.
     worlds = pair_access(assume_settings(plan.before), assume_settings(plan.after))
+    created, deleted = plan.acls.created, plan.acls.deleted
+    told = {*drop_covered(created.values()), *drop_covered(deleted.values())}
     return {
-        identity: compute_effect(acl, worlds, created=identity in plan.acls.created)
+        identity: compute_effect(acl, worlds, created=identity in created)
         for identity, acl in plan.acls.all.items()
+        if acl in told
     }
 
 
@@ -192,6 +202,9 @@ _GAINS: tuple[tuple[Rule, Callable[[AccessRow, bool], bool]], ...] = (
     (rows.NAMED, lambda *_: True),
 )
 """Rule -> whether a gain is one of it; the first that fits decides."""
+
+
+_CLOSINGS = (rows.CLOSED.id, rows.PRODUCERS_CLOSED.id)
 
 
 def _find_closings(plan: AccessPlan, acl: Acl) -> Iterator[Finding]:
@@ -339,28 +352,6 @@ _CREATE_FIRST = (
     'with acl_order = "create_first", new ACLs are created before old ones are deleted, so both '
     "apply in between"
 )
-
-
-def _summarize_effects(effects: Mapping[Identity, Effect]) -> Findings:
-    if len(effects) < MANY:
-        return
-    gainers = sorted({name for effect in effects.values() for name in effect.gainers})
-    losers = sorted({name for effect in effects.values() for name in effect.losers})
-    phrases = [
-        f"{verb} {_join_names(names)}"
-        for verb, names in (("grant access to", gainers), ("take access from", losers))
-        if names
-    ]
-    text = f"{len(effects)} ACL changes {' and '.join(phrases) or 'change no access'}"
-    if any(effect.unasked for effect in effects.values()):
-        text += "; not all affected principals were checked"
-    yield None, rows.SUMMARY.find(text)
-
-
-def _join_names(names: Sequence[str]) -> str:
-    names = ["everybody" if name == "User:*" else name for name in names]
-    hidden = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {hidden} more" if hidden > 0 else "")
 
 
 def make_surveys(kind_rights: Mapping[str, KindRights]) -> tuple[Survey, ...]:

@@ -290,15 +290,6 @@ ORDER = _make_row(
     "between them.",
     'acl_order = "delete_first"',
 )
-SUMMARY = _make_row(
-    "access-summary",
-    "All ACL changes in one sentence",
-    Level.NOTE,
-    Harm.NONE,
-    "Many ACL changes are hard to read one by one.",
-    "A plan with five ACL changes or more.",
-)
-
 # ── blocks ──────────────────────────────────────────────────────────────────────────────
 
 UNREAD = _make_row(
@@ -373,7 +364,6 @@ ACCESS = (
     MISMATCH,
     NEWER_CODES,
     ORDER,
-    SUMMARY,
     UNREAD,
     OWN_LOST,
     UNPROVEN,

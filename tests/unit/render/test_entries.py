@@ -8,7 +8,9 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change, Impact
 from kafkaform.core.finding import Block, Harm
 from kafkaform.render.change_entries import make_entries
+from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.plan_view import make_view
+from kafkaform.render.review.comment import render_markdown
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.resource_kinds import WORDS as KAFKA
 
@@ -48,6 +50,23 @@ def test_equal_changes_are_one_entry() -> None:
 def test_few_changes_stay_single() -> None:
     """Two equal changes are two entries: nothing is gained by a list of two."""
     assert [len(entry.changes) for entry in make_entries(map(lowered, "ab"))] == [1, 1]
+
+
+def test_what_is_blocked_for_one_reason_is_one_entry() -> None:
+    """Nothing happens to the objects, so only the reason is read, also for two of them."""
+    reason = block(Block.GUARD, "nothing matches this pattern")
+
+    def stop(name: str, **fields: object) -> Change:
+        return replace(created(name, policy=name), findings=(reason,), **fields)
+
+    (entry,) = make_entries([stop("a"), stop("b")])
+    assert [change.identity.key for change in entry.changes] == ["a", "b"]
+    # The comment has one row, the text one sentence.
+    text = render_plan_text(plan(stop("a"), stop("b")), words=WORDS)
+    comment = render_markdown(plan(stop("a"), stop("b")), words=WORDS)
+    assert text.count(reason.text) == comment.count(reason.text) == 1
+    other = block(Block.GUARD, "something else")
+    assert len(make_entries([stop("a"), replace(stop("b"), findings=(other,))])) == 2
 
 
 @pytest.mark.parametrize(

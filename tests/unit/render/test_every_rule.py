@@ -51,12 +51,20 @@ def sentence_of(number: int) -> str:
     return f"what rule {number:03} found"
 
 
+def words_of(number: int) -> str:
+    """How people see that the rule found something. A note about access is a row of the section
+    about access."""
+    is_row = number < len(ROWS) and ROWS[number].level is Level.NOTE and is_access(ROWS[number])
+    return f"User:p{number}" if is_row else sentence_of(number)
+
+
+def is_access(rule: Rule) -> bool:
+    return rule.harm in (Harm.ACCESS_GAINED, Harm.ACCESS_LOST)
+
+
 def find_once(rule: Rule, number: int) -> Finding:
     row = AccessRow(f"User:p{number}", "Topic", "x", "literal", ("Read",), Breadth.ONE)
-    harms = (Harm.ACCESS_GAINED, Harm.ACCESS_LOST)
-    return rule.find(
-        sentence_of(number), ("config", "x"), access=(row,) if rule.harm in harms else ()
-    )
+    return rule.find(sentence_of(number), ("config", "x"), access=(row,) if is_access(rule) else ())
 
 
 def make_change(number: int, finding: Finding) -> Change:
@@ -90,7 +98,7 @@ def list_missing(text: str) -> list[str]:
     return [
         part
         for number in NUMBERS
-        for part in (sentence_of(number), f't["{number}"]', name_of(number))
+        for part in (words_of(number), f't["{number}"]', name_of(number))
         if part not in flat
     ]
 
@@ -113,7 +121,7 @@ def test_the_comment_names_everything_or_says_what_it_leaves_out() -> None:
     comment = render_markdown(make_plan(), words=WORDS)
     assert len(comment) <= LIMIT
     text = html.unescape(comment)
-    missing = [n for n in NUMBERS if sentence_of(n) not in text or f'["{n}"]' not in text]
+    missing = [n for n in NUMBERS if words_of(n) not in text or f'["{n}"]' not in text]
     missing += [n for n in NUMBERS if name_of(n) not in text]
     if missing:
         assert comment.startswith("**This comment is shortened.**")
@@ -146,7 +154,7 @@ def test_both_outputs_for_programs_have_every_finding() -> None:
                 assert (finding["level"], finding["harm"]) == (rule.level, rule.harm)
                 assert (finding["fix"], finding["path"]) == (rule.fix, ["config", "x"])
                 rows = entry["gains"] + entry["losses"]
-                assert len(rows) == (rule.harm in (Harm.ACCESS_GAINED, Harm.ACCESS_LOST))
+                assert len(rows) == is_access(rule)
 
 
 def test_a_saved_plan_keeps_every_finding() -> None:

@@ -255,16 +255,13 @@ DENIAL = create(acl("User:*", "Read", "team-", "Deny", pattern="Prefixed"))
 
 def test_who_is_not_asked_about_is_told() -> None:
     """Around a wide ACL only some are asked about: the plan says how many others there are and
-    how to look at them, in the summary too."""
+    how to look at them."""
     found = judge([DENIAL], [MINE, *MANY])
     assert found.rules(DENIAL) == ["access-lost", "access-lost-unchecked"]
     lost, unchecked = found.find(DENIAL)
     assert "loses Read" in lost.text and "other ACLs name 4 more principals" in unchecked.text
     assert "`kafkaform explain access`" in unchecked.fix
     assert judge([DENIAL], [MINE, *MANY[:10]]).rules(DENIAL) == ["access-lost"]
-    others = [create(acl(name=f"x{n}")) for n in range(5)]
-    summary = {one.rule: one for one in judge([DENIAL, *others], [*MANY]).system}["access-summary"]
-    assert "not all affected principals were checked" in summary.text
 
 
 def test_nothing_found_is_not_called_nothing_if_some_were_not_asked() -> None:
@@ -312,18 +309,26 @@ def test_super_users_gain_nothing() -> None:
     assert found.note(change) == "it gives nothing: super users may do everything"
 
 
-def test_many_changes_are_summed_up() -> None:
-    """A plan with many ACL changes says once who gains and who loses."""
-    changes = [create(acl(f"User:u{n}")) for n in range(7)]
-    gone = delete(acl("User:old"))
-    texts = [one.text for one in judge([*changes, gone], [MINE, acl("User:old")]).system]
-    assert texts == [
-        'with acl_order = "create_first", new ACLs are created before old ones are deleted, so '
-        "both apply in between",
-        "8 ACL changes grant access to User:u0, User:u1, User:u2, User:u3, User:u4 "
-        "and 2 more and take access from User:old",
-    ]
-    assert not judge(changes[:4]).system
+def test_what_a_wider_acl_gives_is_told_once() -> None:
+    """An ACL for Read also gives Describe. Another host is another right."""
+    read, describe = create(acl(operation="Read")), create(acl(operation="Describe"))
+    near = create(replace(acl(operation="Describe"), host="10.0.0.7", principal="User:near"))
+    judged = judge([describe, read, near])
+    assert judged.rules(read) == ["access-gained"] and not judged.rules(describe)
+    assert "Read, Describe" in judged.note(read)
+    assert judged.rules(near) == ["access-gained"]
+    gone = [delete(acl(operation=operation)) for operation in ("Describe", "Read")]
+    judged = judge(gone, [MINE, acl(operation="Describe"), acl(operation="Read")])
+    assert [judged.rules(change) for change in gone] == [[], ["access-lost"]]
+    # Without the wider one, what the narrower one takes is not hidden.
+    assert judge(gone[:1], [MINE, acl(operation="Describe")]).rules(gone[0]) == ["access-lost"]
+
+
+def test_the_first_acls_of_a_resource_close_it_once() -> None:
+    """Each would take the same from everybody."""
+    first = [create(acl(f"User:u{number}")) for number in range(3)]
+    judged = judge(first, [MINE], **ROOT)
+    assert ["access-closed" in judged.rules(change) for change in first] == [True, False, False]
 
 
 def test_what_is_not_declared_is_said() -> None:
@@ -989,7 +994,6 @@ CASES: dict[str, Callable[[], Judged]] = {
     "access-own-lost": lambda: judge([delete(MINE)]),
     "access-principal-unknown": lambda: judge([create(acl())], principal=None),
     "access-assumed": lambda: judge([create(acl())], super_users=None),
-    "access-summary": lambda: judge([create(acl(name=f"t{n}")) for n in range(5)]),
     "access-unchanged": lambda: judge([create(acl())], [MINE, DENY]),
     "access-unproven": lambda: judge([delete(MINE)], super_users=None),
     "access-unread": lambda: judge([delete(acl())], coverage=FAILED),
