@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import suggest
@@ -17,6 +18,7 @@ from .definitions import (
     FREE,
     GIVEN,
     MIRROR_FREE,
+    ConnectFacts,
     advise_secret,
     describe_plain_secret,
     is_reference,
@@ -26,6 +28,9 @@ from .definitions import (
 TYPES = (KIND,)
 WRITING = (Action.CREATE, Action.UPDATE)
 MAX_INT = 2**31 - 1
+LIKENESS = 0.85
+"""The share of equal characters from which a config counts as a misspelt one of every connector,
+without knowing what its plugin declares."""
 NEARNESS = 0.75
 """The share of equal characters from which a config counts as a misspelt one."""
 PROOFS = "tests/cluster/claims/test_connectors.py::"
@@ -72,6 +77,19 @@ ERRORS_SKIPPED = Rule(
     "what is skipped.",
     proof=f"{PROOFS}test_a_sink_that_tolerates_errors_skips_records",
 )
+CONFIG_MISSPELT = Rule(
+    "connector-config-misspelt",
+    "A config of every connector is misspelt",
+    Level.CAUTION,
+    Harm.NONE,
+    TYPES,
+    Needs.BLOCK,
+    "Workers store a config that they do not know, and go on with the default of the one that was "
+    "meant (ConnectorConfig). Workers that tell what the plugin declares decide it in the plan.",
+    'config = { topics = "orders", "task.max" = 8 }',
+    "Correct the name.",
+    proof=f"{PROOFS}test_workers_accept_an_unknown_config",
+)
 SECRET_IN_PLAIN = Rule(
     "connector-secret-in-plain",
     "A secret is written in plain text",
@@ -100,7 +118,7 @@ CONFIG_UNKNOWN = Rule(
 )
 
 
-def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
+def _judge_block(change: Change, facts: Facts) -> Iterator[Finding]:
     if change.action not in WRITING or change.after is None:
         return
     config: FrozenMap = change.after.get("config") or EMPTY
@@ -114,10 +132,35 @@ def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
         name = change.identity.key
         text = f"tasks.max of the connector {name} is {tasks}, and not a whole number from 1 on"
         yield TASKS_INVALID.find(text, ("config", "tasks.max"))
+    if not ConnectFacts.of(facts).version:
+        yield from _find_misspelt(config)
     before = (change.before or EMPTY).get("config") or EMPTY
     if _skips_errors(config) and not _skips_errors(before):
         text = f"the connector {change.identity.key} skips records that it cannot convert"
         yield ERRORS_SKIPPED.find(text, ("config", "errors.tolerance"))
+
+
+def _find_misspelt(keys: Iterable[str]) -> Iterator[Finding]:
+    """The configs that are spelled almost like one of every connector."""
+    for key in sorted(keys):
+        words = _split_words(key)
+        # A plugin has a `topic` or a `transform` of its own. More words are no coincidence.
+        if len(words) == 1 or key in GIVEN or key.startswith((*FREE, *MIRROR_FREE)):
+            continue
+        near = _GIVEN_BY_WORDS.get(words)
+        fix = f'Did you mean "{near}"?' if near else suggest(key, GIVEN, LIKENESS)
+        if fix:
+            text = f'"{key}" is spelled almost like a config of every connector'
+            yield CONFIG_MISSPELT.find(text, ("config", key), fix=fix)
+
+
+def _split_words(key: str) -> tuple[str, ...]:
+    """The words of a config, sorted, without case and plural."""
+    words = re.split(r"[._\s-]+|(?<=[a-z])(?=[A-Z])", key)
+    return tuple(sorted(word.lower().removesuffix("s") for word in words if word))
+
+
+_GIVEN_BY_WORDS = {_split_words(key): key for key in GIVEN}
 
 
 def _is_possible(tasks: str) -> bool:
@@ -172,9 +215,16 @@ def _survey_configs(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
             continue
         class_ = str(change.after.get("class"))
         listing = scene.sweeps.get(name_listing(class_))
-        for item in listing.items if listing is not None else ():
+        items = listing.items if listing is not None else ()
+        for item in items:
             for finding in _judge_configs(change, class_, item.attributes):
                 yield change.identity, finding
+        if not items and ConnectFacts.of(scene.facts).version:
+            # Old workers do not tell what a plugin declares, nor those that lack it.
+            new_keys = [
+                key for attribute, key in _list_new_configs(change) if attribute == "config"
+            ]
+            yield from ((change.identity, finding) for finding in _find_misspelt(new_keys))
 
 
 def _judge_configs(change: Change, class_: str, definition: FrozenMap) -> Iterator[Finding]:
@@ -198,7 +248,12 @@ def _judge_configs(change: Change, class_: str, definition: FrozenMap) -> Iterat
 
 
 JUDGES = (
-    Judge((CONFIG_TWICE, TASKS_INVALID, ERRORS_SKIPPED), TYPES, Needs.BLOCK, _judge_block),
+    Judge(
+        (CONFIG_TWICE, TASKS_INVALID, ERRORS_SKIPPED, CONFIG_MISSPELT),
+        TYPES,
+        Needs.BLOCK,
+        _judge_block,
+    ),
     Judge((SECRET_IN_PLAIN,), TYPES, Needs.OBJECT, _judge_secrets),
 )
-SURVEY = Survey((CONFIG_UNKNOWN, SECRET_IN_PLAIN), _survey_configs)
+SURVEY = Survey((CONFIG_UNKNOWN, SECRET_IN_PLAIN, CONFIG_MISSPELT), _survey_configs)

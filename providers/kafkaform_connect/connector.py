@@ -20,7 +20,13 @@ from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, ma
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
-from .definitions import advise_secret, describe_plain_secret, is_secret
+from .definitions import (
+    ConnectFacts,
+    advise_secret,
+    describe_plain_secret,
+    is_same_plugin,
+    is_secret,
+)
 
 TOPIC, GROUP = "kafka_topic", "kafka_consumer_group"
 """The resource types of topics and of consumer groups in the rights that a user needs."""
@@ -276,6 +282,12 @@ LONGEST_NAME = 249
 config topic has the name in its key; Kafka limits neither. Names of topics have this limit."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_UNSERVED = frozenset("/\\%{}")
+"""Characters of names that workers accept in the body of a create. In a path, encoded as they must
+be, the server of the workers answers 400 to the first three (Jetty's UriCompliance since Kafka 4.0:
+ambiguous separator or encoding, suspicious character), and older ones find no connector with a
+slash. A create with braces ends with 500 after the connector was made: its answer fills them as
+variables of a template (ConnectorsResource.createConnector, UriBuilder.fromUri)."""
 _LISTS = ("topics", "transforms", "predicates", "topics.exclude", "groups", "groups.exclude")
 """Configs that every reader splits at commas and trims (ConfigDef.Type.LIST)."""
 
@@ -283,16 +295,20 @@ _LISTS = ("topics", "transforms", "predicates", "topics.exclude", "groups", "gro
 def identity_key(text: str) -> str:
     """A connector's name as an identity's key. Raises ValueError."""
     # A worker trims the name of a POST, and refuses control characters
-    # (ConnectorConfig.NonEmptyStringWithoutControlChars). It accepts a slash in the body and then
-    # finds no connector at the path that has one, encoded or not.
+    # (ConnectorConfig.NonEmptyStringWithoutControlChars).
     if not text or text != text.strip() or _CONTROL.search(text):
         raise ValueError(
             f"{text!r} is no name of a connector: it must not be empty, begin or end with a space, "
             "or contain control characters"
         )
-    if "/" in text or "\\" in text or text in (".", ".."):
+    if unserved := sorted(set(text) & _UNSERVED):
         raise ValueError(
-            f"{text!r} cannot name a connector: the REST API finds none with a slash in its name"
+            f"{text!r} cannot name a connector: workers create it, and then fail on requests for "
+            f"it because of the {' '.join(unserved)} in its name"
+        )
+    if text in (".", ".."):
+        raise ValueError(
+            f"{text!r} cannot name a connector: in the path of a request it is a folder"
         )
     if len(text) > LONGEST_NAME:
         raise ValueError(f"the name of a connector has at most {LONGEST_NAME} characters here")
@@ -335,8 +351,12 @@ def _canonicalize_config(config: Mapping[str, Value]) -> FrozenMap:
     return FrozenMap({**config, **lists})
 
 
-def _target(declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool) -> FrozenMap:
+def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool) -> FrozenMap:
     live = observed.attributes if observed else EMPTY
+    class_, live_class = str(declared["class"]), str(live.get("class") or "")
+    if live_class and is_same_plugin(class_, live_class, ConnectFacts.of(facts).plugins):
+        # Workers run the same class under its full and its short names.
+        class_ = live_class
     foreign = observed.foreign if observed else frozenset()
     declared_config = _canonicalize_config(declared.get("config") or EMPTY)
     kept_config = {
@@ -352,7 +372,7 @@ def _target(declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool
     kept_secrets = {key for key in live_secrets if keep or key in named}
     return FrozenMap(
         name=declared["name"],
-        **{"class": declared["class"]},
+        **{"class": class_},
         config=FrozenMap({**kept_config, **set_config}),
         secret_config=secrets or None,
         secret_keys=FrozenMap(dict.fromkeys(sorted({*kept_secrets, *secrets}), SET)),

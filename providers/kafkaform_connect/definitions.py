@@ -127,8 +127,15 @@ def finds_plugin(name: str, classes: Iterable[str]) -> bool:
     return any(name in list_aliases(plugin_class) for plugin_class in classes)
 
 
-def is_same_plugin(name: str, other_name: str) -> bool:
-    """True for two names that can be those of one plugin."""
+def is_same_plugin(name: str, other_name: str, classes: Iterable[str] = ()) -> bool:
+    """True for two names that can be those of one plugin. classes: those that the workers have,
+    none if that is unknown."""
+    pair = [
+        {plugin_class for plugin_class in classes if text in list_aliases(plugin_class)}
+        for text in (name, other_name)
+    ]
+    if all(pair):
+        return pair[0] == pair[1]
     return name in list_aliases(other_name) or other_name in list_aliases(name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import confluent_kafka
 import pytest
@@ -257,6 +258,32 @@ def test_workers_refuse_a_connector_without_tasks(stream: Stream) -> None:  # no
     for tasks in ("0", "-1", "many"):
         status, text = ask_worker(stream, **{"class": "FileStreamSource"}, topic="t", tasks=tasks)
         assert status == 400 and "tasks.max" in text
+
+
+@pytest.mark.parametrize("name", ["100%", "a/b", "a\\b"])
+def test_workers_serve_no_connector_with_such_a_name(stream: Stream, name: str) -> None:  # noqa: F811
+    """Encoded as it must be, the path is refused before anybody looks for the connector. Workers of
+    Kafka 3 find nothing under a slash and serve the others, which are refused all the same: the
+    connector would be lost with their upgrade."""
+    path = f"/connectors/{quote(name, safe='')}"
+    release = tuple(map(int, get_choice().kafka_version.split(".")[:2]))
+    status, _ = stream.worker.open_client().ask("GET", path)
+    assert status == (400 if release >= (4, 0) else 404)
+
+
+def test_a_create_with_braces_in_the_name_looks_failed(stream: Stream) -> None:  # noqa: F811
+    """The connector is there all the same."""
+    body = {"name": "{b}", "config": {"connector.class": "FileStreamSource", "topic": "t"}}
+    statuses: list[int] = []
+
+    def is_answered() -> bool:
+        statuses[:] = [stream.worker.open_client().ask("POST", "/connectors", body)[0]]
+        return statuses[0] != 409
+
+    wait_until(is_answered)
+    assert statuses == [500]
+    wait_until(lambda: "{b}" in (stream.ask("GET", "/connectors") or ()))  # type: ignore[operator]
+    wait_until(lambda: stream.worker.open_client().ask("DELETE", "/connectors/%7Bb%7D")[0] == 204)
 
 
 def test_workers_refuse_an_unknown_plugin(stream: Stream) -> None:  # noqa: F811

@@ -141,6 +141,32 @@ def test_what_the_block_shows_is_found_without_workers(folder: ConnectFolder) ->
     assert "main.kf.hcl:" in said and not folder.served.asked
 
 
+def test_what_is_misspelt_for_every_connector_is_found_without_workers(
+    folder: ConnectFolder,
+) -> None:
+    """And names that workers cannot serve, with file and line."""
+    folder.declare(connector("a", config='{ topic = "a", "task.max" = 2 }'))
+    said = folder.here.done("validate").text
+    assert '"task.max" is spelled almost like' in said and 'Did you mean "tasks.max"?' in said
+    folder.declare(connector("a").replace('"a"\n', '"100%"\n'))
+    said = folder.here.fails("validate")
+    assert "because of the % in its name" in said and "main.kf.hcl:" in said
+    assert not folder.served.asked
+
+
+def test_short_and_full_names_of_a_class_are_no_change(folder: ConnectFolder) -> None:
+    """Whichever of them the workers have stored."""
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    full = '"org.apache.kafka.connect.file.FileStreamSourceConnector"'
+    folder.declare(connector("a", **{"class": full}))
+    assert "No changes" in folder.here.done("plan").text
+    folder.find("a").config["connector.class"] = full.strip('"')
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    assert "No changes" in folder.here.done("plan").text
+
+
 def test_a_misspelt_config_is_named_in_the_plan(folder: ConnectFolder) -> None:
     """The worker would take it. The plugin is asked once for what it declares."""
     folder.declare(connector("a", config='{ topic = "a", "batch.sizes" = 5 }'), connector("b"))

@@ -49,15 +49,20 @@ def make_update(live: Observed, wish: FrozenMap, *, version: str | None = None) 
 
 
 @pytest.mark.parametrize(
-    "name", ["", " a", "a ", "a/b", "a\\b", ".", "..", "a\nb", "a\x00", "\x7f", "n" * 250]
+    "name",
+    [
+        *("", " a", "a ", ".", "..", "a\nb", "a\x00", "\x7f", "a\x85", "n" * 250),
+        *("a/b", "a\\b", "100%", "a%2Fb", "{a}", "a}"),
+    ],
 )
 def test_a_name_that_the_rest_api_cannot_have_is_refused(name: str) -> None:
-    """Workers trim names, refuse control characters, and find no connector with a slash."""
+    """Workers trim names, refuse control characters, and serve no connector with a slash, a
+    backslash, a percent sign or braces."""
     with pytest.raises(ValueError, match="connector"):
         TYPE.import_key(name)
 
 
-@pytest.mark.parametrize("name", ["a", "orders sink", "ä", "a.b-c_d", "100%", "a?b#c"])
+@pytest.mark.parametrize("name", ["a", "orders sink", "ä", "a.b-c_d", "a+b;c=d,e:f", "a?b#c"])
 def test_other_names_are_keys(name: str) -> None:
     """A key is a valid import id of itself."""
     assert TYPE.import_key(name) == name
@@ -82,6 +87,29 @@ def test_what_is_not_declared_is_removed_unless_it_is_the_default() -> None:
     assert TYPE.ours(target, wish)["config"] == FrozenMap(topic="t")
     kept = TYPE.target(wish, live, FACTS, True)
     assert kept["config"]["extra"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("live", "name", "plugins", "same"),
+    [
+        ("x.FileConnector", "File", (), True),
+        ("File", "x.FileConnector", ("x.FileConnector",), True),
+        ("FileConnector", "File", ("x.FileConnector",), True),
+        ("x.FileConnector", "y.FileConnector", (), False),
+        # The short name is that of the only such plugin which the workers have.
+        ("x.FileConnector", "File", ("y.FileConnector", "x.FileConnector"), False),
+        ("x.FileConnector", "File", ("y.FileConnector",), True),
+    ],
+)
+def test_another_name_of_the_same_plugin_is_no_change(
+    live: str, name: str, plugins: tuple[str, ...], same: bool
+) -> None:
+    """What is live stays; two plugins with one short name are told apart by the workers' list."""
+    attributes = make_attributes("a", live, TOPIC, (), "running")
+    reading = Observed(Identity("kafka_connect", KIND, "a"), attributes)
+    facts = Facts("cluster", values=FrozenMap(plugins=plugins))
+    target = TYPE.target(declared(class_=name), reading, facts, False)
+    assert target["class"] == (live if same else name)
 
 
 def test_a_secret_is_only_ever_a_reference() -> None:

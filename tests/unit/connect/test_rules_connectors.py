@@ -124,6 +124,7 @@ LINES = attributes(topic="t", file="f", batch_size="5")
 IGNORED = LINES.with_items({"failures": FrozenMap(tasks="failed")})
 TWO = attributes(class_=SINK, topics="a,b", file="f", tasks_max="4")
 OLD = Facts("connect:c", values=FrozenMap(plugins=(SOURCE, SINK), release=(3, 4)))
+NEWEST = Facts("connect:c", values=FrozenMap(plugins=(SOURCE, SINK), version="4.3.1"))
 WORKER = Facts("connect:c/group", values=FACTS.values, acts_as="User:worker")
 ONCE = attributes(topic="t", exactly_once_support="required")
 KEYS = listing(SOURCE, "file", "topic", "batch.size", passwords=("pin",))
@@ -335,6 +336,19 @@ CASES = (
         level=Level.NOTE,
     ),
     Case(
+        "connector-config-misspelt",
+        (create(attributes(topic="t", max_tasks="5")),),
+        '"max.tasks" is spelled almost like a config of every connector',
+        (create(attributes(topic="t", transform="x", retry_max="5", value_converter_types="x")),),
+    ),
+    Case(
+        "connector-config-misspelt",
+        (create(attributes(topic="t", errors_tolerence="all")),),
+        '"errors.tolerence" is spelled almost like',
+        (create(attributes(topic="t", errors_tolerance="all", topics_dir="x")),),
+        NEWEST,
+    ),
+    Case(
         "connector-config-unknown",
         (create(attributes(topic="t", batch_sizes="5")),),
         f'the plugin {SOURCE} declares no config "batch.sizes" (did you mean "batch.size"?)',
@@ -399,6 +413,16 @@ def test_a_misspelt_config_gets_the_nearest_name() -> None:
     fixes = {f.path: f.fix for _, f in find(change, sweeps=KEYS)}
     assert fixes["config", "batch.sizes"] == 'Did you mean "batch.size"?'
     assert fixes["config", "task.max"] == 'Did you mean "tasks.max"?'
+
+
+def test_a_plugin_that_declares_a_config_decides_how_it_is_spelled() -> None:
+    """Without workers its own config looks misspelt; those that tell what it declares settle it."""
+    change = create(attributes(topic="t", task_max="2"))
+    keys = listing(SOURCE, "file", "topic", "task.max")
+    assert [f.rule for _, f in find(change)] == ["connector-config-misspelt"]
+    assert not list(find(change, facts=NEWEST, sweeps=keys))
+    (finding,) = (f for _, f in find(change, facts=NEWEST, sweeps=KEYS))
+    assert finding.rule == "connector-config-unknown" and finding.fix == 'Did you mean "tasks.max"?'
 
 
 def test_a_plugin_is_asked_only_for_what_changes() -> None:
