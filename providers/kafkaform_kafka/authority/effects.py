@@ -143,8 +143,8 @@ def drop_covered(acls: Iterable[Acl]) -> Iterator[Acl]:
     the one for Read also gives Describe."""
     alike: dict[tuple[str, ...], dict[Acl, Set[str]]] = defaultdict(dict)
     for acl in acls:
-        operations = _list_operations(acl.resource_type, acl.operation, acl.permission)
-        alike[acl.principal, acl.host, acl.permission, acl.pattern][acl] = {*operations}
+        decided = {*_list_operations(acl.resource_type, acl.operation, acl.permission)}
+        alike[acl.principal, acl.host, acl.permission, acl.pattern][acl] = decided
     for group in alike.values():
         for acl, operations in group.items():
             if not any(operations < wider for wider in group.values()):
