@@ -35,7 +35,7 @@ from .kinds.context import (
     read_cluster,
 )
 from .kinds.kind import ResourceKind
-from .kinds.topic import send_placement as placement_sends
+from .kinds.topic import replica_moves
 from .protocol import listings
 from .protocol.cluster_facts import (
     DRY_RUNS,
@@ -315,10 +315,10 @@ class KafkaSession:
         return [_make_outcome(reply) for reply in replies]
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
-        return placement_sends.follow_moves(self.context, tickets, owed)
+        return replica_moves.follow_moves(self.context, tickets, owed)
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
-        return placement_sends.undo_throttles(self.context, tickets, others)
+        return replica_moves.undo_throttles(self.context, tickets, others)
 
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
         if request not in self._sends:

@@ -13,7 +13,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME
-from .kinds.facts import RegistryFacts
+from .kinds.registry import RegistryFacts
 from .kinds.subject_settings import INHERITED, PROMISES, TRANSITIVE
 from .reads import read_level
 from .requests import (

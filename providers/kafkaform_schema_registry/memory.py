@@ -31,10 +31,9 @@ from .formats.avro import open_schema, parse_avro
 from .formats.avro_changes import Unreadable, find_unreadable
 from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
 from .kinds.subject_settings import LEVELS, MODES, PROMISES
-from .products import APICURIO_LIMIT, identify_product
 from .provider import PROVIDER, SchemaRegistryProvider
 from .requests import BadAnswer, read_schema_version
-from .session import RegistrySession
+from .session import APICURIO_LIMIT, RegistrySession, identify_product
 
 
 class StoredVersion(Struct, frozen=True):

@@ -27,7 +27,7 @@ from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME
 from .kinds import schema
-from .kinds.facts import RegistryFacts
+from .kinds.registry import RegistryFacts
 from .kinds.subject_settings import (
     INHERITED,
     REGISTRY_CONFIG,

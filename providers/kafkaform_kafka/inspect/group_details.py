@@ -20,7 +20,8 @@ from ..wire.groups import (
     describe_share_offsets,
 )
 from ..wire.usage import CommittedOffset, fetch_offsets, list_groups
-from .node_requests import (
+from .source import (
+    DescribeSource,
     Gap,
     NodeRequest,
     Place,
@@ -30,7 +31,6 @@ from .node_requests import (
     find_leaderless,
     send_each,
 )
-from .source import DescribeSource
 
 GROUPS_TOPIC = "__consumer_offsets"
 """Kafka's topic of groups. The leader of one of its partitions coordinates the groups in it."""

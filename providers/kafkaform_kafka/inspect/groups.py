@@ -30,18 +30,20 @@ from .group_details import (
     list_all_groups,
     read_positions,
 )
-from .node_requests import (
+from .source import (
     PROBLEMS,
     READ_THE_ANSWER,
+    DescribeSource,
     End,
     Gap,
     Place,
+    add_suggestion,
+    describe_fault,
     document_gap,
     read_ends,
     render_gaps,
     render_problem,
 )
-from .source import DescribeSource, add_suggestion, describe_fault
 
 HIDDEN = "Kafka leaves out groups that this principal may not describe, and offsets of such topics"
 OFFSETS_HIDDEN = "Kafka leaves out the offsets of topics that this principal may not describe"

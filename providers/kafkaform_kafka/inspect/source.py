@@ -1,22 +1,30 @@
-"""What to describe, and the session to ask: used by all parts of `describe`."""
+"""What to describe, and the session to ask; how several brokers are asked at the same time, and
+what the answer lacks if some do not answer; and where the logs of partitions end, and why that is
+unknown for some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.resource import Depth, Fault, Sweep
+from kafkaform.core.resource import Depth, Fault, FaultClass, Sweep
 from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.page import Page
 
-from ..kinds.context import ClusterContext, attempt
+from ..kinds.context import ClusterContext, attempt, live_nodes
 from ..protocol.cluster_facts import Capability, find_capability_fault
+from ..protocol.faults import fault_of
+from ..wire import describe as wire
 from ..wire.describe import describe_topics
+from ..wire.usage import LATEST, list_offsets
 
 T = TypeVar("T")
 _NOT_FOUND = frozenset(
@@ -97,3 +105,235 @@ def describe_fault(fault: Fault | None) -> Value:
     if fault is None:
         return None
     return FrozenMap(code=fault.code, message=fault.message, advice=fault.advice)
+
+
+READ_THE_ANSWER = "The answer names the reason."
+"""Advice of an error that is raised after an answer that lacks something."""
+
+
+class Gap(Struct, frozen=True):
+    """What could not be read, so that the document lacks it."""
+
+    what: str
+    """A sentence without a period."""
+    fault: Fault
+    broker: str | None = None
+
+
+def explain_gap(gap: Gap) -> Fault:
+    """Why something that was named is not listed: it can be in the gap."""
+    return Fault(
+        "NOT_LISTED",
+        "no broker that answered lists it, but the list is incomplete",
+        FaultClass.DEFINITE,
+        advice=f"{gap.what}: {gap.fault.message}",
+    )
+
+
+def document_gap(gap: Gap) -> FrozenMap:
+    return FrozenMap(
+        what=gap.what,
+        broker=None if gap.broker is None else int(gap.broker),
+        code=gap.fault.code,
+        message=gap.fault.message,
+        advice=gap.fault.advice,
+    )
+
+
+def find_leaderless(source: DescribeSource, topic: str, content: str) -> Iterator[Gap]:
+    """A gap if partitions of this topic have no leader, as far as we may know. what: what they
+    contain."""
+    # The leader of such a partition coordinates what is in it. Without a leader, no broker lists it
+    # and none says so.
+    rows = source.ask("Metadata", describe_topics, (topic,))
+    for row in () if isinstance(rows, Fault) else rows:
+        count = sum(partition.leader is None for partition in row.partitions)
+        if count:
+            message = f"{count} of {len(row.partitions)} partitions of {topic} have no leader"
+            fault = Fault(
+                "LEADER_NOT_AVAILABLE", message, FaultClass.DEFINITE, advice="start their brokers"
+            )
+            yield Gap(f"{content} that no broker coordinates now are missing", fault)
+
+
+T_co = TypeVar("T_co", covariant=True)
+A = TypeVar("A")
+
+
+class Listing(Protocol):
+    """What one broker lists."""
+
+    @property
+    def code(self) -> int:
+        """0, or why it is unknown."""
+
+
+L = TypeVar("L", bound=Listing)
+IN_FLIGHT = 4
+"""Requests at the same time."""
+
+
+class NodeRequest(Struct, Generic[T_co], frozen=True):
+    """A request that only one broker can answer."""
+
+    api: str
+    node: str
+    """Broker id."""
+    call: Callable[..., T_co]
+    """Called with the wire, the arguments, the node, and the timeout in seconds."""
+    arguments: tuple[Any, ...] = ()
+
+
+def send_each(source: DescribeSource, requests: Sequence[NodeRequest[T]]) -> list[T | Fault]:
+    """The answers, in the order of the requests."""
+
+    def send(request: NodeRequest[T]) -> T | Fault:
+        answer: T | Fault = source.ask(
+            request.api, request.call, *request.arguments, request.node, node=request.node
+        )
+        return answer
+
+    with ThreadPoolExecutor(IN_FLIGHT, "describe") as pool:
+        return list(pool.map(send, requests))
+
+
+def ask_all_brokers(
+    source: DescribeSource,
+    api: str,
+    call: Callable[..., L],
+    arguments: tuple[Any, ...],
+    content: str,
+) -> tuple[Mapping[str, L], list[Gap]]:
+    """Broker id -> its answer, and a gap for each broker without one. what: that which each broker
+    lists. Raises KafkaformError if no broker answers."""
+    nodes = live_nodes(source.context)
+    answers: dict[str, L] = {}
+    gaps: list[Gap] = []
+    requests = [NodeRequest(api, node, call, arguments) for node in nodes]
+    for node, answer in zip(nodes, send_each(source, requests), strict=True):
+        if not isinstance(answer, Fault) and not answer.code:
+            answers[node] = answer
+            continue
+        fault = answer if isinstance(answer, Fault) else fault_of(api, answer.code, "", None, node)
+        gaps.append(Gap(f"the {content} of broker {node} are missing", fault, node))
+    if gaps and not answers:
+        raise make_read_error(gaps[0].fault)
+    return answers, gaps
+
+
+def cut_batches(items: Iterable[A], size: int) -> Iterator[Sequence[A]]:
+    """The items in parts of this size at most."""
+    listed = list(items)
+    for start in range(0, len(listed), size):
+        yield listed[start : start + size]
+
+
+def render_gaps(document: FrozenMap) -> Page:
+    """What a document lacks, and what may be hidden."""
+    for gap in document["gaps"]:
+        yield f"Incomplete: {gap['what']}: {render_problem(gap)}"
+    yield f"Others may be hidden: {document['hidden']}."
+
+
+def render_problem(error: FrozenMap) -> str:
+    """Why something could not be read, and what to do."""
+    advice = f" Advice: {error['advice']}." if error["advice"] else ""
+    return f"{error['message']} ({error['code']}).{advice}"
+
+
+PARTITIONS_AT_ONCE = 5_000
+TOPICS_AT_ONCE = 2_000
+_UNKNOWN_TOPIC, _HIDDEN = 3, 29
+"""Codes of a topic that is not there, and of one that this principal may not describe."""
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+# ── ends of logs ────────────────────────────────────────────────────────────────────────
+
+
+class End(Struct, frozen=True):
+    """Where the log of a partition ends."""
+
+    offset: int | None
+    problem: str | None = None
+    """Why the offset is unknown: a key of PROBLEMS."""
+
+
+PROBLEMS: Mapping[str, str] = {
+    "topic_missing": "the topic is gone",
+    "partition_missing": "the partition is gone",
+    "topic_hidden": "the topic is hidden from us",
+    "no_leader": "it has no leader",
+    "no_end_offset": "the end of its log is unknown",
+    "ahead_of_end": "its log ends before this offset",
+}
+"""What can be wrong with the offset of a partition -> words for people."""
+
+
+def read_ends(source: DescribeSource, partitions: Iterable[Place]) -> Mapping[Place, End]:
+    """The ends of these partitions' logs."""
+    # Metadata by name tells a topic that is gone (3) from one that is hidden (29); the listing of
+    # all topics leaves out both.
+    ordered = sorted(set(partitions))
+    leaders, ends = _find_leaders(source, ordered)
+    led: dict[int, list[Place]] = defaultdict(list)
+    for partition, leader in leaders.items():
+        led[leader].append(partition)
+    requests = [
+        NodeRequest("ListOffsets", str(leader), list_offsets, (group_by_topic(batch), LATEST))
+        for leader, led_partitions in led.items()
+        for batch in cut_batches(led_partitions, PARTITIONS_AT_ONCE)
+    ]
+    offsets: dict[Place, int] = {}
+    for answer in send_each(source, requests):
+        if not isinstance(answer, Fault):
+            offsets.update(answer)
+    for partition in leaders:
+        offset = offsets.get(partition)
+        ends[partition] = End(offset, None if offset is not None else "no_end_offset")
+    return ends
+
+
+def _find_leaders(
+    source: DescribeSource, partitions: Iterable[Place]
+) -> tuple[Mapping[Place, int], dict[Place, End]]:
+    """Partition -> broker that leads it, and the partitions without one."""
+    leaders: dict[Place, int] = {}
+    ends: dict[Place, End] = {}
+    topics = group_by_topic(partitions)
+    for names in cut_batches(topics, TOPICS_AT_ONCE):
+        answer = source.ask("Metadata", wire.describe_topics, names)
+        rows = {} if isinstance(answer, Fault) else {row.name: row for row in answer}
+        for name in names:
+            for number, leader, problem in _judge_partitions(rows.get(name), topics[name]):
+                if leader is None:
+                    ends[name, number] = End(None, problem)
+                else:
+                    leaders[name, number] = leader
+    return leaders, ends
+
+
+def _judge_partitions(
+    row: wire.DescribedTopic | None, numbers: Iterable[int]
+) -> Iterator[tuple[int, int | None, str | None]]:
+    """Number, leader and problem of each of these partitions of a topic."""
+    codes = {_UNKNOWN_TOPIC: "topic_missing", _HIDDEN: "topic_hidden"}
+    leaders = (
+        {} if row is None else {partition.number: partition.leader for partition in row.partitions}
+    )
+    for number in numbers:
+        if row is None or row.code:
+            yield number, None, codes.get(row.code if row else 0, "no_end_offset")
+        elif number not in leaders:
+            yield number, None, "partition_missing"
+        else:
+            yield number, leaders[number], "no_leader"
+
+
+def group_by_topic(partitions: Iterable[Place]) -> Mapping[str, list[int]]:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        topics[topic].append(number)
+    return topics

@@ -21,24 +21,27 @@ from kafkaform.provider.page import Cells, Grid, Page
 
 from ..kinds.context import live_nodes
 from ..protocol.faults import code_name, fault_of
-from ..wire.describe import describe_topics
-from ..wire.transactions import (
+from ..wire.describe import (
     DescribedTransaction,
     ProducerRow,
     ProducerRows,
     TransactionRow,
     describe_producers,
+    describe_topics,
     describe_transactions,
     list_transactions,
 )
 from .cells import NOTHING, cell, count
-from .node_requests import (
+from .source import (
     READ_THE_ANSWER,
+    DescribeSource,
     Gap,
     NodeRequest,
     Place,
+    add_suggestion,
     ask_all_brokers,
     cut_batches,
+    describe_fault,
     document_gap,
     explain_gap,
     find_leaderless,
@@ -47,7 +50,6 @@ from .node_requests import (
     render_problem,
     send_each,
 )
-from .source import DescribeSource, add_suggestion, describe_fault
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 """Kafka's topic of transactions. The leader of one of its partitions coordinates those in it."""

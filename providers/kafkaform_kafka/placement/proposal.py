@@ -23,7 +23,7 @@ from kafkaform.core.value import FrozenMap, Value
 from ..inspect.source import TOPICS_HIDDEN, make_read_error
 from ..kinds.context import ClusterContext, attempt
 from ..kinds.topic.placement import Assignment
-from ..kinds.topic.read_placement import compute_destination, list_moves
+from ..kinds.topic.replica_moves import compute_destination, list_moves
 from ..kinds.topic.resource_type import KIND
 from ..protocol.faults import fault_of
 from ..wire.cluster import LogSize, describe_cluster, read_log_sizes

@@ -18,8 +18,7 @@ from kafkaform.provider.contract import ResourceType
 from ..formats.normal_form import FORMATS, inspect_schema
 from . import subject_settings
 from . import subject_settings as names
-from .facts import RegistryFacts
-from .steps import DELETE, PURGE, REGISTER, SILENT, list_paths, make_step
+from .registry import DELETE, PURGE, REGISTER, SILENT, RegistryFacts, list_paths, make_step
 
 KIND, TOPIC = "schema_registry_schema", "kafka_topic"
 WRITTEN = ("subject", "format", "schema", "references")

@@ -27,7 +27,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 
 from ..formats.normal_form import FORMATS
-from .steps import (
+from .registry import (
     CLOSE_MODE,
     OPEN_MODE,
     REMOVE_LEVEL,

@@ -12,7 +12,7 @@ from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..kinds import schema
-from ..kinds.facts import RegistryFacts
+from ..kinds.registry import RegistryFacts
 from ..kinds.subject_settings import (
     INHERITED,
     PROMISES,

@@ -18,7 +18,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..formats.faults import SchemaFault
 from ..formats.normal_form import FORMATS, inspect_schema
-from ..kinds.facts import RegistryFacts
+from ..kinds.registry import RegistryFacts
 from ..kinds.schema import KIND, MAX_BYTES, WRITTEN
 
 VERSIONS = "schema_registry_next_versions"

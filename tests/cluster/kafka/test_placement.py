@@ -19,9 +19,9 @@ from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Fault, Observed
 from kafkaform_kafka.connection.clients import make_librdkafka_config
-from kafkaform_kafka.kinds.topic import placement, send_placement
+from kafkaform_kafka.kinds.topic import placement, replica_moves
 from kafkaform_kafka.kinds.topic.placement import ThrottleTicket
-from kafkaform_kafka.kinds.topic.read_placement import list_moves
+from kafkaform_kafka.kinds.topic.replica_moves import list_moves
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.topics import alter_reassignments
 
@@ -50,7 +50,7 @@ def session(three: Any) -> Iterator[KafkaSession]:
     yield opened
     for broker in "123":
         place = placement.ThrottlePlace("broker", broker, placement.RATES, "")
-        send_placement.alter_throttle(opened.context, place, {}, placement.RATES)
+        replica_moves.alter_throttle(opened.context, place, {}, placement.RATES)
     opened.close()
 
 
@@ -126,7 +126,7 @@ def rates(session: KafkaSession, name: str) -> list[str]:
     """Every throttle value that is set on a broker or on this topic."""
     ticket = ThrottleTicket(name, "", 0, (1, 2, 3))
     found = [
-        send_placement.read_throttle(session.context, place)
+        replica_moves.read_throttle(session.context, place)
         for place in placement.list_places(ticket)
     ]
     return [value for live in found if isinstance(live, dict) for value in live.values()]
@@ -305,7 +305,7 @@ def test_somebody_elses_throttle_is_neither_overwritten_nor_removed(
     folder.write(topic(name, replica_assignment="[[2]]"))
     place = placement.ThrottlePlace("broker", "2", placement.RATES[:1], str(SLOW))
     assert (
-        send_placement.alter_throttle(session.context, place, {placement.RATES[0]: str(SLOW)}, ())
+        replica_moves.alter_throttle(session.context, place, {placement.RATES[0]: str(SLOW)}, ())
         is None
     )
     eventually(lambda: rates(session, name), lambda found: found == [str(SLOW)])
@@ -313,7 +313,7 @@ def test_somebody_elses_throttle_is_neither_overwritten_nor_removed(
         assert "THROTTLED_BY_OTHERS" in done(folder.apply(), 1)
         assert rates(session, name) == [str(SLOW)] and kinds(folder, "obligation") == []
     finally:
-        send_placement.alter_throttle(session.context, place, {}, placement.RATES[:1])
+        replica_moves.alter_throttle(session.context, place, {}, placement.RATES[:1])
     await_free(session, name)
 
 

@@ -17,7 +17,7 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.errors import KafkaformError
 from kafkaform_kafka.connection.clients import make_librdkafka_config
-from kafkaform_kafka.kinds.topic import placement, send_placement
+from kafkaform_kafka.kinds.topic import placement, replica_moves
 from kafkaform_kafka.kinds.topic.placement import Assignment
 from kafkaform_kafka.placement.proposal import read_layout
 from kafkaform_kafka.session import KafkaSession
@@ -53,7 +53,7 @@ def session(three: Any) -> Iterator[KafkaSession]:
     yield opened
     for broker in "123":
         place = placement.ThrottlePlace("broker", broker, placement.RATES, "")
-        send_placement.alter_throttle(opened.context, place, {}, placement.RATES)
+        replica_moves.alter_throttle(opened.context, place, {}, placement.RATES)
     opened.close()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kafkaform.core.value import FrozenMap
 from kafkaform_schema_registry.kinds.subject_settings import check_subject, find_topic, name_subject
-from kafkaform_schema_registry.products import name_place
+from kafkaform_schema_registry.session import name_place
 
 from ...kit.schema_registry.schemas import record
 from .conftest import Folder

@@ -30,8 +30,7 @@ from kafkaform_schema_registry.kinds.subject_settings import (
     REGISTRY_KEY,
     SUBJECT_CONFIG,
 )
-from kafkaform_schema_registry.products import identify_product
-from kafkaform_schema_registry.session import RegistrySession
+from kafkaform_schema_registry.session import RegistrySession, identify_product
 
 from ...kit.quick import examples
 from ...kit.schema_registry.schemas import ORDER

@@ -49,7 +49,7 @@ from ...wire.topics import (
 from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ..kind import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
 from ..topic.read import read_topic_rows
-from ..topic.send_placement import combine_faults, make_part_fault
+from ..topic.replica_moves import combine_faults, make_part_fault
 from .resource_types import (
     BEFORE,
     CLOCK_SKEW,

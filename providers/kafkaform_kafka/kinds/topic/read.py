@@ -41,7 +41,7 @@ from ..context import LAG, ClusterContext, Reads, Requests, attempt, live_nodes
 from . import configs
 from . import resource_type as topics
 from .placement import find_remarks
-from .read_placement import Moves, Placement, find_placement, list_moves, measure_progress
+from .replica_moves import Moves, Placement, find_placement, list_moves, measure_progress
 
 # A topic has some 35 configs, about 10 kB of answer with synonyms, which a broker builds in memory.
 CONFIGS_AT_ONCE = 250

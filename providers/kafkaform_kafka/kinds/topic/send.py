@@ -25,7 +25,7 @@ from ...wire.cluster import read_leadership
 from ...wire.topics import TopicRow, create_partitions, create_topics, delete_topics, list_topics
 from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from .read import OWN, UNKNOWN_TOPIC, find_topics, list_and_read_topics, read_topics, sweep_topics
-from .send_placement import send_moves
+from .replica_moves import send_moves
 
 UNKNOWN_EPOCH = -1
 

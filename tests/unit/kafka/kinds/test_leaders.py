@@ -8,7 +8,7 @@ from kafkaform.core.change import Action, Change, Evidence, PathChange, Repeat, 
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform_kafka.kinds.commanded.requests import find_hurdle
 from kafkaform_kafka.kinds.commanded.resource_types import LEADERS, LEADERS_TYPE, make_leaders
-from kafkaform_kafka.kinds.topic.send_placement import combine_faults
+from kafkaform_kafka.kinds.topic.replica_moves import combine_faults
 from kafkaform_kafka.wire.topics import TopicRow
 
 from ....kit.kafka.changes import FACTS

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from kafkaform_kafka.kinds.context import ClusterContext
-from kafkaform_kafka.kinds.topic import read_placement
-from kafkaform_kafka.kinds.topic.read_placement import UNMEASURED, measure_progress
+from kafkaform_kafka.kinds.topic import replica_moves
+from kafkaform_kafka.kinds.topic.replica_moves import UNMEASURED, measure_progress
 from kafkaform_kafka.wire.client import RequestUnanswered
 from kafkaform_kafka.wire.cluster import LogSize
 from kafkaform_kafka.wire.topics import Move
@@ -31,8 +31,8 @@ def told(monkeypatch: pytest.MonkeyPatch, sizes: Mapping[str, int | None]) -> Ma
         size = sizes[node]
         return None if size is None else [LogSize("t", 0, node, size * MB)]
 
-    monkeypatch.setattr(read_placement, "read_log_sizes", log_sizes)
-    monkeypatch.setattr(read_placement, "MOMENTS_APART", 0.0)
+    monkeypatch.setattr(replica_moves, "read_log_sizes", log_sizes)
+    monkeypatch.setattr(replica_moves, "MOMENTS_APART", 0.0)
     return measure_progress(CONTEXT, {"t": {0: MOVE}})
 
 
