@@ -288,32 +288,22 @@ def _judge(
         if is_secret(key, config[key], validation.passwords)
     ]
     if exposed:
-        return _make_exposed(exposed)
+        return Fault(
+            _EXPOSED,
+            "; ".join(map(describe_plain_secret, exposed)),
+            FaultClass.DEFINITE,
+            advice="; ".join(map(advise_secret, exposed)),
+        )
     guessed = PLACEHOLDER in config.values()
     faults = [
         invalid
         for invalid in validation.faults
         if believe(invalid) and not (guessed and _LOGIN.search(invalid.message))
     ]
-    return _make_invalid(step, faults) if faults else None
-
-
-def _make_exposed(keys: Sequence[str]) -> Fault:
-    return Fault(
-        _EXPOSED,
-        "; ".join(map(describe_plain_secret, keys)),
-        FaultClass.DEFINITE,
-        advice="; ".join(map(advise_secret, keys)),
-    )
-
-
-def _make_invalid(step: Step, faults: Sequence[ConfigFault]) -> Fault:
-    return Fault(
-        _INVALID,
-        "; ".join(_describe_faults(step, faults)),
-        FaultClass.DEFINITE,
-        advice="correct these configs",
-    )
+    if not faults:
+        return None
+    text = "; ".join(_describe_faults(step, faults))
+    return Fault(_INVALID, text, FaultClass.DEFINITE, advice="correct these configs")
 
 
 def _describe_faults(step: Step, faults: Sequence[ConfigFault]) -> Iterator[str]:

@@ -538,7 +538,11 @@ def find_missing_rights(
         (use, inquiry, decide(access, inquiry)) for use, inquiry in _list_questions(principal, uses)
     ]
     return [
-        MissingRight(use, _describe_right(question), _describe_doubt(decision))
+        MissingRight(
+            use,
+            f"{question.operation} on {question.resource_type} {question.resource_name}",
+            _describe_doubt(decision),
+        )
         for use, question, decision in decisions
         if decision.verdict is not AccessVerdict.ALLOWED
     ]
@@ -549,10 +553,6 @@ def _list_questions(principal: str, uses: Sequence[Use]) -> Iterator[tuple[Use, 
         kind = _RESOURCE_TYPES.get(use.kind)
         for right in use.rights if kind else ():
             yield use, AccessQuestion(principal, None, right, str(kind), use.key)
-
-
-def _describe_right(question: AccessQuestion) -> str:
-    return f"{question.operation} on {question.resource_type} {question.resource_name}"
 
 
 def _describe_doubt(decision: Decision) -> str:

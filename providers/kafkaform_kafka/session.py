@@ -312,7 +312,17 @@ class KafkaSession:
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         replies = self._send(batch.request.name, Order(batch.steps, dry=False, secrets=secrets))
-        return [_make_outcome(reply) for reply in replies]
+        return [
+            Outcome(
+                reply.step.id,
+                _choose_status(reply),
+                reply.fault,
+                reply.ticket,
+                incarnation=reply.incarnation,
+                attributes=reply.attributes,
+            )
+            for reply in replies
+        ]
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
         return replica_moves.follow_moves(self.context, tickets, owed)
@@ -376,17 +386,6 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
         wire.close()
         raise
     return KafkaSession(ClusterContext(settings, wire, facts), kinds)
-
-
-def _make_outcome(reply: Reply) -> Outcome:
-    return Outcome(
-        reply.step.id,
-        _choose_status(reply),
-        reply.fault,
-        reply.ticket,
-        incarnation=reply.incarnation,
-        attributes=reply.attributes,
-    )
 
 
 def _choose_status(reply: Reply) -> OutcomeStatus:

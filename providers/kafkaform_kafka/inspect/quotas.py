@@ -53,7 +53,10 @@ def explain_quotas(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
         ]
         rungs = {key: list_levels(key, user, client_id, quotas) for key in _list_keys(ip=False)}
         if UNNAMED in (user, client_id):
-            rungs = {key: _drop_unnamed(rung_levels) for key, rung_levels in rungs.items()}
+            rungs = {
+                key: tuple(level for level in rung_levels if UNNAMED not in level.entity.values())
+                for key, rung_levels in rungs.items()
+            }
         levels += _describe_levels(rungs)
         limits += [_describe_limit(key, rung_levels) for key, rung_levels in rungs.items()]
     if client.ip is not None:
@@ -74,11 +77,6 @@ def explain_quotas(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
         levels=tuple(levels),
         limits=tuple(limits),
     )
-
-
-def _drop_unnamed(levels: tuple[LevelLimit, ...]) -> tuple[LevelLimit, ...]:
-    """The levels without those of a name."""
-    return tuple(level for level in levels if UNNAMED not in level.entity.values())
 
 
 def _list_others(client: Client, quotas: Quotas) -> tuple[str, ...]:

@@ -164,7 +164,9 @@ def send_delete_acls(context: ClusterContext, order: Order) -> Sequence[Reply]:
         return _check_steps("DeleteAcls", context, order.steps)
     live = list_live_acls(context)
     if isinstance(live, Fault):
-        return [Reply(step, _to_definite(live)) for step in order.steps]
+        # The fault of a read: without it nothing was sent, so nothing can have changed.
+        fault = replace(live, kind=FaultClass.DEFINITE, retry_after=None)
+        return [Reply(step, fault) for step in order.steps]
     replies: list[Reply] = []
     lost_one: Fault | None = None
     for steps in split_portions(order.steps, len(live)):
@@ -233,11 +235,6 @@ def _make_fault(api: str, step: Step, answer: ItemAnswer) -> Fault | None:
     if answer.code == 0:
         return None
     return fault_of(api, answer.code, step.identity.key, answer.message)
-
-
-def _to_definite(fault: Fault) -> Fault:
-    # The fault of a read: without it nothing was sent, so nothing can have changed.
-    return replace(fault, kind=FaultClass.DEFINITE, retry_after=None)
 
 
 def _held_back_fault(fault: Fault) -> Fault:

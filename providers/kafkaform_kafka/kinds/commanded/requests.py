@@ -336,7 +336,8 @@ def _make_reading(context: ClusterContext, identity: Identity, rows: Sequence[To
     new = parse_new(identity.key)
     if new is not None:
         row = _find_new(context, new, rows)
-        return Absent(identity) if row is None else _observe_new(identity, new, row)
+        # Brokers shorten a lifetime to their own limit, so what is asked for is an upper bound.
+        return Absent(identity) if row is None else Observed(identity, new.attributes, row.token_id)
     token = next((row for row in rows if row.token_id == identity.key), None)
     return Absent(identity) if token is None else observe_row(context, token)
 
@@ -365,11 +366,6 @@ def _find_new(context: ClusterContext, new: NewToken, rows: Sequence[TokenRow]) 
     if token_id is not None:
         able = [row for row in able if row.token_id == token_id]
     return max(able, key=lambda row: row.issued, default=None)
-
-
-def _observe_new(identity: Identity, new: NewToken, row: TokenRow) -> Observed:
-    # Brokers shorten a lifetime to their own limit, so what is asked for is an upper bound.
-    return Observed(identity, new.attributes, row.token_id)
 
 
 _NOT_FOUND = 62
