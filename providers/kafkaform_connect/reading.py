@@ -379,12 +379,6 @@ class ConnectorReader:
         connectors = list_connectors(client)
         return {name: connectors[name] for name in names if name in connectors}
 
-    def fetch_definitions(
-        self, client: WorkersClient, connectors: Iterable[Connector]
-    ) -> Mapping[str, Definition]:
-        """What the plugins of these connectors say. Raises RequestFailed."""
-        return self._definitions.fetch(client, connectors)
-
     def ask_patiently(
         self, client: WorkersClient, names: Sequence[str]
     ) -> dict[str, Connector | Fault | None]:

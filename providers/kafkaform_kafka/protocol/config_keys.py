@@ -301,12 +301,6 @@ def broker_keys() -> Mapping[str, BrokerKey]:
     return {name: row for name, row in all_broker_keys().items() if not row.key.until}
 
 
-@cache
-def removed_keys() -> Mapping[str, BrokerKey]:
-    """Name -> config, for those that only brokers of older releases have."""
-    return {name: row for name, row in all_broker_keys().items() if row.key.until}
-
-
 _UNITS: Mapping[str, str] = {
     ".ms": "ms",
     ".bytes": "bytes",

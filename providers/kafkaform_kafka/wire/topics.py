@@ -178,8 +178,6 @@ def _parse_row(row: Any, operations: bool) -> TopicRow:
 
 
 PREFERRED = 0
-NOT_RUNNING = 85
-"""NO_REASSIGNMENT_IN_PROGRESS, the answer for a cancelled partition that does not move."""
 
 Partition = tuple[str, int]
 """Topic and number."""

@@ -100,7 +100,7 @@ def test_modes_are_the_brokers_own(admin: KafkaSession) -> None:
     """Each dynamic config is taken for one broker, for all or for a listener, as the table says; a
     config of a newer or an older version does not exist, or cannot be changed."""
     entries = {entry.name: entry for entry in listed(admin, "broker", "1", "1")}
-    for name in (*config_keys.broker_keys(), *config_keys.removed_keys()):
+    for name in config_keys.all_broker_keys():
         known = config_keys.find_broker_key(name)
         assert known is not None
         if known.mode is UpdateMode.READ_ONLY or known.secret or name in LISTED_WHERE_SET:
