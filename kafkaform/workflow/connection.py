@@ -41,13 +41,8 @@ from .configuration.evaluation import Configuration, DataAnswers, Inputs, read_c
 from .configuration.files import find_root, read_folder
 from .configuration.instances import complete_provider
 from .configuration.repository import FILES, Cluster, Repository
-from .configuration.repository_file import (
-    drop_argument,
-    find_repository,
-    find_top_file,
-    make_scope,
-    read_repository,
-)
+from .configuration.repository_file import drop_argument, make_scope, read_repository
+from .configuration.repository_place import find_repository, find_top_file
 from .stores import load_outputs
 
 PREFIX = "cluster."

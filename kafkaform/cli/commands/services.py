@@ -15,7 +15,8 @@ from ...core.errors import Ended, UsageError
 from ...core.installation import render_extra_command
 from ...workflow import fleet
 from ...workflow.configuration.evaluation import Inputs
-from ...workflow.configuration.repository_file import find_top_file, read_repository
+from ...workflow.configuration.repository_file import read_repository
+from ...workflow.configuration.repository_place import find_top_file
 from ...workflow.history import RecentChanges
 from ...workflow.stores import STATE_VARIABLE, open_store
 from ..options.flags import StateFile, Var, VarFile

@@ -209,9 +209,7 @@ def import_command(
     else:
         _import_object(named, open_space, lock_timeout, console, json=json, quiet=quiet)
         return
-    generated = write(
-        name=target.name if target else "generated", split=split, documents=target is not None
-    )
+    generated = write(name=_get_name(target), split=split, documents=target is not None)
     show_generated(generated, target, console)
 
 
@@ -319,6 +317,10 @@ def _require_object(named: Sequence[str]) -> tuple[str, str]:
     address, id = named
     check_address(address)
     return address, id
+
+
+def _get_name(target: Path | None) -> str:
+    return target.name if target else "generated"
 
 
 def _choose_target(configuration: Configuration, out: str) -> Path | None:

@@ -24,8 +24,9 @@ from ...provider.registry import Registry
 from ...render.text import inline, render_count
 from ...syntax.write import Code, NewBlock, Writable, is_identifier, quote_string, write_blocks
 from ..configuration.repository import FILES, RepositoryFolder
-from ..configuration.repository_file import find_repository, read_repository
+from ..configuration.repository_file import read_repository
 from ..configuration.repository_folders import compile_pattern, list_folders
+from ..configuration.repository_place import find_repository
 from ..generate.blocks import make_unique
 from .roots import (
     NAME,

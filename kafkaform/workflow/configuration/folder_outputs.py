@@ -16,7 +16,7 @@ from ...core.value import EMPTY, FrozenMap
 from .files import find_root
 from .places import find_links
 from .repository import FILES
-from .repository_place import find_place
+from .repository_place import find_base_repository, find_place
 
 LoadOutputs = Callable[[Path, str | None], FrozenMap | None]
 """Reads the outputs that the state of a folder records, in the form of the state; None if there is
@@ -87,8 +87,6 @@ class FolderOutputs(Struct, frozen=True):
     def _find_reviewed_state(self, text: str, target: Path) -> str:
         """Where the state of a folder is, as a file says that a pull request cannot change. Raises
         UsageError."""
-        from .repository_file import find_base_repository  # noqa: PLC0415  # few configurations are untrusted
-
         assert self.environment is not None
         repository = find_base_repository(self.folder, self.environment)
         if repository is None or not target.is_relative_to(repository.path.parent):

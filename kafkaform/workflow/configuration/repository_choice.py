@@ -22,9 +22,9 @@ from ...core.value import EMPTY
 from ...language.declare.folder import is_read
 from .files import find_base, find_top, list_changed_files, read_at
 from .repository import FILES, Repository, RepositoryFolder
-from .repository_file import RepositoryText, find_base_repository, find_repository, read_repository
+from .repository_file import read_repository
 from .repository_folders import list_folders, match_folders
-from .repository_place import outline_folder
+from .repository_place import RepositoryText, find_base_repository, find_repository, outline_folder
 
 _PATH = re.compile(rb"(?<![\w./-])(?:\.{1,2}/|\.\.(?=[\"'\s]))[^\"'\s$%{}()\[\]|<>,;]*")
 """A path that leads to another place, as files name modules, texts and folders."""

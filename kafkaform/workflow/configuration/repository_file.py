@@ -1,4 +1,4 @@
-"""Find and read kafkaform.hcl. All faults are reported at once, each with its location.
+"""Read kafkaform.hcl. All faults are reported at once, each with its location.
 
 Expressions are those of configurations. They see `folder.path`, `folder.name` and `cluster.NAME`,
 and no variables: a pull request's pipeline could set those.
@@ -40,7 +40,7 @@ from ...provider.registry import Registry
 from ...syntax.nodes import Block, File, Lit
 from ...syntax.parse import parse
 from ...syntax.source import FILE_BYTES
-from .files import BASE_VARIABLE, Base, choose_base_ref, find_root, open_base, read_folder
+from .files import Base, find_root
 from .instances import complete_provider
 from .repository import (
     BOUNDARY,
@@ -60,89 +60,6 @@ TYPES = ("repository", "cluster", "folders")
 _JSON = JsonForm(blocks={"repository": "plain", "cluster": "provider", "folders": "folders"})
 _SAMPLE = "name"
 """The folder that `*` stands for when a block is checked without any folder."""
-
-
-class RepositoryText(Struct, frozen=True):
-    """Where the file of a repository is, and what counts instead of its text there."""
-
-    path: Path
-    content: bytes | None = None
-    base: Base | None = None
-    """The commit that the text comes from. None: what is on the disk counts."""
-
-
-def find_repository(start: Path) -> Path | None:
-    """The file of the repository that a folder is in; None if there is none.
-
-    It is looked for upwards, up to the border of the file system and not above the user's own
-    folder: what is there belongs to somebody else. Not up to `.git` only: a submodule has one of
-    its own, and would take its folder out of the boundary. Of several files, the uppermost counts,
-    because a pull request could add one further down. Raises UsageError for a folder with both
-    forms of the file.
-    """
-    folder = Path(os.path.normpath(start.absolute()))
-    files: list[Path] = []
-    home, device = Path.home(), None
-    for parent in (folder, *folder.parents):
-        own_device = _find_device(parent)
-        if own_device is None:  # an editor can have files of a folder that does not exist yet
-            continue
-        device = own_device if device is None else device
-        if own_device != device:
-            break
-        present = [parent / name for name in FILES if os.path.lexists(parent / name)]
-        if len(present) > 1:
-            raise UsageError(
-                f"{parent} contains {' and '.join(FILES)}", "Keep one of the two files."
-            )
-        files += present
-        if parent == home:
-            break
-    return files[-1] if files else None
-
-
-def find_top_file(folder: Path) -> Path | None:
-    """The file of a repository whose top a folder is; None if it has a configuration of its own, or
-    is no top. Raises UsageError as `find_repository` does."""
-    file = find_repository(folder)
-    if file is None or file.parent != folder or read_folder(find_root(folder), folder):
-        return None
-    return file
-
-
-def find_base_repository(start: Path, environment: Mapping[str, str]) -> RepositoryText | None:
-    """The file of the repository that a folder is in, as it is in the branch that a pull request is
-    for: the pull request could change every boundary. None if there is none.
-
-    Raises UsageError if only the checkout has the file and git does not know that branch.
-    """
-    ref = choose_base_ref(environment)
-    base, file = open_base(start, ref), find_repository(start)
-    if base is None:
-        if file is None:
-            return None
-        raise UsageError(
-            f"--untrusted reads {file.name} as it is in the branch that the pull request is for, "
-            f"and git does not know {ref} here",
-            f"Fetch it, such as `git fetch --depth=1 origin BRANCH:refs/remotes/origin/BRANCH`, or "
-            f"name a commit with {BASE_VARIABLE}.",
-        )
-    if file is not None and not file.is_relative_to(base.top):
-        return RepositoryText(file)  # above the checkout, where no pull request writes
-    folder = start.resolve()
-    above = [p for p in (folder, *folder.parents) if p.is_relative_to(base.top)]
-    for parent in reversed(above):
-        for name in FILES:
-            if (content := base.read(parent / name)) is not None:
-                return RepositoryText(parent / name, content, base)
-    return None
-
-
-def _find_device(folder: Path) -> int | None:
-    try:
-        return folder.stat().st_dev
-    except OSError:
-        return None
 
 
 class Scope(Struct, frozen=True):

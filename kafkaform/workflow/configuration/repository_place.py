@@ -1,5 +1,5 @@
-"""What a repository file changes in the configuration of one folder below it: provider blocks,
-owners and labels, and its boundary."""
+"""Find the repository file above a folder, and what it changes in the configuration of the folder:
+provider blocks, owners and labels, and its boundary."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.canonical import digest
@@ -17,6 +18,7 @@ from ...core.value import FrozenMap
 from ...language.declare.top_level import declare_blocks
 from ...language.desired import Tree
 from ...syntax.nodes import Attribute, Block, Body, File, Label, Lit
+from .files import BASE_VARIABLE, Base, choose_base_ref, find_root, open_base, read_folder
 from .repository import FILES, LISTS, Cluster, RepositoryFolder
 
 if TYPE_CHECKING:
@@ -24,6 +26,89 @@ if TYPE_CHECKING:
 
 _SHORT_DIGEST = 12
 """As many digits as the other entries of `Desired.sources` have."""
+
+
+class RepositoryText(Struct, frozen=True):
+    """Where the file of a repository is, and what counts instead of its text there."""
+
+    path: Path
+    content: bytes | None = None
+    base: Base | None = None
+    """The commit that the text comes from. None: what is on the disk counts."""
+
+
+def find_repository(start: Path) -> Path | None:
+    """The file of the repository that a folder is in; None if there is none.
+
+    It is looked for upwards, up to the border of the file system and not above the user's own
+    folder: what is there belongs to somebody else. Not up to `.git` only: a submodule has one of
+    its own, and would take its folder out of the boundary. Of several files, the uppermost counts,
+    because a pull request could add one further down. Raises UsageError for a folder with both
+    forms of the file.
+    """
+    folder = Path(os.path.normpath(start.absolute()))
+    files: list[Path] = []
+    home, device = Path.home(), None
+    for parent in (folder, *folder.parents):
+        own_device = _find_device(parent)
+        if own_device is None:  # an editor can have files of a folder that does not exist yet
+            continue
+        device = own_device if device is None else device
+        if own_device != device:
+            break
+        present = [parent / name for name in FILES if os.path.lexists(parent / name)]
+        if len(present) > 1:
+            raise UsageError(
+                f"{parent} contains {' and '.join(FILES)}", "Keep one of the two files."
+            )
+        files += present
+        if parent == home:
+            break
+    return files[-1] if files else None
+
+
+def find_top_file(folder: Path) -> Path | None:
+    """The file of a repository whose top a folder is; None if it has a configuration of its own, or
+    is no top. Raises UsageError as `find_repository` does."""
+    file = find_repository(folder)
+    if file is None or file.parent != folder or read_folder(find_root(folder), folder):
+        return None
+    return file
+
+
+def find_base_repository(start: Path, environment: Mapping[str, str]) -> RepositoryText | None:
+    """The file of the repository that a folder is in, as it is in the branch that a pull request is
+    for: the pull request could change every boundary. None if there is none.
+
+    Raises UsageError if only the checkout has the file and git does not know that branch.
+    """
+    ref = choose_base_ref(environment)
+    base, file = open_base(start, ref), find_repository(start)
+    if base is None:
+        if file is None:
+            return None
+        raise UsageError(
+            f"--untrusted reads {file.name} as it is in the branch that the pull request is for, "
+            f"and git does not know {ref} here",
+            f"Fetch it, such as `git fetch --depth=1 origin BRANCH:refs/remotes/origin/BRANCH`, or "
+            f"name a commit with {BASE_VARIABLE}.",
+        )
+    if file is not None and not file.is_relative_to(base.top):
+        return RepositoryText(file)  # above the checkout, where no pull request writes
+    folder = start.resolve()
+    above = [p for p in (folder, *folder.parents) if p.is_relative_to(base.top)]
+    for parent in reversed(above):
+        for name in FILES:
+            if (content := base.read(parent / name)) is not None:
+                return RepositoryText(parent / name, content, base)
+    return None
+
+
+def _find_device(folder: Path) -> int | None:
+    try:
+        return folder.stat().st_dev
+    except OSError:
+        return None
 
 
 def find_place(
@@ -38,19 +123,18 @@ def find_place(
     environment: for untrusted files, whose repository file is that of the branch that it names;
     buffers: files that are open in an editor.
     """
-    from . import repository_file as reader  # noqa: PLC0415  # most folders have no such file above them
-    from . import repository_folders  # noqa: PLC0415  # as above
-
     if environment is not None:
-        text = reader.find_base_repository(folder, environment)
+        text = find_base_repository(folder, environment)
     else:
-        file = reader.find_repository(folder) or reader.find_repository(folder.resolve())
+        file = find_repository(folder) or find_repository(folder.resolve())
         typed = None if file is None or not buffers else buffers.get(file)
-        text = None if file is None else reader.RepositoryText(file, typed)
+        text = None if file is None else RepositoryText(file, typed)
     if text is None or text.path.parent == folder:
         return None
+    from . import repository_file, repository_folders  # noqa: PLC0415  # most folders have no such file above them
+
     shown = os.path.relpath(text.path, folder).replace(os.sep, "/")
-    repository = reader.read_repository(
+    repository = repository_file.read_repository(
         text.path, shown, registry=registry, content=text.content, base=text.base
     )
     return repository_folders.find_folder(repository, folder)
@@ -59,11 +143,11 @@ def find_place(
 def refuse_top(folder: Path) -> None:
     """Raises UsageError for the top of a repository, with the number of its folders, and
     ConfigurationError for faults in its file."""
-    from . import repository_file, repository_folders  # noqa: PLC0415  # as above
-
-    file = repository_file.find_repository(folder)
+    file = find_repository(folder)
     if file is None or file.parent != folder:
         return
+    from . import repository_file, repository_folders  # noqa: PLC0415  # as above
+
     repository = repository_file.read_repository(file)
     folders = repository_folders.list_folders(repository)
     example = f", such as {folders[0].path}" if folders else ""

@@ -13,12 +13,13 @@ import pytest
 
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.workflow.configuration.repository import Repository, RepositoryFolder
-from kafkaform.workflow.configuration.repository_file import find_repository, read_repository
+from kafkaform.workflow.configuration.repository_file import read_repository
 from kafkaform.workflow.configuration.repository_folders import (
     find_folder,
     list_folders,
     match_folders,
 )
+from kafkaform.workflow.configuration.repository_place import find_repository
 
 ACME = """
 repository {

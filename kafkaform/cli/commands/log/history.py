@@ -22,7 +22,7 @@ from ....render.text import inline, render_count, render_json, render_page
 from ....workflow.alter import make_workspace, rehearse
 from ....workflow.applying import run_apply
 from ....workflow.configuration.repository_choice import choose_folders
-from ....workflow.configuration.repository_file import find_top_file
+from ....workflow.configuration.repository_place import find_top_file
 from ....workflow.connection import ConnectionInputs
 from ....workflow.history import (
     NAMES,
