@@ -14,7 +14,7 @@ from kafkaform.core.diagnostics import Diagnostics
 from kafkaform.language.expressions.code import Env
 from kafkaform.language.expressions.compilation import make_context
 from kafkaform.language.values.value import ObjectVal, Val
-from kafkaform.syntax import scan, source
+from kafkaform.syntax import scan, source, terms
 from kafkaform.syntax.nodes import ConstantObject, File, Object
 from kafkaform.syntax.parse import parse
 from kafkaform.syntax.source import Source
@@ -136,7 +136,7 @@ def test_faults_are_those_of_the_tokens(text: str) -> None:
 def test_hidden_tokens_count(tokens: int) -> None:
     """An object counts as all of its tokens, so no file passes the limit with its help."""
     text = 'a = [{}, { b = "c = d" }, {\n\n  e = 1,\n  f = { g = 2, h = {} }\n\n}]\n'
-    with patch.object(source, "TOKENS", tokens):
+    with patch.object(scan, "TOKENS", tokens):
         count_packed(text)
 
 
@@ -144,7 +144,7 @@ def test_hidden_tokens_count(tokens: int) -> None:
 def test_the_limit_of_elements_holds(most: int) -> None:
     """A map that is read item by item is refused like any other collection."""
     text = "a = {\n b = { c = { d = 1 } }\n e = {}, f = { g = { h = 2, i = 3 } } }\n"
-    with patch.object(source, "COLLECTION_ELEMENTS", most):
+    with patch.object(terms, "COLLECTION_ELEMENTS", most):
         count_packed(text)
         assert bool(parse_as(text, -1)[1]) == (most < 3)
 
