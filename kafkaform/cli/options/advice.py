@@ -2,7 +2,7 @@
 
 Kafka's own tools come first, then Terraform, then tools such as topicctl, JulieOps, kafka-gitops,
 jikkou and kcat, and words that people expect of any tool. Only command lines that kafkaform does
-not understand load these tables. Words with one meaning are in `core.text.synonyms`; these need a
+not understand load these tables. Words with one meaning are in `core.diagnostics`; these need a
 sentence.
 """
 

@@ -1,6 +1,6 @@
 """Write rows for people and programs: aligned text, JSON, and CSV that no spreadsheet executes.
 
-`batches` renders the same cells a batch of Arrow at a time.
+`documents` renders the same cells a batch of Arrow at a time.
 """
 
 from __future__ import annotations

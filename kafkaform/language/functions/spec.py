@@ -25,7 +25,7 @@ class Param(Struct, frozen=True):
 
 
 class Function(Struct, frozen=True):
-    """A function of the language. The costs are measured in steps (see `values.limits`)."""
+    """A function of the language. The costs are measured in steps (see `values.faults`)."""
 
     name: str
     doc: str
