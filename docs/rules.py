@@ -37,38 +37,33 @@ JSON, policies, `--fail-on`, `validate` and editors.
 | note | worth knowing; nothing goes wrong |
 
 A row that claims something about a system names the test that made the change on a real one; the
-[matrix of versions](compatibility.md) runs these tests, too. The rows without a test are
-[listed with the reason](#rules-without-a-test).
+[matrix of versions](compatibility.md) runs these tests, too. A row without a test says why, and
+[the end of the page](#rules-without-a-test) lists them all.
 """
 OF_VENDORS = "not tried on the service."
 """How the reason of a row ends that nobody has tried."""
 WITHOUT_TEST: Mapping[str, str] = {
-    "They are about what kafkaform knows, plans and keeps, which its own tests cover": """
+    "it is about what kafkaform knows, plans and keeps, which its own tests cover": """
         access-gained-unchecked access-lost-unchecked access-newer-acls access-principal-unknown
-        connector-secret-in-plain connector-secrets-uncompared guard-data-loss
-        guard-deletions guard-empty-configuration object-disputed object-in-use object-left-alone
-        object-mentioned object-missing object-protected object-recreated object-renamed
-        object-reserved object-setting-left object-shared-stays object-task-running
-        object-unmanaged object-unreadable object-waiting right-missing rule-failed
-        schema-more-differences topic-id-unknown topic-number-unknown used-object-missing
-        user-login-missing value-undone values-kept values-taken-over
+        connector-secret-in-plain connector-secrets-uncompared guard-data-loss guard-deletions
+        guard-empty-configuration object-disputed object-left-alone object-mentioned object-missing
+        object-protected object-renamed object-setting-left object-shared-stays object-task-running
+        object-unmanaged object-unreadable object-waiting rule-failed schema-more-differences
+        value-undone values-kept values-taken-over
         """,
-    "They are about blocks alone: they declare nothing, something twice, or what their folder must "
-    "not declare": """
+    "it is about blocks alone, which declare something twice, or what their folder must not "
+    "declare; kafkaform's own tests cover it": """
         boundary-denied boundary-name boundary-unlimited object-in-two-folders object-shared-differs
-        broker-config-set-twice config-block-empty connector-config-twice quota-empty
-        schema-config-empty topic-config-empty topic-configs-declared-twice
+        broker-config-set-twice connector-config-twice topic-configs-declared-twice
         """,
-    "They are about what the protocol has no request for, so there is nothing to try": """
-        access-order topic-move-unplanned topic-renamed user-password-unknown
-        """,
-    "They rest on the specification of the format: the tests have no readers of protobuf and of "
-    "JSON schemas": "schema-field-renamed schema-format-changed schema-values-limited",
-    "The registry of the tests keeps schemas of any size in memory": "schema-too-large",
-    "It needs a class of one's own in the brokers, and what that does is its own affair": (
+    "the protocol has no request for it, so there is nothing to try": (
+        "access-order topic-move-unplanned topic-renamed"
+    ),
+    "the registry of the tests keeps schemas of any size in memory": "schema-too-large",
+    "it needs a class of one's own in the brokers, and what that does is its own affair": (
         "quota-callback"
     ),
-    "It needs a name whose address changes while the broker runs": "quota-host-name",
+    "it needs a name whose address changes while the broker runs": "quota-host-name",
 }
 """Why there is no test -> the rules."""
 
@@ -76,27 +71,31 @@ WITHOUT_TEST: Mapping[str, str] = {
 def page() -> str:
     """The text of docs/rules.md."""
     groups = list(group_rules(find_rules(Registry()).values()))
+    untried = list_untried()
+    reasons = {id: reason for reason, ids in untried.items() for id in ids}
     contents = " · ".join(f"[{subject}](#{subject})" for subject, _ in groups)
     parts = [INTRO, contents]
     for subject, rules in groups:
         parts.append(f"## {subject}")
-        parts += ["\n\n".join(_describe(rule)) for rule in rules]
+        parts += ["\n\n".join(_describe(rule, reasons)) for rule in rules]
     parts.append("## Rules without a test")
-    parts += [f"{reason}:\n{', '.join(ids)}." for reason, ids in list_untried().items()]
+    parts += [
+        f"{reason[0].upper()}{reason[1:]}:\n{', '.join(map(_link, ids))}."
+        for reason, ids in untried.items()
+    ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
 def list_untried() -> Mapping[str, tuple[str, ...]]:
-    """Why there is no test -> the rules, each a link."""
+    """Why there is no test -> the rules."""
     of_vendors = [id for id, rule in find_rules(Registry()).items() if is_of_vendor(rule)]
     reasons = {
-        "They rest on the documents of a vendor, which each of them names, and were not tried on "
-        "the service": " ".join(of_vendors),
+        "it rests on the documents of a vendor, which it names, and was not tried on the service": (
+            " ".join(of_vendors)
+        ),
         **WITHOUT_TEST,
     }
-    return {
-        reason: tuple(f"[{id}](#{id})" for id in ids.split()) for reason, ids in reasons.items()
-    }
+    return {reason: tuple(ids.split()) for reason, ids in reasons.items()}
 
 
 def is_of_vendor(rule: Rule) -> bool:
@@ -104,7 +103,11 @@ def is_of_vendor(rule: Rule) -> bool:
     return not rule.proof and rule.why.endswith(OF_VENDORS)
 
 
-def _describe(rule: Rule) -> Iterator[str]:
+def _link(id: str) -> str:
+    return f"[{id}](#{id})"
+
+
+def _describe(rule: Rule, reasons: Mapping[str, str]) -> Iterator[str]:
     yield f"### {rule.id}"
     judged = ", ".join(f"`{name}`" for name in rule.types) or "every type of object"
     yield (
@@ -117,8 +120,8 @@ def _describe(rule: Rule) -> Iterator[str]:
         yield f"Fix: {_escape(rule.fix)}"
     if rule.accept:
         yield f"Accept: `{render_acceptance(rule)}`."
-    if rule.proof:
-        yield f"Proof: `{rule.proof}`"
+    # A rule with neither is an error: each row says how its sentence was proven.
+    yield f"Proof: `{rule.proof}`" if rule.proof else f"Without a test: {reasons[rule.id]}."
 
 
 def _escape(text: str) -> str:

@@ -172,6 +172,7 @@ EMPTY_BLOCK = block_configs(
     "The object is the configs that are set: without any, it does not exist.",
     "config = {}",
     "Name at least one config, or remove the block.",
+    "tests/cluster/claims/test_brokers.py::test_configs_end_with_the_last_one",
 )
 SECRET_UNKNOWN = Rule(
     "broker-secret-unknown",

@@ -160,6 +160,7 @@ LOGIN_MISSING = _make_row(
     "PLAIN, OAuth, certificates and Kerberos are in no list of the cluster.",
     example=make_quota('"ordres"'),
     fix="Correct the name, or leave it if the user logs in without SCRAM.",
+    proof="tests/cluster/claims/test_access.py::test_a_user_of_plain_is_in_no_list",
 )
 NO_GROUP = _make_row(
     "access-without-group",

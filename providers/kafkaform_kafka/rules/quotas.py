@@ -108,6 +108,7 @@ WITHOUT_LIMITS = Rule(
     'resource "kafka_quota" "orders" {\n  user   = "orders"\n  config = {}\n}',
     "Set at least one limit, or remove the block.",
     Block.IMPOSSIBLE,
+    proof=f"{_PROOFS}::test_a_quota_ends_with_its_last_limit",
 )
 ADDRESS = Rule(
     "quota-address-invalid",

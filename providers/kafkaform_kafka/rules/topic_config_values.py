@@ -166,6 +166,7 @@ EMPTY_BLOCK = Rule(
     'resource "kafka_topic_config" "orders" { topic = "orders"  config = {} }',
     "Name at least one config, or remove the block.",
     Block.IMPOSSIBLE,
+    proof="tests/cluster/claims/test_brokers.py::test_configs_end_with_the_last_one",
 )
 OF_OLD_RELEASES = Rule(
     "topic-config-value-outdated",

@@ -110,6 +110,7 @@ ADOPTED = Rule(
     "Nobody can read which password a credential has (KIP-554), so an adoption sends none.",
     _make_example(),
     "Change password_wo_version to send the declared password.",
+    proof=f"{_PROOFS}::test_a_credential_shows_nothing_of_its_password",
 )
 TOKEN_ENDED = Rule(
     "token-ended",

@@ -75,7 +75,7 @@ EDITS: Mapping[EditKind, Rule] = {
         "Binary records contain numbers and no names, so they stay readable. Generated code and "
         "the JSON form have the name.",
         'string customer = 3;   # was "string client = 3"',
-        proof="",
+        proof=f"{PROOFS}test_a_renamed_field_of_protobuf_is_read_under_its_new_name",
     ),
     EditKind.TYPE_CHANGED: _make_row(
         EditKind.TYPE_CHANGED,
@@ -120,7 +120,7 @@ EDITS: Mapping[EditKind, Rule] = {
         "Older records with other values are not valid any more, and validating readers refuse "
         "them.",
         "additionalProperties = false   # new",
-        proof="",
+        proof=f"{PROOFS}test_a_reader_that_validates_refuses_older_records",
         fix="Allow the values that older records have.",
     ),
     EditKind.REMARK: _make_row(
@@ -154,6 +154,7 @@ FORMAT_CHANGED = Rule(
     "first new record, and still need the old one for older records.",
     'format = "json"   # was "avro"',
     "Write records of another format to another topic.",
+    proof=f"{PROOFS}test_readers_of_another_format_stop",
 )
 INCOMPATIBLE = Rule(
     "schema-incompatible",

@@ -38,6 +38,7 @@ NOTHING_SET = Rule(
     'schema_registry_subject_config "orders" { subject = "orders-value" }',
     "Set compatibility or mode, or remove the block.",
     Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_a_level_of_a_subject_can_end",
 )
 NO_MODES = Rule(
     "schema-mode-unsupported",

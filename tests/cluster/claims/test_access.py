@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import ConfigResource, NewTopic
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change
@@ -20,8 +22,9 @@ from kafkaform_kafka.kinds.user import resource_type as users
 from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.protocol.acl import Acl
 from kafkaform_kafka.wire.configs import describe_configs
+from kafkaform_kafka.wire.security import describe_scram
 
-from ...kit.kafka.logins import admin_login, new_login
+from ...kit.kafka.logins import Login, admin_login, new_login
 from ...kit.kafka.sessions import eventually, send
 from ...kit.kafka.versions import get_choice
 from .access_lab import (
@@ -35,6 +38,7 @@ from .access_lab import (
     create,
     delete,
     expect,
+    has_leader,
     kept,
     new_client,
     on_cluster,
@@ -109,6 +113,50 @@ def guest(opened: Lab) -> Iterator[Client]:
     """A client without ACLs where everything is open."""
     with new_client(opened) as client:
         yield client
+
+
+def test_defaults_of_topics_are_read_with_describe_configs_on_the_cluster(
+    closed: Lab, app: Client
+) -> None:
+    """`topic-number-unknown`: a login that may create a topic may not read how many partitions it
+    will get."""
+    closed.make(on_cluster(app.principal, "Create"))
+    broker = ConfigResource(ConfigResource.Type.BROKER, "1")
+
+    def read_defaults() -> str:
+        admin = app.open_admin()
+        try:
+            rows = admin.describe_configs([broker])[broker].result(SECONDS)
+        except KafkaException as error:
+            return str(error.args[0].name())
+        return str(rows["num.partitions"].value)
+
+    name = closed.name()
+    expect(lambda: create_with_defaults(app, name), ALLOWED)
+    assert read_defaults() == CLUSTER_DENIED
+    closed.make(on_cluster(app.principal, "DescribeConfigs"))
+    topic = eventually(lambda: closed.admin.list_topics(name, SECONDS).topics[name], has_leader)
+    expect(read_defaults, str(len(topic.partitions)))
+
+
+def test_a_user_of_plain_is_in_no_list(closed: Lab, app: Client) -> None:
+    """`user-login-missing`: such users log in, and only those with SCRAM credentials are listed."""
+    box = closed.box
+    plain = Client(box, Login("connect", box.connect_password, "PLAIN"))
+    assert isinstance(plain.list_topics(), list)
+    rows = describe_scram(closed.root.context.wire, None, SECONDS).rows
+    principals = {f"User:{row.user}" for row in rows}
+    assert app.principal in principals and plain.principal not in principals
+
+
+def create_with_defaults(client: Client, name: str) -> str:
+    """Create a topic with the number of partitions that brokers choose."""
+    admin = client.open_admin()
+    try:
+        admin.create_topics([NewTopic(name, -1)])[name].result(SECONDS)
+    except KafkaException as error:
+        return str(error.args[0].name())
+    return ALLOWED
 
 
 # ── gains ───────────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 
+from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import EMPTY
 from kafkaform.sandbox import Sandbox
 from kafkaform.sandbox.certificates import create_certificates
@@ -32,6 +33,7 @@ QUICK = (
 )
 """A broker that cleans at once what Kafka's own settings clean after minutes."""
 OWN_SOURCE = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
 SEGMENT = {"segment_ms": 100}
 """A segment that is not written to for so long ends with the next record."""
 
@@ -69,6 +71,41 @@ def folder(box: Sandbox, tmp_path: Path) -> Folder:
 def topic(request: pytest.FixtureRequest) -> str:
     """A name of this test's own."""
     return f"{request.node.name.removeprefix('test_')[:200]}"
+
+
+@pytest.mark.parametrize(
+    ("resource", "kind", "name", "key", "value"),
+    [
+        (TOPIC, "kafka_topic_config", "emptied", "retention.ms", "1000"),
+        (BROKER, "kafka_broker_config", "1", "log.cleaner.threads", "2"),
+        pytest.param(
+            METRICS, "kafka_client_metrics", "emptied", "interval.ms", "1000", id="client_metrics"
+        ),
+        pytest.param(GROUP, "kafka_group_config", "emptied", SESSION_TIMEOUT, "50000", id="group"),
+    ],
+)
+def test_configs_end_with_the_last_one(
+    session: KafkaSession,
+    clients: Clients,
+    resource: str,
+    kind: str,
+    name: str,
+    key: str,
+    value: str,
+) -> None:
+    """`config-block-empty`, `topic-config-empty`: without a config, nothing is left to read."""
+    if resource == TOPIC:
+        assert clients.create(name) == ""
+    identity = Identity("kafka", kind, name)
+
+    def read() -> Mapping[str, Any] | None:
+        observed = session.read([identity])[identity]
+        return observed.attributes.get("config") if isinstance(observed, Observed) else None
+
+    assert alter(session, resource, name, {key: value}) == ""
+    wait_for(lambda: read() == {key: value})
+    assert alter(session, resource, name, {key: None}) == ""
+    wait_for(lambda: not read())
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from ...kit.commands.fixtures import admin, folder  # noqa: F401  # pytest finds
 from ...kit.kafka.logins import admin_login
 from ...kit.kafka.versions import get_choice
 from ...kit.servers import wait_until
+from ..connect.conftest import PROVIDER as SYSTEM
 from ..connect.conftest import Stream, stream  # noqa: F401  # pytest finds it here
 
 FILE = "org.apache.kafka.connect.file.FileStream"
@@ -236,6 +237,55 @@ def test_a_sink_that_tolerates_errors_skips_records(stream: Stream, tmp_path: Pa
     assert "the connector PREFIX-sink skips records that it cannot convert" in text
     wait_until(lambda: copy.exists() and copy.read_text() == "1\n2\n")
     assert stream.has_state("sink", "RUNNING", 1)
+
+
+def test_a_sink_of_a_missing_topic_runs_and_copies_nothing(
+    stream: Stream,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """`used-object-missing`: no worker complains about a name that is misspelt."""
+    copy = tmp_path / "copy.txt"
+    text = apply(stream, topic("lines"), sink("sink", copy, "PREFIX-linse"))
+    assert "it reads kafka_topic PREFIX-linse, which is neither declared nor live" in text
+    wait_running(stream, "sink")
+    produce(stream, "lines", "1")
+    assert stays(lambda: copy.read_text() if copy.exists() else "") == ""
+    assert stream.has_state("sink", "RUNNING", 1)
+
+
+def test_a_sink_without_its_topic_copies_nothing_more(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
+    """`object-in-use`: it works as long as the topic is there."""
+    copy = tmp_path / "copy.txt"
+    apply(stream, topic("lines"), sink("sink", copy))
+    produce(stream, "lines", "1")
+    wait_until(lambda: copy.exists() and copy.read_text() == "1\n")
+    removed = "removed {\n  from = kafka_topic.lines\n  lifecycle { destroy = true }\n}\n"
+    text = apply(stream, sink("sink", copy), removed)
+    assert "kafka_connect_connector.sink reads it" in text
+    assert stays(copy.read_text) == "1\n"
+
+
+def test_a_sink_without_a_right_fails(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
+    """`right-missing`: its task ends with the broker's refusal."""
+    copy, worker = tmp_path / "copy.txt", stream.worker
+    provider = SYSTEM.format(url=worker.url, user=worker.username)
+    named = provider.replace("url ", 'worker_principal = "User:connect"\n  url ')
+    stream.folder.write("connect.kf.hcl", named)
+    block = sink("sink", copy).replace(BEFORE, "depends_on = [kafka_acl.groups]")
+    _, groups = RIGHTS.split('resource "kafka_acl" "groups"')
+    stream.declare('resource "kafka_acl" "groups"' + groups, topic("lines"), block)
+    said = stream.folder.done("plan").text.replace(stream.prefix, "PREFIX-")
+    text = " ".join(said.split())
+    assert "it fails: User:connect lacks Read on Topic PREFIX-lines" in text
+    stream.folder.run("apply", "-auto-approve")
+    produce(stream, "lines", "1")
+
+    def has_failed() -> bool:
+        status = stream.ask("GET", f"/connectors/{stream.prefix}sink/status")
+        return isinstance(status, dict) and [t["state"] for t in status["tasks"]] == ["FAILED"]
+
+    wait_until(has_failed)
+    assert not copy.exists() or copy.read_text() == ""
 
 
 def ask_worker(stream: Stream, **config: str) -> tuple[int, str]:  # noqa: F811

@@ -12,6 +12,7 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 from ...conftest import Broker
 from ...kit.kafka.logins import Login
 from ...kit.kafka.quota_user import Entity, Limits, limits
+from ...kit.kafka.sessions import eventually
 from ...kit.kafka.throttled_writers import open_writer, writing_user
 
 PRODUCE = "producer_byte_rate"
@@ -135,6 +136,20 @@ def test_a_pattern_in_a_quota_matches_nobody(
     writer = open_writer(broker, user, user.user, client_id="app-1", message_timeout_ms=10_000)
     writer.write(3)
     assert writer.errors == [] and max(writer.waits, default=0.0) == 0.0
+
+
+def test_a_quota_ends_with_its_last_limit(quota: Limits, prefix: str) -> None:
+    """`quota-empty`: the brokers list limits, and no entity without one."""
+    entity = {"user": prefix}
+    quota.set((entity, {PRODUCE: 1.0, "request_percentage": 5.0}))
+    for key, rest in ((PRODUCE, {"request_percentage"}), ("request_percentage", set())):
+        quota.remove(entity, key)
+        names = eventually(
+            lambda: {key for row in quota.rows() if row.entity == entity for key in row.values},
+            lambda keys, rest=rest: keys == rest,  # type: ignore[misc]
+        )
+        assert names == rest
+    assert all(row.entity != entity for row in quota.rows())
 
 
 @pytest.mark.parametrize("entity", [{"user": None}, {"client-id": None}])

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+import jsonschema
 import pytest
+from google.protobuf import (
+    descriptor_pb2,
+    descriptor_pool,
+    json_format,
+    message_factory,
+)
 
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Level
@@ -209,6 +216,16 @@ def test_ids_of_a_purged_subject_are_gone(desk: Desk, registry: Registry) -> Non
     assert desk.client.ask("GET", f"/schemas/ids/{registered['id']}")[0] == 404
 
 
+def test_a_level_of_a_subject_can_end(desk: Desk) -> None:
+    """`schema-config-empty`: without a level of its own, a subject is as before."""
+    desk.register(ORDER)
+    untouched = desk.client.ask("GET", f"/config/{desk.subject}")
+    desk.set_level("FULL")
+    assert desk.client.ask("GET", f"/config/{desk.subject}") != untouched
+    assert desk.client.ask("DELETE", f"/config/{desk.subject}")[0] == 200
+    assert desk.client.ask("GET", f"/config/{desk.subject}") == untouched
+
+
 def test_apicurio_has_no_modes_and_no_level_none_of_a_subject(desk: Desk) -> None:
     """It refuses questions about modes. A subject that got NONE is like one that never had a
     level."""
@@ -395,3 +412,54 @@ def test_avro_readers_stop_at_what_they_cannot_resolve(java_avro: JavaAvro, desk
         java_avro.read(old, ORDER, ORDER_WITH_AMOUNT)
     new = java_avro.write(ORDER_WITH_AMOUNT, id=4, amount=7)
     assert "4" in java_avro.read(new, ORDER_WITH_AMOUNT, ORDER)
+
+
+def test_readers_of_another_format_stop(java_avro: JavaAvro, desk: Desk) -> None:
+    """`schema-format-changed`: neither format's reader reads a record of the other one."""
+    desk.register(ORDER)
+    desk.set_level("NONE")
+    text = json_schema(["id"], id="integer")
+    assert "schema-format-changed" in desk.find(Action.UPDATE, schema=text, format="json")
+    assert desk.register(text, "JSON")[0] == 200
+    old, new = java_avro.write(ORDER, id=3), b'{"id": 3}'
+    assert "3" in java_avro.read(old, ORDER, ORDER)
+    assert "3" not in java_avro.read(new, ORDER, ORDER)
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(old)
+
+
+def make_message(name: str) -> Any:
+    """A message of protobuf with one text, which has the number 1 and this name."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{name}.proto", syntax="proto3")
+    text = descriptor_pb2.FieldDescriptorProto.TYPE_STRING
+    file.message_type.add(name="Order").field.add(name=name, number=1, type=text)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Order"))()
+
+
+def test_a_renamed_field_of_protobuf_is_read_under_its_new_name(desk: Desk) -> None:
+    """`schema-field-renamed`: protobuf's own library reads the older record; JSON has the name."""
+    desk.register(proto("string client = 1;"), "PROTOBUF")
+    renamed = proto("string customer = 1;")
+    rules = desk.find(Action.UPDATE, schema=renamed, format="protobuf")
+    assert "schema-field-renamed" in rules
+    old, new = make_message("client"), make_message("customer")
+    old.client = "zoe"
+    new.ParseFromString(old.SerializeToString())
+    assert new.customer == "zoe"
+    text = json_format.MessageToJson(old)
+    with pytest.raises(json_format.ParseError):
+        json_format.Parse(text, make_message("customer"))
+
+
+def test_a_reader_that_validates_refuses_older_records(desk: Desk) -> None:
+    """`schema-values-limited`: what an open JSON schema allowed, a closed one does not."""
+    closed = json_schema([], id="integer")
+    opened = json.dumps({**json.loads(closed), "additionalProperties": True})
+    desk.register(opened, "JSON")
+    assert "schema-values-limited" in desk.find(Action.UPDATE, schema=closed, format="json")
+    older = {"id": 3, "note": "x"}
+    jsonschema.validate(older, json.loads(opened))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(older, json.loads(closed))

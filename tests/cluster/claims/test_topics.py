@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, TopicCollection
 from kafka.errors import RequestTimedOutError
 
 from ...kit.kafka.clusters import own_sandbox
@@ -30,6 +30,7 @@ SEGMENT = {"segment_ms": 100}
 """A segment that is not written to for so long ends with the next record."""
 COMPACT = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.001"}
 HOUR = 3_600_000
+OFFSETS = "__consumer_offsets"
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +209,33 @@ def test_a_deleted_topic_comes_back_empty(clients: Clients, topic: str) -> None:
     # Clients can still ask for the deleted topic for a moment, and get nothing.
     wait_for(lambda: bool(clients.values(topic)))
     assert set(clients.values(topic)) == {"after"}
+
+
+def test_a_topic_that_is_made_again_has_another_id(clients: Clients, topic: str) -> None:
+    """`object-recreated`, `topic-id-unknown`: the name is the same, and nothing else."""
+
+    def read_id() -> str:
+        described = clients.admin.describe_topics(TopicCollection([topic]))
+        return str(described[topic].result(10).topic_id)
+
+    ids = []
+    for _ in range(2):
+        wait_for(lambda: clients.create(topic) == "")
+        ids.append(read_id())
+        assert clients.delete(topic) == ""
+    assert len({*ids}) == 2
+
+
+def test_brokers_make_topics_of_their_own(clients: Clients, topic: str) -> None:
+    """`object-reserved`: the first member of a group makes them write `__consumer_offsets`, and no
+    client may write there."""
+    assert clients.create(topic) == ""
+    member = Consumer({**clients.config, "group.id": topic})
+    member.subscribe([topic])
+    wait_for(lambda: member.poll(0.5) is None and bool(member.assignment()))
+    member.close()
+    assert OFFSETS in clients.admin.list_topics(timeout=10).topics
+    assert clients.write(OFFSETS, "1", "a") == "TOPIC_EXCEPTION"
 
 
 # ── replicas ────────────────────────────────────────────────────────────────────────────

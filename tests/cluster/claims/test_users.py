@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from msgspec.structs import replace
 
 from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
 from kafkaform_kafka.kinds.acl import resource_type as acls
@@ -25,6 +26,7 @@ from kafkaform_kafka.wire.security import (
     create_token,
     delete_acls,
     describe_acls,
+    describe_scram,
     salt_password,
 )
 
@@ -106,6 +108,21 @@ def test_a_deleted_credential_refuses_new_logins_and_keeps_open_ones(
     eventually(lambda: lets_in(broker, user), lambda works: not works)
     assert describe_cluster(wire, 10).brokers
     wire.close()
+
+
+def test_a_credential_shows_nothing_of_its_password(
+    admin: KafkaSession, prefix: str, made: list[str]
+) -> None:
+    """`user-password-unknown`: those with different passwords look the same."""
+    made += [prefix, f"{prefix}-other"]
+    for name in made:
+        assert set_password(admin, name, f"secret of {name}") == 0
+    listed = eventually(
+        lambda: describe_scram(admin.context.wire, made, 10).rows,
+        lambda rows: all(row.iterations for row in rows),
+    )
+    first, second = (replace(row, user="") for row in listed)
+    assert first == second and first.code == 0
 
 
 def test_a_new_password_refuses_the_old_one_and_keeps_open_connections(

@@ -60,6 +60,10 @@ class Limits:
         for entity, values in rows:
             self.made.setdefault(FrozenMap(entity), set()).update(values)
 
+    def remove(self, entity: Entity, key: str) -> None:
+        """Take one limit of an entity back."""
+        self._send([(entity, {key: 0.0}, True)])
+
     def rows(self, node: str | None = None) -> Sequence[QuotaRow]:
         """All quotas. node: id of the broker that shows them, None for any."""
         return describe_quotas(self.wire, PATIENCE, node).rows

@@ -102,6 +102,8 @@ NUMBER_UNKNOWN = Rule(
     "on Cluster.",
     'resource "kafka_topic" "orders" { name = "orders" }',
     "Set the number, or grant DescribeConfigs on Cluster.",
+    proof="tests/cluster/claims/test_access.py::"
+    "test_defaults_of_topics_are_read_with_describe_configs_on_the_cluster",
 )
 PARTITIONS_REMOVED = Rule(
     "topic-partitions-removed",
@@ -192,6 +194,7 @@ ID_UNKNOWN = Rule(
     "a deletion on a cluster with inter.broker.protocol.version 2.7",
     "Plan again with a principal that has Describe on the topic.",
     Block.IMPOSSIBLE,
+    proof="tests/cluster/claims/test_topics.py::test_a_topic_that_is_made_again_has_another_id",
 )
 DELETION_FORBIDDEN = Rule(
     "topic-deletion-forbidden",
