@@ -42,6 +42,17 @@ A row that claims something about a system names the test that made the change o
 """
 OF_VENDORS = "not tried on the service."
 """How the reason of a row ends that nobody has tried."""
+_CLAIMS = "tests/cluster/claims/"
+PROOFS: Mapping[str, str] = {
+    "object-in-use": f"{_CLAIMS}test_connectors.py::test_a_sink_without_its_topic_copies_nothing_more",
+    "object-recreated": f"{_CLAIMS}test_topics.py::test_a_topic_that_is_made_again_has_another_id",
+    "object-reserved": f"{_CLAIMS}test_topics.py::test_brokers_make_topics_of_their_own",
+    "right-missing": f"{_CLAIMS}test_connectors.py::test_a_sink_without_a_right_fails",
+    "used-object-missing": (
+        f"{_CLAIMS}test_connectors.py::test_a_sink_of_a_missing_topic_runs_and_copies_nothing"
+    ),
+}
+"""Rule of the engine -> its test. The engine does not know the systems that the test tries it on."""
 WITHOUT_TEST: Mapping[str, str] = {
     "it is about what kafkaform knows, plans and keeps, which its own tests cover": """
         access-gained-unchecked access-lost-unchecked access-newer-acls access-principal-unknown
@@ -98,6 +109,11 @@ def list_untried() -> Mapping[str, tuple[str, ...]]:
     return {reason: tuple(ids.split()) for reason, ids in reasons.items()}
 
 
+def find_proof(rule: Rule) -> str:
+    """The test that tries what the row says on a real system, if there is one."""
+    return rule.proof or PROOFS.get(rule.id, "")
+
+
 def is_of_vendor(rule: Rule) -> bool:
     """Whether the row rests on the documents of a vendor."""
     return not rule.proof and rule.why.endswith(OF_VENDORS)
@@ -121,7 +137,8 @@ def _describe(rule: Rule, reasons: Mapping[str, str]) -> Iterator[str]:
     if rule.accept:
         yield f"Accept: `{render_acceptance(rule)}`."
     # A rule with neither is an error: each row says how its sentence was proven.
-    yield f"Proof: `{rule.proof}`" if rule.proof else f"Without a test: {reasons[rule.id]}."
+    proof = find_proof(rule)
+    yield f"Proof: `{proof}`" if proof else f"Without a test: {reasons[rule.id]}."
 
 
 def _escape(text: str) -> str:

@@ -8,22 +8,11 @@ from __future__ import annotations
 from ..core.finding import Block, Harm, Level
 from ..core.rule import Needs, Rule
 
-_PROOFS = "tests/cluster/claims/"
-
 
 def _block(
-    id: str,
-    title: str,
-    block: Block,
-    needs: Needs,
-    why: str,
-    example: str,
-    fix: str,
-    proof: str = "",
+    id: str, title: str, block: Block, needs: Needs, why: str, example: str, fix: str
 ) -> Rule:
-    return Rule(
-        id, title, Level.BLOCK, Harm.NONE, (), needs, why, example, fix, block, proof=proof
-    )  # fmt: skip
+    return Rule(id, title, Level.BLOCK, Harm.NONE, (), needs, why, example, fix, block)
 
 
 def _note(
@@ -51,7 +40,6 @@ RESERVED = _block(
     "Systems have objects of their own, which they create and change themselves.",
     'kafka_topic "offsets" { name = "__consumer_offsets" … }',
     "Remove the block, or take the object out of the state with `kafkaform state rm`.",
-    f"{_PROOFS}test_topics.py::test_brokers_make_topics_of_their_own",
 )
 RENAMED = _block(
     "object-renamed",
@@ -80,7 +68,6 @@ RECREATED = _block(
     "data in it.",
     "the object is deleted and created again with another tool",
     "Check the new object, then adopt it with --adopt=ADDRESS.",
-    f"{_PROOFS}test_topics.py::test_a_topic_that_is_made_again_has_another_id",
 )
 UNREADABLE = _block(
     "object-unreadable",
@@ -227,7 +214,6 @@ USED = Rule(
     "What works with an object stops, or fails at its next start, when the object is gone.",
     "the plan deletes what a connector that stays reads from",
     "Change or delete its users first.",
-    proof=f"{_PROOFS}test_connectors.py::test_a_sink_without_its_topic_copies_nothing_more",
 )
 MENTIONED = Rule(
     "object-mentioned",
@@ -258,7 +244,6 @@ RIGHT_MISSING = Rule(
     "A system that works on others' objects acts as a principal, which needs rights on them.",
     "a connector reads an object that its principal may not read",
     "Grant the right in the same plan.",
-    proof=f"{_PROOFS}test_connectors.py::test_a_sink_without_a_right_fails",
 )
 USED_MISSING = Rule(
     "used-object-missing",
@@ -271,7 +256,6 @@ USED_MISSING = Rule(
     "It is neither live nor declared here.",
     "a connector reads an object whose name is misspelt",
     "Correct the name, or declare the object.",
-    proof=f"{_PROOFS}test_connectors.py::test_a_sink_of_a_missing_topic_runs_and_copies_nothing",
 )
 RULE_FAILED = _block(
     "rule-failed",

@@ -21,7 +21,7 @@ LEAST = 3
 """Fewer equal changes are shown one by one: two headlines are as short as one with a list."""
 
 LEAST_BLOCKED = 2
-"""Blocked objects are told together by their common reason: all ACLs of a role."""
+"""Two objects that are blocked for one reason are shown together: nothing else is read of them."""
 
 NAMED = 5
 """Objects with one result that are named."""
