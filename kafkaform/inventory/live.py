@@ -8,9 +8,6 @@ all. An empty snapshot would say that everything was deleted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from typing import TypeVar
 
 from msgspec import Struct, field
 
@@ -217,20 +214,3 @@ def list_declared_rows(
         )
         rows.setdefault(identity, row)
     return (rows[identity] for identity in sorted(rows, key=str))
-
-
-A = TypeVar("A")
-T = TypeVar("T")
-
-
-def map_parallel(work: Callable[[A], T], items: Iterable[A], at_once: int) -> tuple[T, ...]:
-    """Return the result for each item, in order. The first error ends it; what runs by then goes on
-    alone."""
-    pool = ThreadPoolExecutor(at_once, "fleet")
-    try:
-        # Each task gets this context, which knows the secrets that must be masked.
-        started = [pool.submit(copy_context().run, work, item) for item in items]
-        return tuple(future.result() for future in started)
-    finally:
-        # Without waiting: a cluster that does not answer must not delay the error of another.
-        pool.shutdown(wait=False, cancel_futures=True)

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from msgspec import Struct
 
 from ..audit.index import LoggedRun, LogIndex, list_pending
 from ..core.errors import KafkaformError
 from ..core.finding import Level
+from ..core.parallel import map_parallel
 from ..core.text.quantity import render_count
 from ..state.model import State
 from ..workflow.configuration.repository import Cluster, Repository, RepositoryFolder
 from ..workflow.configuration.repository_file import read_repository
 from ..workflow.configuration.repository_folders import list_folders
 from ..workflow.history import RunSummary, list_recent_runs
-from ..workflow.stores import open_listed_store
+from ..workflow.stores import STORES_AT_ONCE, open_listed_store
 from ..workflow.workspace import read_log
 from .page import (
     Cell,
@@ -201,7 +203,9 @@ def make_repository_page(sources: Sources, query: Query) -> WindowPage:
     repository = _read(sources)
     folders = list_folders(repository)
     row_slice = cut_rows(len(folders), read_number(query, "first"))
-    entries = [read_entry(sources, repository, folder) for folder in folders[row_slice]]
+    entries = map_parallel(
+        partial(read_entry, sources, repository), folders[row_slice], STORES_AT_ONCE
+    )
     return show_repository(repository, folders, entries, row_slice)
 
 

@@ -26,7 +26,7 @@ from ..core.canonical import digest
 from ..core.change import Change
 from ..core.clock import SystemClock
 from ..core.diagnostics import has_errors
-from ..core.errors import Blocked, ConfigurationError, KafkaformError, StorageError, UsageError
+from ..core.errors import Blocked, ConfigurationError, StorageError, UsageError
 from ..core.resource import Desired, Identity, InstanceWorld, Reading
 from ..core.secret import NoSecret, Secret, keep_secrets
 from ..core.storage import make_private_folder
@@ -42,7 +42,6 @@ from ..provider.registry import Registry
 from ..render.text import inline
 from ..state.backend import Held
 from ..state.backends.local import LocalBackend
-from ..state.model import State
 from ..version import VERSION
 from .configuration.evaluation import Configuration, DataAnswers, Inputs
 from .configuration.places import find_state_home
@@ -54,7 +53,7 @@ from .judgement import refuse_unmatched
 from .model import Announcer, ApplyRequest, Listener, Note, Scene, list_named
 from .plan_choice import choose_plan
 from .planning import judge_by_policies, refuse_dry_run, refuse_if_blocked
-from .stores import AUDIT_FILE, STATE_FILE, open_listed_store, open_store
+from .stores import AUDIT_FILE, STATE_FILE, load_listed_states, open_store
 from .workspace import (
     Workspace,
     list_display_settings,
@@ -190,15 +189,11 @@ def _refuse_recorded(
     scene: Scene, repository: Repository, identities: Collection[Identity]
 ) -> None:
     """Raise Blocked for an object that the state of a folder of the repository has."""
-    for folder in list_folders(repository):
-        try:
-            if folder.faults:
-                raise ConfigurationError("", diagnostics=folder.faults)
-            store = open_listed_store(repository.path / folder.path, folder)
-            state = store.backend.load().state or State("")
-        except KafkaformError as error:
+    for folder, state, error in load_listed_states(repository, list_folders(repository)):
+        if error is not None:
             reason = error.diagnostics[0].summary
             scene.announce(Note(f"Whether {folder.path} manages this is unknown: {reason}"))
+        if state is None:
             continue
         for identity in identities:
             scope = scene.sessions[identity.instance].facts.scope_id

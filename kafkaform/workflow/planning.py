@@ -54,13 +54,13 @@ from .model import Announcer, DryRun, Listener, Note, PlanChosen
 from .outside_changes import find_fleet_root
 from .workspace import (
     Reached,
+    Records,
     Workspace,
     find_providers,
     has_grown,
     list_display_settings,
-    make_first_state,
     open_selected,
-    read_log,
+    read_records,
     refuse_lost_state,
     require_workspace,
 )
@@ -102,11 +102,11 @@ def plan_changes(
     options = replace(options, accept=accepted)
     announce = Announcer(progress)
     with keep_secrets(workspace.known):
+        records = workspace.records
         for rounds_left in reversed(range(_ROUNDS)):
-            stored = workspace.backend.load().state
-            state = stored or make_first_state(workspace.sink)
-            index = read_log(workspace.sink, stored, whole=verify_log)
-            refuse_lost_state(stored, index, workspace)
+            records = records or _load_records(workspace, verify_log)
+            state, index = records.state, records.index
+            refuse_lost_state(records.stored, index, workspace)
             # The log is ahead of the state after a crash: its outcomes count, and an intent
             # without an outcome is only pending, because its request may have been lost.
             if index.unsaved:
@@ -117,6 +117,7 @@ def plan_changes(
                 # foreign to the state and the log that were read before. Then read all again.
                 blocked = any(change.blocked for change in plan.changes)
                 if rounds_left and blocked and has_grown(workspace.sink, index):
+                    records = None
                     continue
                 verdicts = (
                     run_first_pass(plan, (), reached.sessions, workspace.clock, announce)
@@ -136,6 +137,11 @@ def plan_changes(
         else:
             refuse_exposed(plan)
     return plan
+
+
+def _load_records(workspace: Workspace, verify_log: bool) -> Records:
+    stored = workspace.backend.load().state
+    return read_records(stored, workspace.sink, whole=verify_log)
 
 
 def _refuse_useless_dry_run(workspace: Workspace, options: Options) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
@@ -18,8 +18,9 @@ from ..audit.sink import Sink
 from ..audit.sinks.local import LocalSink
 from ..core import storage
 from ..core.diagnostics import has_errors
-from ..core.errors import ConfigurationError, StorageError, UsageError
+from ..core.errors import ConfigurationError, KafkaformError, StorageError, UsageError
 from ..core.head import Head
+from ..core.parallel import map_parallel
 from ..core.value import FrozenMap
 from ..language import declare
 from ..state import backends
@@ -39,13 +40,15 @@ from .configuration.places import (
 
 if TYPE_CHECKING:
     from ..language.declare.folder import Tree
-    from .configuration.repository import RepositoryFolder
+    from .configuration.repository import Repository, RepositoryFolder
 
 STATE_FILE = "kafkaform.state.json"
 AUDIT_FILE = "kafkaform.audit.jsonl"
 STATE_VARIABLE = "KAFKAFORM_STATE"
 FILES = (".kf.hcl", ".kf.json")
 """The names of files that can contain a backend block end so."""
+STORES_AT_ONCE = 32
+"""How many states or logs are read at the same time: a store answers after tens of milliseconds."""
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(s|m|h)?", re.ASCII)
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -89,6 +92,34 @@ def open_listed_store(folder: Path, place: RepositoryFolder) -> Store:
     backend = _find_backend(folder, None)
     location, options = backend or (place.state or STATE_FILE, {})
     return _open_place(folder, location, options)
+
+
+class FolderState(NamedTuple):
+    """What one folder of a repository records."""
+
+    folder: RepositoryFolder
+    state: State | None = None
+    """None if nothing was ever recorded, or if it cannot be read."""
+    error: KafkaformError | None = None
+    """Why it cannot be read."""
+
+
+def load_listed_states(
+    repository: Repository, folders: Sequence[RepositoryFolder]
+) -> tuple[FolderState, ...]:
+    """The states of these folders, in their order, as `open_listed_store` finds them. They are read
+    side by side; one that cannot be read has its error."""
+
+    def load(folder: RepositoryFolder) -> FolderState:
+        try:
+            if folder.faults:
+                raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
+            store = open_listed_store(repository.path / folder.path, folder)
+            return FolderState(folder, store.backend.load().state)
+        except KafkaformError as error:
+            return FolderState(folder, error=error)
+
+    return map_parallel(load, folders, STORES_AT_ONCE)
 
 
 def _find_backend(folder: Path, tree: Tree | None) -> tuple[str, Mapping[str, str]] | None:

@@ -68,6 +68,28 @@ _REFERENCE_BYTES = 4096
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
+class Records(Struct, frozen=True):
+    """What state and log of a folder have."""
+
+    stored: State | None
+    """None if no state was ever saved."""
+    state: State
+    """That one, or else an empty one."""
+    index: LogIndex
+
+    @property
+    def has_open_work(self) -> bool:
+        """An earlier run has left something that the next run closes."""
+        index = self.index
+        return bool(
+            index.open_run
+            or index.open_intents
+            or index.unsaved
+            or index.obligations
+            or index.unseen
+        )
+
+
 class Workspace(PartialRepr, frozen=True):
     """An opened folder, with everything that plans and applies need to know of it."""
 
@@ -93,6 +115,8 @@ class Workspace(PartialRepr, frozen=True):
     """The pull request that the configuration came with, for the log, if the pipeline says so."""
     opener: Opener = open_session
     """Opens the sessions of its provider instances."""
+    records: Records | None = None
+    """State and log, if they were read for the next plan already."""
 
     @property
     def types(self) -> dict[str, ResourceType]:
@@ -407,6 +431,13 @@ def read_log(sink: Sink, state: State | None, *, whole: bool = False) -> LogInde
     except StorageError:
         _refuse_missing(sink, head)
         raise
+
+
+def read_records(stored: State | None, sink: Sink, *, whole: bool = False) -> Records:
+    """What the log says beside a state that was loaded. whole, and what it raises: as in
+    `read_log`."""
+    state = stored or make_first_state(sink)
+    return Records(stored, state, read_log(sink, stored, whole=whole))
 
 
 def _refuse_missing(sink: Sink, head: Head | None) -> None:

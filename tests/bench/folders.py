@@ -1,6 +1,9 @@
 """A repository of many folders on one cluster, beside one folder with the same topics and beside
 the bare sweep of the cluster (`limit.py`); all topics are in the states, and nothing changes.
 
+`states in a store` is the same repository, whose states are in an object store on this computer
+that answers each request after 20 ms.
+
 `python -m tests.bench.folders [FOLDERS TOPICS [ROUNDS]]`: by default 64 folders with 880 topics,
 and 500 with 10,000.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -18,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 from msgspec import Struct
 
@@ -30,6 +35,7 @@ from ..kit.commands.process_folder import PROVIDER
 from ..kit.kafka.clusters import own_sandbox
 from ..kit.kafka.truth import observe
 from ..kit.proxy.proxy import Proxy, proxying
+from ..kit.stores.s3 import BUCKET, ENVIRONMENT, Bucket, serving
 from .limit import Bare
 
 ROUNDS = 3
@@ -48,10 +54,13 @@ cluster "prod" {{
 }}
 
 folders "teams/*" {{
+  state = {state}
   owner = folder.name
   uses  = {{ kafka = cluster.prod }}
 }}
 """
+STORE_SECONDS = 0.02
+"""How long the store thinks about each request."""
 # The kernel counts the memory of the process that started this one, unless the process asks itself.
 PROGRAM = """
 import sys
@@ -82,8 +91,9 @@ def block(name: str) -> str:
     )
 
 
-def write(top: Path, folders: int, topics: int, bootstrap: str) -> Sequence[str]:
-    """The repository, and `alone` beside it with the same blocks; the names of the topics."""
+def write(top: Path, folders: int, topics: int, bootstrap: str, store: str) -> Sequence[str]:
+    """The repository, `alone` beside it with the same blocks, and `stored`, whose states are in the
+    store at this address; the names of the topics."""
     teams = [f"t{number:03}" for number in range(folders)]
     names = [f"{teams[number % folders]}.topic-{number:05}" for number in range(topics)]
     repository, alone = top / "repository", top / "alone"
@@ -94,7 +104,14 @@ def write(top: Path, folders: int, topics: int, bootstrap: str) -> Sequence[str]
         text = "\n".join(block(name) for name in names if name.startswith(f"{team}."))
         (folder / "main.kf.hcl").write_text(text)
         (alone / f"{team}.kf.hcl").write_text(text)
-    (repository / "kafkaform.hcl").write_text(FILE.format(bootstrap=bootstrap))
+    shutil.copytree(repository, top / "stored")
+    query = urlencode({"endpoint": store, "region": "us-east-1", "use_path_style": "true"})
+    for name, state in (
+        ("repository", "null"),
+        ("stored", f'"s3://{BUCKET}/${{folder.path}}?{query}"'),
+    ):
+        text = FILE.format(bootstrap=bootstrap, state=state)
+        (top / name / "kafkaform.hcl").write_text(text)
     provider = PROVIDER.format(bootstrap=bootstrap, timeout="120s")
     (alone / "provider.kf.hcl").write_text(provider)
     # One folder of the repository, as it would be without the repository file.
@@ -108,13 +125,15 @@ def write(top: Path, folders: int, topics: int, bootstrap: str) -> Sequence[str]
 
 def adopt(top: Path) -> None:
     """Record the topics in the state of each folder."""
-    opened = open_repository(top / "repository")
+    repositories = [open_repository(top / name) for name in ("repository", "stored")]
+    folders = (item.workspace for opened in repositories for item in opened.folders)
     alone = (open_workspace(top / name) for name in ("alone", "bare"))
     # An adoption sends nothing, so the shared look of plans is enough.
-    for space in (*(item.workspace for item in opened.folders), *alone):
+    for space in (*folders, *alone):
         assert space is not None, "each folder can be opened"
         apply_changes(space, options=Options(adopt=("*",)), approve=lambda plan: True, wait=False)
-    opened.close()
+    for opened in repositories:
+        opened.close()
 
 
 def run(folder: Path, proxy: Proxy, *words: str) -> Run:
@@ -136,16 +155,18 @@ def run(folder: Path, proxy: Proxy, *words: str) -> Run:
 @contextmanager
 def made(folders: int, topics: int) -> Iterator[tuple[Path, Proxy, Bare]]:
     """All of it, recorded, on a broker of its own behind a counter of requests."""
+    bucket = Bucket()
     with own_sandbox(f"folders-{os.getpid()}") as box, tempfile.TemporaryDirectory() as folder:
-        os.environ["PROOF_PASSWORD"] = box.admin_password
-        with proxying(box.brokers[0].ports.client) as proxy:
+        os.environ |= {"PROOF_PASSWORD": box.admin_password, **ENVIRONMENT}
+        with proxying(box.brokers[0].ports.client) as proxy, serving(bucket) as store:
             top = Path(folder)
-            names = write(top, folders, topics, proxy.bootstrap)
+            names = write(top, folders, topics, proxy.bootstrap, store)
             for start in range(0, topics, 500):
                 observe(box).make(dict.fromkeys(names[start : start + 500], (1, CONFIG)))
             begun = time.perf_counter()
             adopt(top)
             print(f"recorded in {time.perf_counter() - begun:.0f} s")
+            bucket.always.append(lambda _, __: time.sleep(STORE_SECONDS))
             bare = Bare(box.bootstrap, box.admin_password)
             yield top, proxy, bare
             bare.close()
@@ -177,6 +198,7 @@ def measure(folders: int, topics: int, rounds: int = ROUNDS) -> None:
         forms = {
             "one folder": (top / "alone", ()),
             "plan --all": (repository, ("--all",)),
+            "states in a store": (top / "stored", ("--all",)),
             "--changed-since": (repository, ("--changed-since=HEAD",)),
             "a folder below the file": (repository / "teams/t000", ()),
             "the same without a file": (top / "bare", ()),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,11 +24,11 @@ from ...render.text import Detail, inline, mask_value, render_count, render_json
 from ...state.codec import encode
 from ...state.model import Row, State, drop_address, move_address
 from ...workflow.plan_documents import load_plan, load_plan_document, read_words_of, render_plan
-from ...workflow.repository.folders import load_states
+from ...workflow.repository.folders import refuse_state_variable
 from ...workflow.state_transfer import edit_state, forget_instance
 from ...workflow.state_transfer import pull_state as pull_store
 from ...workflow.state_transfer import push_state as push_store
-from ...workflow.stores import open_store, parse_duration
+from ...workflow.stores import load_listed_states, open_store, parse_duration
 from ..options.flags import (
     FolderFlags,
     LockTimeout,
@@ -79,7 +80,9 @@ def _list_folders(chosen: FolderFlags, pattern: str, state: str | None) -> int:
             "Leave it out.",
         )
     console, code = Console.make_standard(), 0
-    for item in load_states(choose_folders(chosen)):
+    refuse_state_variable(os.environ)
+    choice = choose_folders(chosen)
+    for item in load_listed_states(choice.repository, choice.folders):
         path = item.folder.path
         if item.error is not None:
             faults = (replace(f, summary=f"{path}: {f.summary}") for f in item.error.diagnostics)

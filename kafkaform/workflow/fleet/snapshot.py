@@ -27,6 +27,7 @@ from ...core.clock import Clock, SystemClock
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
 from ...core.landing import DESIRED, FORMAT, REGISTER, ROOT, STATE, LandedRow, Meta
+from ...core.parallel import map_parallel
 from ...core.progress import Progress, Reporter, ignore_event
 from ...core.resource import CoverageKind, Sweep
 from ...core.value import COMMAND, find_references
@@ -47,7 +48,6 @@ from ...inventory.live import (
     list_declared_rows,
     list_recorded_rows,
     make_meta,
-    map_parallel,
 )
 from ...provider.contract import Provider, Session
 from ...render.text import inline, render_count

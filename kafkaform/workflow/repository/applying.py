@@ -33,7 +33,7 @@ from ..configuration.repository import RepositoryFolder
 from ..configuration.untrusted import apply_error
 from ..model import Applied, RunEvent
 from ..operations import REPEATED, apply_changes, destroy
-from ..workspace import Workspace, read_log
+from ..workspace import Workspace
 from .checking import FolderClaim, find_conflicts
 from .documents import FoldersApproval, make_approval
 from .folders import OpenFolder, OpenRepository, open_again
@@ -260,7 +260,7 @@ def _try_folder(job: _Job, opened: OpenFolder, outcome: FolderOutcome) -> Folder
     if not (renewed or approved) and outcome.error is not None:
         return FolderResult(folder, error=outcome.error)
     try:
-        if not (renewed or approved or outcome.changed or _has_open_work(opened)):
+        if not (renewed or approved or outcome.changed or outcome.unfinished):
             return FolderResult(folder)
         space = _open_to_apply(job, opened, renewed=renewed)
         return FolderResult(folder, _apply_folder(job, opened, space))
@@ -279,16 +279,6 @@ def _find_obstacle(job: _Job, path: str) -> str:
             relation = "which reads its outputs" if job.destroys else "whose outputs it reads"
             return f"{other}, {relation}, {fate}"
     return ""
-
-
-def _has_open_work(opened: OpenFolder) -> bool:
-    """Whether an earlier run of the folder has left something that its next run closes. Raises
-    StorageError."""
-    assert opened.workspace is not None, "a folder that is not open has an error"
-    index = read_log(opened.workspace.sink, opened.state)
-    return bool(
-        index.open_run or index.open_intents or index.unsaved or index.obligations or index.unseen
-    )
 
 
 def _open_to_apply(job: _Job, opened: OpenFolder, *, renewed: bool) -> Workspace:

@@ -22,12 +22,14 @@ from msgspec.structs import replace
 from ...core.canonical import digest
 from ...core.change import Batch, Change, Impact, Outcome, Step, Verdict
 from ...core.errors import ConfigurationError, Interrupted, KafkaformError, UsageError
+from ...core.parallel import map_parallel
 from ...core.progress import Progress, Reporter, ignore_event
 from ...core.resource import Depth, Facts, FolderObjects, Identity, ProviderConfig, Reading, Sweep
 from ...core.secret import keep_secrets, watched
 from ...core.value import FrozenMap
 from ...core.words import Words
 from ...provider.contract import Provider, Secrets, Session
+from ...state.backend import Backend
 from ...state.model import State
 from ..configuration.evaluation import Inputs
 from ..configuration.files import find_root
@@ -35,7 +37,7 @@ from ..configuration.folder_outputs import LoadOutputs
 from ..configuration.instances import Opener, open_session
 from ..configuration.repository import FILES, Repository, RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders
-from ..stores import STATE_VARIABLE, Store, load_outputs, open_folder_store
+from ..stores import STATE_VARIABLE, STORES_AT_ONCE, open_folder_store
 from ..workspace import Workspace, open_read_workspace
 
 BlockKey = tuple[str, str, FrozenMap, tuple[Path, ...]]
@@ -292,16 +294,6 @@ def _list_files(folder: Path, config: FrozenMap) -> Iterator[Path]:
                 continue
 
 
-class FolderState(Struct, frozen=True):
-    """What one folder records."""
-
-    folder: RepositoryFolder
-    state: State | None = None
-    """None if nothing was ever recorded, or if it cannot be read."""
-    error: KafkaformError | None = None
-    """Why it cannot be read."""
-
-
 def refuse_state_variable(environment: Mapping[str, str]) -> None:
     """Raises UsageError if the environment names a state, which would be that of every folder."""
     if environment.get(STATE_VARIABLE):
@@ -311,24 +303,35 @@ def refuse_state_variable(environment: Mapping[str, str]) -> None:
         )
 
 
-def open_store_of(choice: FolderChoice, folder: RepositoryFolder) -> Store:
-    """The store of a folder of a repository. Raises ConfigurationError for a folder or a place that
-    cannot be used."""
-    if folder.faults:
-        raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
-    return open_folder_store(choice.repository.path / folder.path, None, None, folder)
+class LoadedStates:
+    """The states of folders, each of which is loaded once, also by those that read its outputs."""
 
+    # A plain class: it fills while folders are opened.
+    def __init__(self) -> None:
+        self._states: dict[Path, State | None | KafkaformError] = {}
 
-def load_states(choice: FolderChoice) -> Iterator[FolderState]:
-    """The states of the chosen folders, in their order. Raises UsageError."""
-    refuse_state_variable(os.environ)
-    for folder in choice.folders:
-        try:
-            state = open_store_of(choice, folder).backend.load().state
-        except KafkaformError as error:
-            yield FolderState(folder, error=error)
-        else:
-            yield FolderState(folder, state)
+    def load(self, folder: Path, open_backend: Callable[[], Backend]) -> State | None:
+        """The state of a folder. Raises StorageError, the same one each time."""
+        if folder not in self._states:
+            try:
+                self._states[folder] = open_backend().load().state
+            except Interrupted:
+                raise
+            except KafkaformError as error:
+                self._states[folder] = error
+        state = self._states[folder]
+        if isinstance(state, KafkaformError):
+            raise state.with_traceback(None)
+        return state
+
+    def load_outputs(self, folder: Path, named: str | None) -> FrozenMap | None:
+        """As `stores.load_outputs`. named: the same for a folder each time."""
+        state = self.load(folder, lambda: open_folder_store(folder, named, None).backend)
+        return None if state is None else state.outputs
+
+    def forget(self) -> None:
+        """Load them again from now on."""
+        self._states.clear()
 
 
 class OpenFolder(Struct, frozen=True):
@@ -350,6 +353,8 @@ class OpenRepository(Struct, frozen=True):
     folders: tuple[OpenFolder, ...]
     systems: SharedSystems
     """What the folders connect through."""
+    states: LoadedStates
+    """What was loaded for them."""
     inputs: Inputs = Inputs()
     """What all of them are evaluated with."""
     policies: Sequence[Path | str] = ()
@@ -361,8 +366,9 @@ class OpenRepository(Struct, frozen=True):
         return self.choice.repository
 
     def close(self) -> None:
-        """End the shared connections; a plan connects again."""
+        """End the shared connections, and forget what was read; a plan connects and reads again."""
         self.systems.close()
+        self.states.forget()
 
 
 def open_repository(
@@ -397,17 +403,20 @@ def open_repository(
         )
         outside = environment if untrusted else None
         choice = choose_folders(Path(path), all and not folders, folders, changed_since, outside)
-        top, systems = choice.repository.path, SharedSystems()
+        top, systems, states = choice.repository.path, SharedSystems(), LoadedStates()
 
         def open_one(folder: RepositoryFolder) -> OpenFolder:
-            opener = systems.make_opener(top / folder.path)
-            return _open_folder(top / folder.path, folder, inputs, policies, opener)
+            path = top / folder.path
+            opener = systems.make_opener(path)
+            return _open_folder(path, folder, inputs, policies, opener, states.load_outputs)
 
         opened = _open_each(choice.folders, open_one, progress)
+        # Before any system is asked: what a state has must not be newer than what is read there.
+        opened = map_parallel(lambda item: _add_state(item, states), opened, STORES_AT_ONCE)
         for item in opened:
             _note_wanted(item, systems)
         opened = tuple(_add_elsewhere(item, systems) for item in opened)
-        return OpenRepository(choice, opened, systems, inputs, policies)
+        return OpenRepository(choice, opened, systems, states, inputs, policies)
 
 
 def open_again(
@@ -424,12 +433,15 @@ def open_again(
     """
     path, systems = repository.repository.path / folder.path, repository.systems
     opener = open_session if sends else systems.make_opener(path)
+    # Since the plans were made, the run itself has saved states.
+    states = LoadedStates() if sends else repository.states
 
     def load(target: Path, state: str | None) -> FrozenMap | None:
         planned = (outputs or {}).get(target)
-        return load_outputs(target, state) if planned is None else planned
+        return states.load_outputs(target, state) if planned is None else planned
 
     opened = _open_folder(path, folder, repository.inputs, repository.policies, opener, load)
+    opened = _add_state(opened, states)
     _note_wanted(opened, systems)
     return _add_elsewhere(opened, systems)
 
@@ -479,8 +491,9 @@ def _open_folder(
     inputs: Inputs,
     policies: Sequence[Path | str],
     opener: Opener,
-    load: LoadOutputs = load_outputs,
+    load: LoadOutputs,
 ) -> OpenFolder:
+    """Evaluate the folder, and do not load its state yet."""
     try:
         if folder.faults:
             raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
@@ -488,11 +501,24 @@ def _open_folder(
         workspace = open_read_workspace(
             path, inputs, state, policies, place=folder, opener=opener, load=load
         )
-        return OpenFolder(folder, workspace, workspace.backend.load().state)
+        return OpenFolder(folder, workspace)
     except Interrupted:
         raise
     except KafkaformError as error:
         return OpenFolder(folder, error=error)
+
+
+def _add_state(opened: OpenFolder, states: LoadedStates) -> OpenFolder:
+    space = opened.workspace
+    if space is None:
+        return opened
+    try:
+        state = states.load(space.configuration.folder, lambda: space.backend)
+        return replace(opened, state=state)
+    except Interrupted:
+        raise
+    except KafkaformError as error:
+        return OpenFolder(opened.folder, error=error)
 
 
 def _find_trusted_state(path: Path, folder: RepositoryFolder) -> str:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ...audit.history import LoggedChange, RunFacts
 from ...core.errors import ConfigurationError, KafkaformError, UsageError
+from ...core.parallel import map_parallel
 from ...core.value import EMPTY
 from ..configuration.repository import Repository, RepositoryFolder
 from ..history import (
@@ -24,7 +25,7 @@ from ..history import (
     read_newest,
     suggest_name,
 )
-from ..stores import Store, open_listed_store
+from ..stores import STORES_AT_ONCE, Store, open_listed_store
 
 
 class FolderChanges(Struct, frozen=True):
@@ -73,7 +74,11 @@ def read_repository_history(
     """
     if name:
         make_selection(name)  # a text that is no name is a fault once, and not of each folder
-    told = [_read_folder(repository, folder, name, period, path, last) for folder in folders]
+    told = map_parallel(
+        lambda folder: _read_folder(repository, folder, name, period, path, last),
+        folders,
+        STORES_AT_ONCE,
+    )
     if name and folders and not any(item.has_name or item.error for item in told):
         hints = (suggest_name(_open_store(repository, folder), name) for folder in folders)
         raise UsageError(

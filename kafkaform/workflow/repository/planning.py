@@ -22,6 +22,7 @@ from ...core.errors import (
     UsageError,
     exit_code,
 )
+from ...core.parallel import map_parallel
 from ...core.progress import Progress
 from ...core.resource import ProviderConfig
 from ...core.secret import keep_secrets
@@ -39,7 +40,8 @@ from ..configuration.repository import Repository, RepositoryFolder
 from ..judgement import check_accepted, check_fail_on, refuse_unmatched
 from ..model import DryRun, PlanChosen, RunEvent
 from ..planning import find_unmet, plan_changes, refuse_if_blocked
-from ..workspace import Workspace, open_instance
+from ..stores import STORES_AT_ONCE
+from ..workspace import Records, Workspace, open_instance, read_records
 from .checking import FolderClaim, find_conflicts, list_claims
 from .folders import OpenFolder, OpenRepository, open_again
 
@@ -200,6 +202,8 @@ class FolderOutcome(Struct, frozen=True):
     """An apply of the plan has something to do, and nothing keeps it from that."""
     conflicting: bool = False
     """The error is that another folder has the same objects."""
+    unfinished: bool = False
+    """An earlier run has left something that the next run of the folder closes."""
     verdicts: Mapping[str, Verdict] | None = None
     """Step id -> what the dry run said; None without a dry run."""
 
@@ -301,6 +305,7 @@ def _plan_folders(
     _refuse_idle_globs(repository, options)
     opened = {item.folder.path: item for item in repository.folders}
     order, outcomes = order_opened(repository), dict[str, FolderOutcome]()
+    records = _read_all_records(repository, wishes.verify_log)
     claims = list(_list_all_claims(repository.folders))
     conflicts = find_conflicts(claims)
     task, label, total = "plan folders", "Planning folders", len(opened)
@@ -322,7 +327,7 @@ def _plan_folders(
             reason = f"it can be planned when {', '.join(awaited)} is applied"
             outcome = FolderOutcome(folder, skipped=reason)
         else:
-            outcome = _plan_folder(opened[path], options, wishes, progress)
+            outcome = _plan_folder(opened[path], records.pop(path), options, wishes, progress)
         progress(path, outcome)
         outcomes[path] = outcome
     # New outputs of one folder can give its object to one that was planned before.
@@ -332,6 +337,29 @@ def _plan_folders(
             progress(path, outcomes[path])
     progress("", Progress(task, label, total, total, "folders", finished=True))
     return RepositoryPlan(tuple(outcomes[path] for path in opened), order, tuple(claims))
+
+
+def _read_all_records(
+    repository: OpenRepository, verify_log: bool
+) -> dict[str, Records | KafkaformError | None]:
+    """Path -> state and log, or why these cannot be read; None for a folder that is not open."""
+
+    def read(item: OpenFolder) -> Records | KafkaformError | None:
+        space = item.workspace
+        if space is None:
+            return None
+        try:
+            state = repository.states.load(space.configuration.folder, lambda: space.backend)
+            return read_records(state, space.sink, whole=verify_log)
+        except Interrupted:
+            raise
+        except KafkaformError as error:
+            return error
+
+    folders = repository.folders
+    # Before any system is asked, as in `open_repository`.
+    records = map_parallel(read, folders, STORES_AT_ONCE)
+    return {item.folder.path: entry for item, entry in zip(folders, records, strict=True)}
 
 
 def _make_conflict(folder: RepositoryFolder, faults: Diagnostics) -> FolderOutcome:
@@ -438,10 +466,16 @@ def check_options(options: Options) -> None:
 
 
 def _plan_folder(
-    opened: OpenFolder, options: Options, wishes: PlanWishes, progress: FolderListener
+    opened: OpenFolder,
+    records: Records | KafkaformError | None,
+    options: Options,
+    wishes: PlanWishes,
+    progress: FolderListener,
 ) -> FolderOutcome:
     if opened.workspace is None:
         return FolderOutcome(opened.folder, error=opened.error)
+    if isinstance(records, KafkaformError):
+        return FolderOutcome(opened.folder, error=records)
     plans: list[Plan] = []
     dry_runs: list[DryRun] = []
     error: KafkaformError | None = None
@@ -457,7 +491,7 @@ def _plan_folder(
     try:
         own_options = select_options(opened, options)
         plan = plan_changes(
-            opened.workspace,
+            replace(opened.workspace, records=records),
             own_options,
             validate=wishes.validate,
             verify_log=wishes.verify_log,
@@ -473,7 +507,15 @@ def _plan_folder(
         error = fault
     plan_made = plans[-1] if plans else None
     verdicts = dry_runs[-1].verdicts if dry_runs else None
-    return FolderOutcome(opened.folder, plan_made, error, applicable=applicable, verdicts=verdicts)
+    unfinished = records is not None and records.has_open_work
+    return FolderOutcome(
+        opened.folder,
+        plan_made,
+        error,
+        applicable=applicable,
+        unfinished=unfinished,
+        verdicts=verdicts,
+    )
 
 
 # ── options that name objects ───────────────────────────────────────────────────────────

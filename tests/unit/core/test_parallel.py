@@ -6,8 +6,8 @@ from threading import Barrier, Event
 
 import pytest
 
+from kafkaform.core.parallel import map_parallel
 from kafkaform.core.secret import Secret, mask_secrets, watch_secrets
-from kafkaform.inventory.live import map_parallel
 
 PATIENCE = 60.0
 
