@@ -189,7 +189,7 @@ def _refuse_recorded(
     scene: Scene, repository: Repository, identities: Collection[Identity]
 ) -> None:
     """Raise Blocked for an object that the state of a folder of the repository has."""
-    for folder, state, error in load_listed_states(repository, list_folders(repository)):
+    for folder, state, error, _ in load_listed_states(repository, list_folders(repository)):
         if error is not None:
             reason = error.diagnostics[0].summary
             scene.announce(Note(f"Whether {folder.path} manages this is unknown: {reason}"))

@@ -102,20 +102,31 @@ class FolderState(NamedTuple):
     """None if nothing was ever recorded, or if it cannot be read."""
     error: KafkaformError | None = None
     """Why it cannot be read."""
+    location: str = ""
+    """Where it is; empty if that is not known."""
 
 
 def load_listed_states(
-    repository: Repository, folders: Sequence[RepositoryFolder]
+    repository: Repository, folders: Sequence[RepositoryFolder], *, untrusted: bool = False
 ) -> tuple[FolderState, ...]:
     """The states of these folders, in their order, as `open_listed_store` finds them. They are read
-    side by side; one that cannot be read has its error."""
+    side by side; one that cannot be read has its error.
+
+    untrusted: anybody can have written the folders, so only the repository file says where the
+    states are.
+    """
 
     def load(folder: RepositoryFolder) -> FolderState:
+        path = repository.path / folder.path
         try:
             if folder.faults:
                 raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
-            store = open_listed_store(repository.path / folder.path, folder)
-            return FolderState(folder, store.backend.load().state)
+            if untrusted:
+                named = configuration.untrusted.choose_trusted_state(path, folder)
+                backend = _open_place(path, named, {}).backend
+            else:
+                backend = open_listed_store(path, folder).backend
+            return FolderState(folder, backend.load().state, location=backend.location)
         except KafkaformError as error:
             return FolderState(folder, error=error)
 

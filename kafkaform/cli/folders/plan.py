@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -21,7 +22,6 @@ from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.model import Note, RunEvent
 from ...workflow.plan_documents import remove_file, save_file
 from ...workflow.planning import list_option_words
-from ...workflow.repository.applying import FolderResult
 from ...workflow.repository.checking import place_fault
 from ...workflow.repository.documents import (
     make_approval,
@@ -39,6 +39,9 @@ from ..options.plan_flags import PlanChecks, PlanFiles, PlanInputs
 from ..terminal.console import Console
 from ..terminal.results import write_paged
 from ..terminal.screen import JsonScreen, TextScreen, open_screen
+
+if TYPE_CHECKING:
+    from ...workflow.repository.applying import FolderResult
 
 _FEW = 5
 """How many folders with the same fault are named."""

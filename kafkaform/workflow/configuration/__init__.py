@@ -9,8 +9,8 @@ from ...core.lazy import load_on_use
 # A folder without a backend block needs no language to find its state, and most commands are about
 # one folder.
 if TYPE_CHECKING:
-    from . import evaluation, files, repository_choice
+    from . import evaluation, files, repository_choice, untrusted
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["evaluation", "files", "repository_choice"]
+__all__ = ["evaluation", "files", "repository_choice", "untrusted"]

@@ -13,10 +13,10 @@ from ...core.diagnostics import Range
 from ...core.errors import KafkaformError, StorageError, UsageError
 from ...core.resource import ProviderConfig
 from ...core.value import EMPTY, FrozenMap
-from .files import find_root
 from .places import find_links
 from .repository import FILES
 from .repository_place import find_base_repository, find_place
+from .untrusted import is_forgeable
 
 LoadOutputs = Callable[[Path, str | None], FrozenMap | None]
 """Reads the outputs that the state of a folder records, in the form of the state; None if there is
@@ -99,10 +99,7 @@ class FolderOutputs(Struct, frozen=True):
             raise UsageError(f"--untrusted: {link} is a link", "Name the folder itself.")
         place = find_place(target, environment=self.environment)
         state = None if place is None else place.state
-        if state is None or (
-            "://" not in state
-            and Path(os.path.realpath(state)).is_relative_to(find_root(self.folder).resolve())
-        ):
+        if state is None or is_forgeable(state, self.folder):
             raise UsageError(
                 f"--untrusted: the state of {text} can be forged",
                 f"Let {FILES[0]} name a state for it that is outside of the checkout.",

@@ -164,10 +164,15 @@ class FolderChoice(Struct, frozen=True):
 
     repository: Repository
     folders: tuple[RepositoryFolder, ...]
-    count: int
-    """How many folders the repository has."""
+    others: tuple[RepositoryFolder, ...] = ()
+    """The folders of the repository that were not chosen."""
     reasons: Mapping[str, str] = EMPTY
     """With --changed-since: path -> why the folder counts as changed."""
+
+    @property
+    def count(self) -> int:
+        """How many folders the repository has."""
+        return len(self.folders) + len(self.others)
 
 
 def choose_folders(
@@ -200,10 +205,10 @@ def choose_folders(
     repository = read_repository(text.path, content=text.content, base=text.base)
     every = list_folders(repository)
     folders = match_folders(repository, every, globs) if globs else every
-    if since is None:
-        return FolderChoice(repository, folders, len(every))
-    pass
-
-    reasons = find_changes(repository, folders, since).folders
-    changed = tuple(folder for folder in folders if folder.path in reasons)
-    return FolderChoice(repository, changed, len(every), reasons)
+    reasons: Mapping[str, str] = EMPTY
+    if since is not None:
+        reasons = find_changes(repository, folders, since).folders
+        folders = tuple(folder for folder in folders if folder.path in reasons)
+    chosen = {folder.path for folder in folders}
+    others = tuple(folder for folder in every if folder.path not in chosen)
+    return FolderChoice(repository, folders, others, reasons)

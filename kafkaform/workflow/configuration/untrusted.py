@@ -7,6 +7,7 @@ through a link; the environment names the providers that can be used.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,8 +21,10 @@ from ...core.value import FrozenMap, SecretRef, Value
 from ...language.declare.variables import PREFIX as VARIABLES
 from ...language.evaluate.providers import ProviderInfo
 from ...provider.registry import Registry
+from .files import find_root
 from .instances import PREFIX, complete_connection, name_variable, parse_value
 from .places import find_links
+from .repository import FILES, RepositoryFolder
 
 PROVIDERS, DEFAULT_PROVIDERS = f"{PREFIX}PROVIDERS", "kafka"
 FLAG = "--untrusted"
@@ -85,6 +88,27 @@ def refuse_links_to(paths: Iterable[Path]) -> None:
                 f"{link} is a link, and {FLAG} follows none",
                 "Name the place itself, because a pull request can contain the link.",
             )
+
+
+def is_forgeable(state: str | None, folder: Path) -> bool:
+    """Whether untrusted files can contain a state. state: where it is, None if the repository file
+    does not say that; folder: a folder of these files."""
+    if state is None:
+        return True
+    root = find_root(folder).resolve()
+    return "://" not in state and Path(os.path.realpath(state)).is_relative_to(root)
+
+
+def choose_trusted_state(folder: Path, place: RepositoryFolder) -> str:
+    """The state of an untrusted folder, as the base branch names it. Raises UsageError for one that
+    untrusted files can contain."""
+    if place.state is None or is_forgeable(place.state, folder):
+        raise UsageError(
+            f"the state of {place.path} can be forged: it is part of the untrusted files",
+            f"Let `state` of its folders block in {FILES[0]} name an object store, or a path "
+            "outside of the checkout.",
+        )
+    return place.state
 
 
 # ── connections ─────────────────────────────────────────────────────────────────────────

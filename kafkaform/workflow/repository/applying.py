@@ -34,7 +34,7 @@ from ..configuration.untrusted import apply_error
 from ..model import Applied, RunEvent
 from ..operations import REPEATED, apply_changes, destroy
 from ..workspace import Workspace
-from .checking import FolderClaim, find_conflicts
+from .checking import FolderClaim
 from .documents import FoldersApproval, make_approval
 from .folders import OpenFolder, OpenRepository, open_again
 from .planning import (
@@ -299,7 +299,7 @@ def _refuse_conflicts(job: _Job, opened: OpenFolder) -> None:
     path = opened.folder.path
     others = [claim for claim in job.claims if claim.folder != path]
     job.claims[:] = [*others, *list_folder_claims(opened)]
-    if faults := find_conflicts(job.claims).get(path):
+    if faults := job.plan.others.find_conflicts(job.claims).get(path):
         raise make_conflict_error(faults)
 
 

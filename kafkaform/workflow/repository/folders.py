@@ -32,11 +32,11 @@ from ...provider.contract import Provider, Secrets, Session
 from ...state.backend import Backend
 from ...state.model import State
 from ..configuration.evaluation import Inputs
-from ..configuration.files import find_root
 from ..configuration.folder_outputs import LoadOutputs
 from ..configuration.instances import Opener, open_session
 from ..configuration.repository import FILES, Repository, RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders
+from ..configuration.untrusted import choose_trusted_state
 from ..stores import STATE_VARIABLE, STORES_AT_ONCE, open_folder_store
 from ..workspace import Workspace, open_read_workspace
 
@@ -497,7 +497,7 @@ def _open_folder(
     try:
         if folder.faults:
             raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
-        state = _find_trusted_state(path, folder) if inputs.untrusted else None
+        state = choose_trusted_state(path, folder) if inputs.untrusted else None
         workspace = open_read_workspace(
             path, inputs, state, policies, place=folder, opener=opener, load=load
         )
@@ -519,16 +519,3 @@ def _add_state(opened: OpenFolder, states: LoadedStates) -> OpenFolder:
         raise
     except KafkaformError as error:
         return OpenFolder(opened.folder, error=error)
-
-
-def _find_trusted_state(path: Path, folder: RepositoryFolder) -> str:
-    """The state of a folder that anybody can have written, as the base branch names it. Raises
-    UsageError for one that they can have written, too."""
-    state = folder.state
-    if state and ("://" in state or not Path(state).is_relative_to(find_root(path))):
-        return state
-    raise UsageError(
-        f"the state of {folder.path} can be forged: it is part of the untrusted files",
-        f"Let `state` of its folders block in {FILES[0]} name an object store, or a path outside "
-        "of the checkout.",
-    )

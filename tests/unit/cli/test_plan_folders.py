@@ -256,3 +256,40 @@ def test_two_addresses_of_one_cluster(top: Here) -> None:
     assert top.done("validate", "--all")
     said = top.run("plan", "--all")
     assert said.code == 1 and "object-in-two-folders" in said.err
+
+
+def test_an_object_that_a_folder_has_that_was_not_chosen(top: Here) -> None:
+    """What a state records counts, with the line of its block; once the folder lets it go, the
+    chosen one can have it."""
+    apply_alone(top, "teams/pay")
+    write_topics(top.path, "web", "pay.a")
+    (top.path / "teams/shop/kafkaform.state.json").write_text("no state")
+    for command in (("plan",), ("apply", "--auto-approve")):
+        said = top.run(*command, "--folder", "teams/web")
+        assert said.code == 1, said.text
+        assert "another folder has it, too: teams/pay (teams/pay/main.kf.hcl:1)" in said.err
+        assert "Whether teams/shop has objects of these folders is unknown: " in said.err
+    top.write("teams/pay/main.kf.hcl", "resource {\n")
+    said = top.run("plan", "--folder", "teams/web")
+    state = top.path / "teams/pay/kafkaform.state.json"
+    assert f"teams/pay (recorded in {state})" in " ".join(said.err.replace("│", " ").split())
+    top.write("teams/pay/main.kf.hcl", "removed {\n  from = kafka_topic.a\n}\n")
+    write_topics(top.path, "web", "pay.a", more="lifecycle {\n    adopt = true\n  }")
+    assert "1 to adopt" in top.done("plan", "--folder", "teams/web").out
+
+
+def test_a_shared_object_is_no_conflict_with_a_folder_that_was_not_chosen(top: Here) -> None:
+    """Nor is what it only declares: whoever applies it later finds it in the state."""
+    block = (
+        'resource "kafka_acl" "a" {\n  resource_type = "Group"\n  resource_name = "mirror"\n'
+        '  acl_principal = "User:mirror"\n  acl_host = "*"\n  acl_operation = "Read"\n'
+        '  acl_permission_type = "Allow"\n  lifecycle {\n    shared = true\n  }\n}\n'
+    )
+    top.write("teams/pay/main.kf.hcl", block)
+    top.write("teams/web/main.kf.hcl", block)
+    apply_alone(top, "teams/pay")
+    assert "1 to adopt" in top.done("plan", "--folder", "teams/web").out
+    top.write("teams/web/main.kf.hcl", block.replace("    shared = true\n", "    adopt = true\n"))
+    assert "another folder has it, too" in top.fails("plan", "--folder", "teams/web")
+    write_topics(top.path, "web", "shop.a")
+    assert "1 to add" in top.done("plan", "--folder", "teams/web").out
