@@ -17,9 +17,10 @@ from ...core.address import Address
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError
 from ...core.resource import ProviderConfig
-from ...core.schema import AttributeSchema, ObjectSchema
+from ...core.schema import AttributeSchema, ObjectSchema, make_schema
 from ...language.declare.top_level import declare_blocks
 from ...language.desired import Built
+from ...language.evaluate import folder_outputs
 from ...provider.registry import Registry
 from ...render.terraform import make_provider_json, render_dot
 from ...render.text import inline, render_json, render_table
@@ -139,6 +140,8 @@ def schema(
             )
             for name, provider in loaded.items()
         }
+        own = {folder_outputs.OUTPUTS: folder_outputs.SCHEMA}
+        schemas[folder_outputs.OWN_PREFIX] = make_provider_json(make_schema(""), {}, own)
         console.write(render_json({"format_version": "1.0", "provider_schemas": schemas}))
         return
     for name, provider in loaded.items():
@@ -148,7 +151,13 @@ def schema(
             *((f'resource "{kind}"', item) for kind, item in kinds.items()),
             *((f'data "{kind}"', item) for kind, item in provider.data.items()),
         ):
-            console.write_lines([title, *render_table(list(_list_rows(item))), ""])
+            _show_schema(console, title, item)
+    # No provider answers it.
+    _show_schema(console, f'data "{folder_outputs.OUTPUTS}"', folder_outputs.SCHEMA)
+
+
+def _show_schema(console: Console, title: str, item: ObjectSchema) -> None:
+    console.write_lines([title, *render_table(list(_list_rows(item))), ""])
 
 
 @app.command("json-schema")

@@ -266,7 +266,15 @@ def _import_into_folders(
             f"with --split {FOLDERS}, --out is a file's name in each folder, not {inline(out)}",
             "Write --out imported.kf.hcl.",
         )
-    made = import_into_folders(Path(), filters, name=out, variables=var, variable_files=var_file)
+    made = import_into_folders(
+        types=filters.types,
+        match=filters.match,
+        name=out,
+        variables=var,
+        variable_files=var_file,
+        exclude=filters.exclude,
+        owned=filters.owned,
+    )
     texts: dict[Path, str] = {}
     rows: list[list[str]] = []
     for item in made.folders:

@@ -98,20 +98,27 @@ class _OpenFolder(Struct, frozen=True):
 
 
 def import_into_folders(
-    start: Path,
-    filters: ImportFilter,
+    path: Path | str = ".",
     *,
-    name: str,
-    variables: Sequence[str | Path] = (),
+    types: Sequence[str] = (),
+    match: Sequence[str] = (),
+    name: str = "imported.kf.hcl",
+    variables: Mapping[str, object] | Sequence[str | Path] = (),
     variable_files: Sequence[Path] = (),
+    exclude: Sequence[str] = (),
+    owned: bool = False,
 ) -> SplitImport:
     """Write configuration for every live object that no folder declares or records and that fits
     the boundary of exactly one folder which uses its system. It changes nothing.
 
-    name: of the file that each folder gets. Raises UsageError, ConfigurationError with the faults
-    of all folders, StorageError, and ConnectError if a system cannot be reached.
+    path: a folder of the repository; types, match, exclude, owned: as in `import_all`; name: of the
+    file that each folder gets, in faults; variables, variable_files: as in `open_repository`.
+
+    Raises UsageError, ConfigurationError with the faults of all folders, StorageError, and
+    ConnectError if a system cannot be reached.
     """
-    choice = choose_folders(start, True, (), None)
+    filters = ImportFilter(tuple(types), tuple(match), tuple(exclude), owned)
+    choice = choose_folders(Path(path), True, (), None)
     if os.environ.get(STATE_VARIABLE):
         raise UsageError(
             f"{STATE_VARIABLE} is set, and would be the state of every folder",
@@ -150,7 +157,9 @@ def _describe_empty_folders(choice: FolderChoice) -> Iterator[str]:
 
 
 def _open_folders(
-    choice: FolderChoice, variables: Sequence[str | Path], variable_files: Sequence[Path]
+    choice: FolderChoice,
+    variables: Mapping[str, object] | Sequence[str | Path],
+    variable_files: Sequence[Path],
 ) -> list[_OpenFolder]:
     """Open every folder. Raises ConfigurationError with the faults of all that cannot be
     opened."""

@@ -28,6 +28,7 @@ from ...core.errors import (
 from ...core.finding import AccessRow, Finding, Harm, Level
 from ...core.progress import Message, Progress
 from ...plan.model import Mode, Options, Plan
+from ..adoption.split import FolderImport, SplitImport, import_into_folders
 from ..generate.files import GeneratedConfiguration
 from ..import_all import import_all
 from ..model import Applied, DryRun, Note, PlanChosen, RunEvent
@@ -54,6 +55,7 @@ __all__ = [
     "DryRun",
     "DryRunRefused",
     "Finding",
+    "FolderImport",
     "FolderOutcome",
     "FolderResult",
     "FoldersApproval",
@@ -84,6 +86,7 @@ __all__ = [
     "Result",
     "RunEvent",
     "Severity",
+    "SplitImport",
     "Stop",
     "StorageError",
     "UsageError",
@@ -94,6 +97,7 @@ __all__ = [
     "destroy",
     "exit_code",
     "import_all",
+    "import_into_folders",
     "import_object",
     "load_plan",
     "make_approval",

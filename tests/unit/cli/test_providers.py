@@ -30,6 +30,13 @@ def test_faults_and_nothing(here: Here) -> None:
     assert "nope" in here.fails("providers")
 
 
+OUTPUTS = """
+data "kafkaform_outputs"
+  folder     string        required
+  outputs    any           computed
+  sensitive  list(string)  computed"""
+
+
 def test_schemas_have_terraforms_shape(here: Here) -> None:
     """Tools that read `terraform providers schema -json` find types, flags and texts."""
     report = here.json("providers", "schema", "-json")
@@ -61,3 +68,12 @@ def test_schemas_for_people(here: Here) -> None:
     assert 'provider "kafka"\n' in text and 'resource "kafka_topic"\n' in text
     (line,) = [line for line in text.splitlines() if line.startswith("  bootstrap_servers")]
     assert line.split() == ["bootstrap_servers", "list(string)", "required"]
+    assert text.rstrip().endswith(OUTPUTS)
+
+
+def test_the_data_source_that_no_provider_answers(here: Here) -> None:
+    """It has an entry of its own."""
+    own = here.json("providers", "schema", "-json")["provider_schemas"]["kafkaform"]
+    attributes = own["data_source_schemas"]["kafkaform_outputs"]["block"]["attributes"]
+    assert attributes["folder"]["required"] is True and attributes["outputs"]["computed"] is True
+    assert own["resource_schemas"] == {} and own["provider"]["block"].get("attributes") is None

@@ -14,7 +14,6 @@ from kafkaform.core.errors import ConfigurationError, ConnectError, KafkaformErr
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.adoption.split import SplitImport, import_into_folders
-from kafkaform.workflow.import_all import ImportFilter
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ...test_cases import cluster_of
@@ -92,7 +91,7 @@ class Land(Struct):
     opened: list[tuple[str, str]]
 
     def split(self, **filters: Any) -> SplitImport:
-        return import_into_folders(self.path, ImportFilter(**filters), name="imported.kf.hcl")
+        return import_into_folders(self.path, **filters)
 
     def write(self, made: SplitImport) -> None:
         for item in made.folders:
