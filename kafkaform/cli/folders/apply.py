@@ -34,7 +34,16 @@ from ..options.plan_flags import PlanInputs
 from ..terminal.console import ELSEWHERE, Console, Unwritable, outlive_output
 from ..terminal.screen import JsonScreen, TextScreen, make_report, open_screen, show_applied
 from ..terminal.signals import stop_on_signals
-from .plan import FolderScreens, open_chosen, show_faults, show_plans
+from .plan import (
+    APPROVE_ALL,
+    ONE_PLAN,
+    OWN_STATES,
+    FolderScreens,
+    open_chosen,
+    refuse_flags,
+    show_faults,
+    show_plans,
+)
 
 FIELDS = tuple(item.name for item in fields(TextScreen))
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -181,17 +190,12 @@ def refuse_single_flags(
     state: str | None = None,
 ) -> None:
     """Raises UsageError for what is about one folder."""
-    for name, value, reason in (
-        ("PLAN", plan, "a saved plan is the plan of one folder"),
-        ("--reviewed", reviewed, "a saved plan is the plan of one folder"),
-        ("--state", state, "each folder of a repository has a state of its own"),
-    ):
-        if value is not None:
-            words = " or ".join(word.partition("=")[0] for word in chosen.list_words())
-            raise UsageError(
-                f"{name} cannot be combined with {words}: {reason}",
-                "Change to the folder, or leave it out.",
-            )
+    rows = (
+        ("PLAN", plan, ONE_PLAN, APPROVE_ALL),
+        ("--reviewed", reviewed, ONE_PLAN, APPROVE_ALL),
+        ("--state", state, OWN_STATES, "Change to the folder, or leave it out."),
+    )
+    refuse_flags(chosen, rows)
 
 
 def _read_expected(text: str) -> str | FoldersApproval:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -43,6 +44,12 @@ from ..terminal.screen import JsonScreen, TextScreen, open_screen
 if TYPE_CHECKING:
     from ...workflow.repository.applying import FolderResult
 
+ONE_PLAN = "a saved plan is the plan of one folder"
+APPROVE_ALL = (
+    "To apply exactly the plans of all folders, save their approval with `plan --all "
+    "--approval-out FILE`, and give it to `apply --all --expect FILE`."
+)
+OWN_STATES = "each folder of a repository has a state of its own"
 _FEW = 5
 """How many folders with the same fault are named."""
 
@@ -155,16 +162,24 @@ def _refuse_single_flags(request: PlanRequest) -> None:
     """Raises UsageError for flags that are about one folder."""
     if request.inputs.untrusted and request.checks.validate:
         raise dry_run_error()
-    for flag, value, reason in (
-        ("--out", request.files.out, "a saved plan is the plan of one folder"),
-        ("--state", request.state, "each folder of a repository has a state of its own"),
-    ):
+    refuse_flags(
+        request.chosen,
+        (
+            ("--out", request.files.out, ONE_PLAN, APPROVE_ALL),
+            ("--state", request.state, OWN_STATES, "Change to the folder, or leave it out."),
+        ),
+    )
+
+
+def refuse_flags(
+    chosen: FolderFlags, rows: Iterable[tuple[str, Path | str | None, str, str]]
+) -> None:
+    """Raises UsageError for what is about one folder. rows: the name, what was typed, why it is
+    refused, and what to do."""
+    for name, value, reason, advice in rows:
         if value is not None:
-            words = " or ".join(word.partition("=")[0] for word in request.chosen.list_words())
-            raise UsageError(
-                f"{flag} cannot be combined with {words}: {reason}",
-                "Change to the folder, or leave the flag out.",
-            )
+            words = " or ".join(word.partition("=")[0] for word in chosen.list_words())
+            raise UsageError(f"{name} cannot be combined with {words}: {reason}", advice)
 
 
 def _save_files(summary: FoldersSummary, command: str, files: PlanFiles) -> None:

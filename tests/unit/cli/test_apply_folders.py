@@ -525,7 +525,10 @@ def test_no_folder_has_changed(top: Here, kafka: CountingProvider) -> None:
 
 def test_flags_that_are_about_one_folder(top: Here) -> None:
     assert "chooses objects of one folder" in top.fails("apply", "--all", "--target=kafka_topic.a")
-    assert "PLAN cannot be combined with --all" in top.fails("apply", "--all", "saved.kfplan")
+    for words in (["saved.kfplan"], ["--reviewed", "saved.kfplan"]):
+        saved = top.fails("apply", "--all", *words)
+        assert " cannot be combined with --all: a saved plan is the plan of one folder" in saved
+        assert "`plan --all --approval-out FILE`" in saved
     assert "each folder of a repository has a state" in top.fails(
         "destroy", "--folder=teams/*", "--state=x.json"
     )

@@ -167,7 +167,9 @@ def test_flags_that_are_about_one_folder(top: Here, monkeypatch: pytest.MonkeyPa
     """Each fault says why."""
     for flag in ("--target=kafka_topic.a", "--exclude=kafka_topic.a"):
         assert "chooses objects of one folder" in top.fails("plan", "--all", flag)
-    assert "--out cannot be combined with --all" in top.fails("plan", "--all", "--out=p")
+    saved = top.fails("plan", "--all", "--out=p")
+    assert "--out cannot be combined with --all: a saved plan is the plan of one folder" in saved
+    assert "`apply --all --expect FILE`" in saved and not (top.path / "p").exists()
     assert "each folder of a repository has a state of its own" in top.fails(
         "plan", "--folder=teams/*", "--state=x.json"
     )
