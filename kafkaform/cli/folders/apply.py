@@ -150,7 +150,9 @@ def apply_folders(console: Console, flags: ApplyFlags, *, json: bool, quiet: boo
     with open_screen(
         console, json=json, quiet=quiet, detail=flags.detail, command=command, approved=approved
     ) as screen:
-        repository = open_chosen(flags.chosen, flags.inputs, screen)
+        # A reviewed plan can contain what was applied meanwhile, as that of a merge queue does.
+        reviewed = expect.tokens if isinstance(expect, FoldersApproval) else ()
+        repository = open_chosen(flags.chosen, flags.inputs, screen, reviewed)
         shown = ApplyScreens(screen, repository)
         try:
             with stop_on_signals() as stop:

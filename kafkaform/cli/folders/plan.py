@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,9 +142,13 @@ def plan_folders(console: Console, request: PlanRequest, *, json: bool, quiet: b
 
 
 def open_chosen(
-    chosen: FolderFlags, inputs: PlanInputs, screen: TextScreen | JsonScreen
+    chosen: FolderFlags,
+    inputs: PlanInputs,
+    screen: TextScreen | JsonScreen,
+    reviewed: Collection[str] = (),
 ) -> OpenRepository:
-    """Open the chosen folders. Raises as `open_repository` does."""
+    """Open the chosen folders. reviewed: paths that --changed-since does not leave out. Raises as
+    `open_repository` does."""
     if chosen.all and chosen.globs:
         raise UsageError("--all and --folder exclude each other", "Leave one of them out.")
     return open_repository(
@@ -154,6 +158,7 @@ def open_chosen(
         variable_files=inputs.variable_files,
         untrusted=inputs.untrusted,
         policies=inputs.policies,
+        reviewed=reviewed,
         progress=screen.progress,
     )
 

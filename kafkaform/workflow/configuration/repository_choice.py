@@ -181,13 +181,15 @@ def choose_folders(
     globs: Sequence[str],
     since: str | None,
     environment: Mapping[str, str] | None = None,
+    reviewed: Collection[str] = (),
 ) -> FolderChoice:
     """The folders that --all, --folder and --changed-since choose together; --changed-since alone
     looks at all folders.
 
     start: a folder of the repository; environment: for untrusted files, whose repository file is
-    that of the branch that it names. Raises UsageError, and ConfigurationError with all faults of
-    the repository file.
+    that of the branch that it names; reviewed: paths of folders that --changed-since keeps although
+    they did not change. Raises UsageError, and ConfigurationError with all faults of the repository
+    file.
     """
     if all and globs:
         raise UsageError("--all and --folder exclude each other", "Leave one of them out.")
@@ -208,7 +210,8 @@ def choose_folders(
     reasons: Mapping[str, str] = EMPTY
     if since is not None:
         reasons = find_changes(repository, folders, since).folders
-        folders = tuple(folder for folder in folders if folder.path in reasons)
+        kept = {*reasons, *reviewed}
+        folders = tuple(folder for folder in folders if folder.path in kept)
     chosen = {folder.path for folder in folders}
     others = tuple(folder for folder in every if folder.path not in chosen)
     return FolderChoice(repository, folders, others, reasons)

@@ -382,14 +382,16 @@ def open_repository(
     environment: Mapping[str, str] | None = None,
     untrusted: bool = False,
     policies: Sequence[Path | str] = (),
+    reviewed: Collection[str] = (),
     progress: Reporter = ignore_event,
 ) -> OpenRepository:
     """Open folders of the repository that `path` is in. Only data sources connect to a system.
 
     folders: globs of paths, instead of all folders. changed_since: a branch or commit of git; only
-    those of the folders that changed since the checkout left it. The others are as in
-    `open_workspace`, and the same for every folder. progress: called with events while the folders
-    are opened.
+    those of the folders that changed since the checkout left it. reviewed: paths that
+    `changed_since` does not leave out, because their plans were approved with the others. The
+    others are as in `open_workspace`, and the same for every folder. progress: called with events
+    while the folders are opened.
 
     A folder that cannot be opened has its error. Raises UsageError, and ConfigurationError with
     all faults of the repository file.
@@ -402,7 +404,9 @@ def open_repository(
             variables, variable_files, untrusted=untrusted, environment=environment
         )
         outside = environment if untrusted else None
-        choice = choose_folders(Path(path), all and not folders, folders, changed_since, outside)
+        choice = choose_folders(
+            Path(path), all and not folders, folders, changed_since, outside, reviewed
+        )
         top, systems, states = choice.repository.path, SharedSystems(), LoadedStates()
 
         def open_one(folder: RepositoryFolder) -> OpenFolder:

@@ -19,6 +19,7 @@ from .server import TOKEN, Answer, Asked, Web, page
 
 NAME = "team/kafka"
 BOT = {"login": "github-actions[bot]", "type": "Bot"}
+QUEUE = "merge_group"
 SECONDS = 120
 _WORDS = re.compile(r"'(?:[^']|'')*'|[\w.-]+(?:\(\))?|&&|\|\||[=!]=|[!()]")
 _SPELLED = {"&&": "and", "||": "or", "!": "not", "true": "True", "false": "False", "null": "''"}
@@ -182,6 +183,7 @@ class Runner:
             "github.event.pull_request.head.repo.full_name": given.get("source", NAME),
             "github.event.pull_request.head.sha": given.get("head", ""),
             "github.event.pull_request.base.ref": "main" if "pull" in given else "",
+            "github.event.merge_group.base_ref": "refs/heads/main" if event == QUEUE else "",
             "github.event.before": given.get("before", ""),
             "github.event.repository.default_branch": "main",
             "inputs.folders": given.get("folders", ""),

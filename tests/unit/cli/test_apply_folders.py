@@ -216,6 +216,13 @@ def test_a_destroy_asks_for_the_cluster_once(
 # ── approvals ───────────────────────────────────────────────────────────────────────────
 
 
+def commit_all(top: Here) -> None:
+    """Everything that is there is a commit of `main`."""
+    for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "first")):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        subprocess.run(("git", *identity, *words), cwd=top.path, check=True)
+
+
 def approve(top: Here) -> tuple[str, Path]:
     """The digest of all plans, and the file that has it."""
     file = top.path.parent / f"{top.path.name}-approval"
@@ -269,6 +276,21 @@ def test_a_file_can_be_applied_twice(top: Here, kafka: CountingProvider) -> None
     said = top.done("apply", "--all", "--expect", str(file))
     assert "Already applied by run" in said.err
     assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"]
+
+
+def test_a_reviewed_folder_need_not_have_changed_since(top: Here, kafka: CountingProvider) -> None:
+    """A merge queue plans what is merged before it, too. If that is applied already, nothing is to
+    be done; a folder that is gone is refused."""
+    commit_all(top)
+    with (top.path / "teams/web/main.kf.hcl").open("a") as text:
+        text.write("# changed\n")
+    _, file = approve(top)
+    top.done("apply", "--folder=teams/pay", "--auto-approve")
+    words = ("apply", "--all", "--changed-since=HEAD", "--expect", str(file))
+    assert "Already applied by run" in top.done(*words).err
+    assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"]
+    (top.path / "teams/shop/main.kf.hcl").unlink()
+    assert "the approval has a plan of teams/shop" in top.fails(*words, code=4)
 
 
 def test_an_approval_that_does_not_fit(top: Here, kafka: CountingProvider) -> None:
@@ -513,9 +535,7 @@ def test_what_a_folder_recovers_is_told_with_its_path(
 
 def test_no_folder_has_changed(top: Here, kafka: CountingProvider) -> None:
     """Then there is nothing to ask about."""
-    for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "first")):
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-        subprocess.run(("git", *identity, *words), cwd=top.path, check=True)
+    commit_all(top)
     said = top.done("apply", "--all", "--changed-since", "main")
     assert said.out == "\nNo folder has changed, so nothing was sent.\n"
     write_topics(top.path, "shop", "shop.a", "shop.b")

@@ -116,6 +116,47 @@ def test_pull_requests_of_different_folders_are_independent(
     assert texts.read() == {"motd-search": "hello", "motd-shop": "hello"}
 
 
+def queue(hub: Runner, name: str, pull: int, start: str) -> tuple[str, Ended]:
+    """The commit that a merge queue makes of a branch on top of another commit, and its plan."""
+    git = hub.repository.git
+    git("switch", "--quiet", "--detach", start)
+    git("merge", "--quiet", "--no-ff", "--message", "Queued", name)
+    commit = hub.repository.head
+    git("switch", "--quiet", "main")
+    ref = f"refs/heads/gh-readonly-queue/main/pr-{pull}-{start}"
+    ended = hub.run("merge_group", commit, ref=ref)
+    assert ended is not None and ended.environment == "kafka-read"
+    return commit, ended
+
+
+def push(hub: Runner, commit: str) -> Ended:
+    """The queue moves the default branch to one of its commits, which is applied."""
+    before = hub.repository.git("rev-parse", "main")
+    hub.repository.git("merge", "--quiet", "--ff-only", commit)
+    return apply(hub, (before, commit))
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one push", "two pushes"])
+def test_a_merge_queue_of_two_teams(teams_hub: Runner, texts: Texts, together: bool) -> None:
+    """The second entry is planned with the first one below it, and before that is merged. Its plan
+    counts for both if they are merged together, and for what is left of it otherwise."""
+    begin(teams_hub, *TEAMS)
+    for number, name in enumerate(("shop", "search"), 1):
+        plan(teams_hub, name, write_team(name), number)
+    main = teams_hub.repository.git("rev-parse", "main")
+    first, planned = queue(teams_hub, "shop", 1, main)
+    assert planned.code == 0 and "search" not in planned.log, planned.log
+    second, planned = queue(teams_hub, "search", 2, first)
+    assert planned.code == 0 and "billing" not in planned.log, planned.log
+    comment = read_comment(teams_hub, 2)
+    assert "teams/shop" in comment and "teams/search" in comment
+    for commit in (second,) if together else (first, second):
+        done = push(teams_hub, commit)
+        assert done.code == 0, done.log
+    assert texts.read() == {"motd-search": "hello", "motd-shop": "hello"}
+    assert look(teams_hub).code == 0
+
+
 def test_a_stale_folder_is_refused_alone(teams_hub: Runner, texts: Texts) -> None:
     """Of a pull request of two teams, the folder that somebody changed meanwhile is refused, and
     the other one is applied. A plan by hand of that folder and its approval help."""
