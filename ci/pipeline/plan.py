@@ -15,10 +15,10 @@ from .forge import Forge
 from .job import UNTRUSTED, Job
 from .repository import (
     choose_folders,
-    list_block_events,
     list_folder_rows,
     list_locked_folders,
     list_log_lines,
+    locate_blocks,
     render_notice,
 )
 
@@ -116,8 +116,9 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
         elif saved.exists():
             run_kafkaform(job, "show", "--no-color", str(saved))
     rows = list_folder_rows(events)
-    events += list_block_events(job, rows or (), *(flag for flag in flags if flag == UNTRUSTED))
-    diagnostics = read_diagnostics(events, job.folder)
+    own_flags = (flag for flag in flags if flag == UNTRUSTED)
+    located = locate_blocks(job, events, rows or (), *own_flags)
+    diagnostics = read_diagnostics(located, job.folder)
     forge.annotate(diagnostics, job.title)
     if rows is not None and not approval.exists() and not any(row["exit_code"] for row in rows):
         # Also that there is nothing to apply is approved: the apply checks it.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,20 +70,41 @@ def list_folders(job: Job) -> tuple[str, ...]:
     return tuple(item["folder"] for item in _check_folders(job))
 
 
-def list_block_events(
-    job: Job, rows: Iterable[Mapping[str, Any]], *flags: str
-) -> Iterator[dict[str, Any]]:
-    """The lines of what is blocked in these folders, as events of a plan, which does not name them.
-    None if they cannot be found: the comment says what is blocked."""
-    blocked = {row["folder"] for row in rows if row["blocked"]}
+def locate_blocks(
+    job: Job,
+    events: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
+    *flags: str,
+) -> list[Mapping[str, Any]]:
+    """The events of a plan, in which the faults of blocked changes have their lines, as far as
+    `validate` finds them. rows: of the folders.
+
+    A folder keeps the fault without a place that counts its blocked changes, unless each of these
+    has a fault of its own.
+    """
+    blocked = {row["folder"]: row["blocked"] for row in rows if row["blocked"]}
     checked: list[Mapping[str, Any]] = []
     if blocked:
         with contextlib.suppress(JobError):
             checked = _check_folders(job, *flags)
-    for item in checked:
-        for diagnostic in item["diagnostics"] if item["folder"] in blocked else ():
-            if diagnostic["severity"] == "error":
-                yield {"type": "diagnostic", "folder": item["folder"], "diagnostic": diagnostic}
+    located = [
+        {"type": "diagnostic", "folder": item["folder"], "diagnostic": diagnostic}
+        for item in checked
+        for diagnostic in item["diagnostics"]
+        if item["folder"] in blocked and diagnostic["severity"] == "error"
+    ]
+    addresses = {(event["folder"], event["diagnostic"].get("address")) for event in located}
+    counts = Counter(folder for folder, _ in addresses)
+    explained = {folder for folder, count in blocked.items() if counts[folder] >= count}
+    return [*(event for event in events if not _is_count(event, explained)), *located]
+
+
+def _is_count(event: Mapping[str, Any], folders: Collection[str]) -> bool:
+    """Whether it is the fault without a place of one of these folders, each of which has a plan."""
+    if event.get("type") != "diagnostic" or event.get("folder") not in folders:
+        return False
+    diagnostic = event["diagnostic"]
+    return diagnostic["severity"] == "error" and not diagnostic.get("range")
 
 
 def _check_folders(job: Job, *flags: str) -> list[Mapping[str, Any]]:

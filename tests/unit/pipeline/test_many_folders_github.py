@@ -250,6 +250,22 @@ def test_a_fault_of_one_team_is_shown_at_its_line(teams_hub: Runner, texts: Text
     assert refused.code == 4 and texts.read() == {}, "the job of its plan failed"
 
 
+def test_a_blocked_change_is_annotated_once(teams_hub: Runner, texts: Texts) -> None:
+    """At its line, and not beside a count of what is blocked. The boundary of one team covers no
+    text."""
+    begin(teams_hub, *TEAMS)
+    file = (teams_hub.repository.folder / "kafkaform.hcl").read_text()
+    block = file[file.index('folders "teams/*"') :]
+    fenced = block.replace("teams/*", "teams/shop").replace("\n}", "\n  boundary {}\n}")
+    teams_hub.repository.write("fence", {"kafkaform.hcl": f"{file}\n{fenced}"})
+    teams_hub.repository.merge("fence", squash=True)
+    _, failed = plan(teams_hub, "one", write_team("shop") | write_team("search"), 1)
+    assert failed.code == 8, failed.log
+    ((_, place, text),) = (command for command in failed.commands if command[0] == "error")
+    assert (place["file"], place["line"]) == ("teams/shop/main.kf.hcl", "1")
+    assert "the boundary of teams/shop" in text and "cannot be made" not in text
+
+
 def test_sixty_folders_are_one_plan(teams_hub: Runner, texts: Texts) -> None:
     """A pull request that changes a module of all teams has one comment, one approval and one
     apply. A fault in the module is shown once."""
