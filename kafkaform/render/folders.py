@@ -6,7 +6,8 @@ What failed comes first, then what was not tried, then the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -16,13 +17,21 @@ from ..plan.model import Plan
 from .dry_run import render_validation
 from .plan_text import render_plan_text
 from .plan_view import Counts, PlanView, make_view
-from .report import ApplyReport, count_applied
+from .report import ApplyReport, count_applied, render_amounts
 from .stream import make_event
 from .terraform import Data
 from .text import Detail, Paint, inline, render_count, render_table, wrap_lines
 
 HEADS = ("folder", "owner", "create", "change", "destroy", "dangers", "")
 """The columns of the summary."""
+_FURTHER = (
+    ("imports", "import"),
+    ("adopt", "adopt"),
+    ("forget", "forget"),
+    ("move", "move"),
+    ("refresh", "refresh"),
+)
+"""What has no column: the name of a count, and its verb."""
 
 
 class FolderReview(Struct, frozen=True):
@@ -83,6 +92,19 @@ class FolderRow(Struct, frozen=True):
     def numbers(self) -> tuple[int, int, int, int]:
         """What it creates, changes and destroys, and its dangers."""
         return self.counts.add, self.counts.change, self.counts.destroy, self.dangers
+
+    @property
+    def more(self) -> str:
+        """What has no column: `1 to adopt`; or the outputs, if nothing else changes."""
+        further = ", ".join(_list_further((self,)))
+        number = 0 if self.view is None or any(self.numbers) else len(self.view.outputs)
+        return further or (render_count(number, "output") if number else "")
+
+
+def _list_further(rows: Collection[FolderRow]) -> Iterator[str]:
+    for name, verb in _FURTHER:
+        if number := sum(getattr(row.counts, name) for row in rows):
+            yield f"{number:,} to {verb}"
 
 
 class FoldersSummary(Struct, frozen=True):
@@ -157,9 +179,10 @@ def render_folder_counts(summary: FoldersSummary) -> Iterator[str]:
         verb = "has" if idle == 1 else "have"
         yield f"{render_count(idle, 'folder')} {verb} no changes."
     if summary.planned:
-        create, change, destroy, _ = summary.total()
         folders = render_count(len(summary.planned), "folder")
-        yield f"Plan of {folders}: {render_counts(create, change, destroy)}."
+        blocked = sum(row.counts.blocked for row in summary.rows)
+        more = f" {blocked:,} blocked." if blocked else ""
+        yield f"Plan of {folders}: {render_counts(summary)}.{more}"
 
 
 def render_totals(summary: FoldersSummary) -> str:
@@ -169,8 +192,7 @@ def render_totals(summary: FoldersSummary) -> str:
         drift = sum(row.counts.drift for row in summary.rows)
         totals = f"drift of {render_count(drift, 'object')}"
     else:
-        create, change, destroy, _ = summary.total()
-        totals = render_counts(create, change, destroy)
+        totals = render_counts(summary)
     blocked = sum(row.counts.blocked for row in summary.rows)
     unplanned = sum(row.view is None for row in summary.rows)
     more = [f"{blocked:,} blocked"] * bool(blocked)
@@ -178,9 +200,11 @@ def render_totals(summary: FoldersSummary) -> str:
     return ", ".join((totals, *more))
 
 
-def render_counts(create: int, change: int, destroy: int) -> str:
-    """The three counts of Terraform's last line."""
-    return f"{create:,} to add, {change:,} to change, {destroy:,} to destroy"
+def render_counts(summary: FoldersSummary) -> str:
+    """The three counts of Terraform's last line, and then what it does not count."""
+    create, change, destroy, _ = summary.total()
+    counts = f"{create:,} to add, {change:,} to change, {destroy:,} to destroy"
+    return ", ".join((counts, *_list_further(summary.rows)))
 
 
 def make_folders_data(summary: FoldersSummary) -> Data:
@@ -234,8 +258,13 @@ class FolderEnd(Struct, frozen=True):
     @property
     def numbers(self) -> tuple[int, int, int]:
         """How many objects were created, changed and destroyed."""
-        counts = count_applied(() if self.report is None else self.report.rows)
+        counts = self.counts
         return counts[Action.CREATE], counts[Action.UPDATE], counts[Action.DELETE]
+
+    @property
+    def counts(self) -> Counter[Action]:
+        """Action -> how many objects it was done to."""
+        return count_applied(() if self.report is None else self.report.rows)
 
     @property
     def is_idle(self) -> bool:
@@ -277,11 +306,9 @@ def render_end_counts(ends: Sequence[FolderEnd]) -> Iterator[str]:
         yield f"{render_count(idle, 'folder')} had nothing to send."
     sent = [end for end in ends if end.report is not None]
     if sent:
-        added, changed, destroyed = _sum_numbers(sent)
+        counts = sum((end.counts for end in sent), Counter[Action]())
         folders = render_count(len(sent), "folder")
-        yield (
-            f"Applied in {folders}: {added:,} added, {changed:,} changed, {destroyed:,} destroyed."
-        )
+        yield f"Applied in {folders}: {', '.join(render_amounts(counts))}."
     elif idle < len(ends):
         yield "Nothing was sent."
 
@@ -389,7 +416,9 @@ def _render_table(summary: FoldersSummary, paint: Paint) -> Iterator[str]:
     rows = [[*HEADS]]
     for row in summary.planned:
         numbers = (f"{number:,}" if number else "·" for number in row.numbers)
-        rows.append([inline(row.review.path), inline(row.review.owner), *numbers, row.note])
+        rows.append(
+            [inline(row.review.path), inline(row.review.owner), *numbers, row.note or row.more]
+        )
     head, *lines = render_table(rows, _NUMBERS)
     yield paint("dim", head)
     for row, line in zip(summary.planned, lines, strict=True):

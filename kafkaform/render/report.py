@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -153,6 +153,14 @@ def count_applied(rows: Iterable[ResultRow]) -> Counter[Action]:
     return Counter(Action.DELETE if row.takes_away else row.action for row in applied)
 
 
+def render_amounts(applied: Mapping[Action, int]) -> Iterator[str]:
+    """The three counts of Terraform's last line, and those of other actions that are not zero."""
+    for words, shows_zero in ((_DONE, True), (_DONE_TOO, False)):
+        for word, action in words:
+            if shows_zero or applied[action]:
+                yield f"{applied[action]:,} {word}"
+
+
 def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> ResultRow:
     worst = min(outcomes, key=lambda outcome: STATUSES.index(outcome.status))
     fault = worst.fault
@@ -262,9 +270,7 @@ def _render_group(group: Sequence[ResultRow], text: str, paint: Paint) -> Iterat
 def _render_last_line(report: ApplyReport, tally: Counter[OutcomeStatus], paint: Paint) -> str:
     rows = report.rows
     if set(tally) <= {OutcomeStatus.APPLIED}:
-        applied = count_applied(rows)
-        amounts = [f"{applied[action]:,} {word}" for word, action in _DONE]
-        amounts += [f"{applied[action]:,} {word}" for word, action in _DONE_TOO if applied[action]]
+        amounts = [*render_amounts(count_applied(rows))]
         if report.removals:
             setting = shared(report.words.values()).setting
             amounts.append(f"{render_count(report.removals, setting)} removed")

@@ -20,7 +20,7 @@ from ...core.resource import ProviderConfig
 from ...core.schema import AttributeSchema, ObjectSchema, make_schema
 from ...language.declare.top_level import declare_blocks
 from ...language.desired import Built
-from ...language.evaluate import folder_outputs
+from ...language.evaluate.providers import OUTPUTS, OUTPUTS_SCHEMA, OWN_PREFIX
 from ...provider.registry import Registry
 from ...render.terraform import make_provider_json, render_dot
 from ...render.text import inline, render_json, render_table
@@ -140,8 +140,8 @@ def schema(
             )
             for name, provider in loaded.items()
         }
-        own = {folder_outputs.OUTPUTS: folder_outputs.SCHEMA}
-        schemas[folder_outputs.OWN_PREFIX] = make_provider_json(make_schema(""), {}, own)
+        own = {OUTPUTS: OUTPUTS_SCHEMA}
+        schemas[OWN_PREFIX] = make_provider_json(make_schema(""), {}, own)
         console.write(render_json({"format_version": "1.0", "provider_schemas": schemas}))
         return
     for name, provider in loaded.items():
@@ -153,7 +153,7 @@ def schema(
         ):
             _show_schema(console, title, item)
     # No provider answers it.
-    _show_schema(console, f'data "{folder_outputs.OUTPUTS}"', folder_outputs.SCHEMA)
+    _show_schema(console, f'data "{OUTPUTS}"', OUTPUTS_SCHEMA)
 
 
 def _show_schema(console: Console, title: str, item: ObjectSchema) -> None:

@@ -88,6 +88,8 @@ class ApplyScreens(FolderScreens):
     tokens: dict[str, str] = field(default_factory=dict)
     """Path -> the token of the plan that was shown, "" for none; of all folders, once they are
     planned."""
+    outcomes: dict[str, FolderOutcome] = field(default_factory=dict)
+    """Path -> how its planning ended."""
     results: list[FolderResult] = field(default_factory=list)
     titled: str = ""
     """The folder that the last heading names."""
@@ -102,6 +104,7 @@ class ApplyScreens(FolderScreens):
             self.choose_screen(path).progress(event)
         else:
             if isinstance(event, FolderOutcome):
+                self.outcomes[path] = event
                 is_shown = isinstance(self.screen, JsonScreen) and event.plan is not None
                 self.tokens[path] = event.plan.token if is_shown and event.plan else ""
             self.progress(path, event)
@@ -133,7 +136,14 @@ class ApplyScreens(FolderScreens):
     def _show_result(self, result: FolderResult) -> None:
         self.results.append(result)
         path, applied = result.folder.path, result.applied
-        screen = self.choose_screen(path)
+        screen, outcome = self.choose_screen(path), self.outcomes[path]
+        is_kept = result.error is not None and result.error is outcome.error
+        is_shown = isinstance(screen, JsonScreen) or bool(self.tokens[path])
+        if is_kept and outcome.plan is not None and not is_shown:
+            # Nobody was asked about it, and its error speaks of what is blocked in it.
+            self._show_heading(path)
+            screen.console.write("\n")
+            screen.show_plan(outcome.plan)
         if applied is not None and applied.report is not None:
             self._show_heading(path)
             show_applied(screen, applied, True, complete=result.error is None)

@@ -47,7 +47,7 @@ from .resources import ProviderChoice, Site, choose_instance, compile_choice
 OWN_PREFIX = "kafkaform"
 """What the names of kafkaform's own data sources begin with, in place of a provider's name."""
 OUTPUTS = f"{OWN_PREFIX}_outputs"
-SCHEMA = make_schema(
+OUTPUTS_SCHEMA = make_schema(
     "The outputs that the last apply of another folder has recorded.",
     AttributeSchema(
         "folder",

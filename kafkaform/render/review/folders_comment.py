@@ -105,14 +105,8 @@ def _render_row(anchors: Mapping[str, str], refresh: bool, row: FolderRow) -> Ma
     counted = (row.counts.drift, row.dangers) if refresh else row.numbers
     numbers = " | ".join(f"{number:,}" if number else "·" for number in counted)
     owner = render_cell(row.review.owner) if row.review.owner else ""
-    note = f"**{row.note}**" if row.note else _count_outputs(row)
+    note = f"**{row.note}**" if row.note else row.more
     return Markup(f"| {_link(row, anchors)} | {owner} | {numbers} | {note} |")
-
-
-def _count_outputs(row: FolderRow) -> str:
-    """How many outputs change, of a plan that changes nothing else."""
-    number = 0 if row.view is None or any(row.numbers) else len(row.view.outputs)
-    return render_count(number, "output") if number else ""
 
 
 def _render_filled(section: Filled) -> str:

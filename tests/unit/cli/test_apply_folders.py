@@ -213,6 +213,20 @@ def test_a_destroy_asks_for_the_cluster_once(
     assert not list_topics(kafka) and not answers
 
 
+def test_a_blocked_plan_is_shown_although_nobody_is_asked(
+    top: Here, kafka: CountingProvider
+) -> None:
+    """Its error speaks of what is above it. Another folder is applied, so there both are shown."""
+    top.done("apply", "--folder=teams/shop", "--auto-approve")
+    for name in ("kafkaform.state.json", "kafkaform.audit.jsonl"):
+        (top.path / "teams/shop" / name).unlink()
+    for folders in ("teams/shop", "teams/*"):
+        said = top.run("apply", "--folder", folders, "--auto-approve")
+        assert said.code == 8 and said.out.count("kafka_topic.a (shop.a) would be") == 1, said.text
+        assert said.out.index("! blocked: ") < said.out.index("  ! teams/shop: 1 object is blocked")
+    assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"]
+
+
 # ── approvals ───────────────────────────────────────────────────────────────────────────
 
 

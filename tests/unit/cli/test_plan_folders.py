@@ -246,7 +246,15 @@ def test_an_object_in_the_state_of_another_folder(top: Here) -> None:
     assert f"teams/pay (recorded in {state})" in " ".join(said.err.replace("│", " ").split())
     top.write("teams/pay/more.kf.hcl", "removed {\n  from = kafka_topic.a\n}\n")
     top.write("teams/web/more.kf.hcl", f"{block}  lifecycle {{\n    adopt = true\n  }}\n}}\n")
-    moved = " ".join(top.done("plan", "--all").out.split())
+    said = top.done("plan", "--all", "--comment=moved.md")
+    pay, shop, web = said.out.splitlines()[1:4]
+    assert pay.split() == ["teams/pay", "pay", *"····", "1", "to", "forget"]
+    assert shop.split() == ["teams/shop", "shop", *"1···"]
+    assert web.split()[-3:] == ["1", "to", "adopt"]
+    counts = "2 to add, 0 to change, 0 to destroy, 1 to adopt, 1 to forget"
+    assert f"Plan of 3 folders: {counts}." in said.out
+    assert f"`acme`: {counts}" in (top.path / "moved.md").read_text()
+    moved = " ".join(said.out.split())
     assert "(pay.a) will be forgotten" in moved and "(pay.a) will be adopted" in moved
 
 
