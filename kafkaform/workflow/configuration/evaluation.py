@@ -42,7 +42,7 @@ from ...language.desired import (
 )
 from ...language.desired import VariableInputs as Values
 from ...language.evaluate.providers import OUTPUTS
-from ...language.evaluate.providers import SCHEMA as OUTPUTS_SCHEMA
+from ...language.evaluate.providers import OUTPUTS_SCHEMA as OUTPUTS_SCHEMA
 from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
 from ...language.functions.files import make_checkout_reader, make_confined_reader
