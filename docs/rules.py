@@ -44,7 +44,9 @@ OF_VENDORS = "not tried on the service."
 """How the reason of a row ends that nobody has tried."""
 _CLAIMS = "tests/cluster/claims/"
 PROOFS: Mapping[str, str] = {
-    "object-in-use": f"{_CLAIMS}test_connectors.py::test_a_sink_without_its_topic_copies_nothing_more",
+    "object-in-use": (
+        f"{_CLAIMS}test_connectors.py::test_a_sink_without_its_topic_copies_nothing_more"
+    ),
     "object-recreated": f"{_CLAIMS}test_topics.py::test_a_topic_that_is_made_again_has_another_id",
     "object-reserved": f"{_CLAIMS}test_topics.py::test_brokers_make_topics_of_their_own",
     "right-missing": f"{_CLAIMS}test_connectors.py::test_a_sink_without_a_right_fails",
@@ -52,7 +54,7 @@ PROOFS: Mapping[str, str] = {
         f"{_CLAIMS}test_connectors.py::test_a_sink_of_a_missing_topic_runs_and_copies_nothing"
     ),
 }
-"""Rule of the engine -> its test. The engine does not know the systems that the test tries it on."""
+"""Rule of the engine -> its test. The engine does not know on which system the test tries it."""
 WITHOUT_TEST: Mapping[str, str] = {
     "it is about what kafkaform knows, plans and keeps, which its own tests cover": """
         access-gained-unchecked access-lost-unchecked access-newer-acls access-principal-unknown
