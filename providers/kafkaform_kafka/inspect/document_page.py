@@ -9,7 +9,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Grid, Page
 
 from .cells import cell, config_text, count, entity_text, limit_text, size
-from .features import render_features
+from .documents import render_features
 
 Column = tuple[str, Callable[[FrozenMap], str]]
 

@@ -12,10 +12,9 @@ from kafkaform.core.resource import Coverage, CoverageKind, Depth, Identity, Obs
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.commands import describe as commands
 from kafkaform_kafka.commands import describe as lists
+from kafkaform_kafka.inspect import documents
 from kafkaform_kafka.inspect import documents as module
-from kafkaform_kafka.inspect import features
-from kafkaform_kafka.inspect.documents import RELEASE_SECONDS, describe
-from kafkaform_kafka.inspect.features import PATIENCE_SECONDS
+from kafkaform_kafka.inspect.documents import PATIENCE_SECONDS, RELEASE_SECONDS, describe
 from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import FeatureRow
@@ -222,7 +221,7 @@ def test_features_are_what_all_brokers_have_in_common(monkeypatch: pytest.Monkey
             raise RequestNotSent("it is gone")
         return FeatureRow(9, finalized, answers[node])
 
-    monkeypatch.setattr(features, "read_features", read)
+    monkeypatch.setattr(documents, "read_features", read)
     facts = SimpleNamespace(scope_id="c", nodes=("1", "2", "3"))
     context: Any = SimpleNamespace(facts=facts, wire=None, timeout=30.0)
     found = describe("features", context, lambda *_: pytest.fail("not asked"), DescribeQuery())
@@ -238,7 +237,7 @@ def test_features_are_what_all_brokers_have_in_common(monkeypatch: pytest.Monkey
 
 def test_features_that_no_broker_knows_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not an empty table."""
-    monkeypatch.setattr(features, "read_features", lambda *_, **__: FeatureRow(-1, {}, {}))
+    monkeypatch.setattr(documents, "read_features", lambda *_, **__: FeatureRow(-1, {}, {}))
     facts = SimpleNamespace(scope_id="c", nodes=("1",))
     context: Any = SimpleNamespace(facts=facts, wire=None, timeout=30.0)
     with pytest.raises(KafkaformError, match="does not know the finalized features"):
