@@ -61,6 +61,8 @@ def confirm_report(run: ApplyRun, report: Report, unseen: Sequence[Unseen] = ())
             )
         verified = _drop_recreated(run, deletions, verified)
     except (Interrupted, Locked, OtherSystem) as error:
+        # What is applied stays applied, so the report goes on and names what stopped the look at
+        # it.
         return replace(report, stopped=error)
     _record_verified(run, whole, verified, _list_unasked(run, unseen))
     return replace(

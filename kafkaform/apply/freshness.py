@@ -116,6 +116,7 @@ def _is_consistent(plan: Plan, providers: Mapping[str, Provider]) -> bool:
             and not _has_altered_steps(plan, providers)
         )
     except (AttributeError, LookupError, TypeError, ValueError):
+        # A plan that somebody edited can lack any member, and then it is not the approved one.
         return False
 
 

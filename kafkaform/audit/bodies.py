@@ -402,6 +402,7 @@ def parse_step_record(line: bytes, kind: str) -> Mapping[str, Any] | None:
     try:
         record = _make_decoder(kind).decode(line)
     except (msgspec.MsgspecError, RecursionError):
+        # The rules find the member that is wrong, and say so.
         return None
     body = record["body"]
     sound = (

@@ -160,6 +160,7 @@ def read_index(sink: Sink, anchor: Head | None, *, whole: bool = False) -> LogIn
         for key in [key for key in stored if _parse_key(key) < anchor.seq][: -TRIED - 1 : -1]:
             opened = _open_checkpoint(sink, key)
             if opened is not None:
+                # The next one is tried, or the whole log is read.
                 with suppress(MendedLog, _Superseded):
                     return _index_lines(
                         sink, opened[1], anchor, opened[0], Growth(0, 0, stored, key)
@@ -213,6 +214,7 @@ def _open_checkpoint(sink: Sink, key: str) -> tuple[LogIndex, Iterator[Line]] | 
             return None
         return read_checkpoint(stored.data, record), chain([first], lines)
     except (StorageError, ValueError):
+        # A checkpoint only saves time: without a sound one, all records are read.
         return None
 
 
@@ -430,6 +432,7 @@ def _write_checkpoint(
     # A reader that has listed the earlier one may still need it.
     earlier = [name for name in index.growth.stored if name != key]
     kept = index.growth.used or next(reversed(earlier), None)
+    # One that stays takes room and is read by nobody; the next run removes it.
     with suppress(StorageError):
         for name in earlier:
             if name != kept:

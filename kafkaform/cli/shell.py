@@ -147,6 +147,7 @@ class Completer(Struct):
         since, names = self.known.get(listing, (0.0, ()))
         now = time.monotonic()
         if listing not in self.known or now - since > FRESH_SECONDS:
+            # A listing that fails offers nothing; the command that is typed says why.
             with suppress(KafkaformError):
                 session = self._get_session()
                 names = tuple(name for name in listing(session) if _PLAIN.fullmatch(name))
@@ -185,6 +186,7 @@ def _split_typed_words(text: str) -> list[str]:
     try:
         words = shlex.split(text)
     except ValueError:
+        # `exit` takes no words, so nothing is offered behind it.
         return ["exit"]
     return words[1:] if words[:1] == ["kafkaform"] else words
 

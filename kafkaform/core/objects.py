@@ -229,6 +229,7 @@ class Folder(Struct, frozen=True):
 
     def _open_inner(self, folder: int, name: str, *, make: bool) -> int:
         if make:
+            # Another run can make it at the same time.
             with suppress(FileExistsError):
                 os.mkdir(name, self._modes[0], dir_fd=folder)
                 os.fsync(folder)
@@ -242,6 +243,7 @@ class Folder(Struct, frozen=True):
             _write_file(folder, fresh, data, self._modes[1])
             yield fresh
         finally:
+            # It is gone once it has its name.
             with suppress(FileNotFoundError):
                 os.unlink(fresh, dir_fd=folder)
 

@@ -176,6 +176,7 @@ def load_library() -> Library:
     registry = Registry()
     providers, simulations = {}, {}
     for name in registry.names:
+        # A broken provider costs its own completions only.
         with suppress(KafkaformError):
             providers[name] = registry.load(name)
             simulations[name] = registry.load_simulation(name).settings
@@ -381,6 +382,7 @@ def _read_beside(folder: Path, buffers: Buffers) -> Iterator[tuple[str, bytes]]:
         return name.endswith((TESTS, *VALUES)) and not name.startswith(".")
 
     for subfolder, prefix in ((folder, ""), (folder / TEST_FOLDER, f"{TEST_FOLDER}/")):
+        # Most configurations have no folder of tests, and files come and go while somebody types.
         with suppress(OSError):
             files = read_folder(find_root(folder), subfolder, is_wanted=is_wanted, buffers=buffers)
             yield from ((prefix + name, content) for name, content in files.items())

@@ -74,6 +74,7 @@ class OpenFiles:
     def is_large(self, folder: Path) -> bool:
         """Whether reading a configuration takes longer than a key press can wait."""
         size = self._sizes.get(folder, 0)
+        # The folder of a new file may not exist before it is saved.
         with suppress(OSError), os.scandir(folder) as entries:
             size += sum(entry.stat().st_size for entry in entries if is_known(entry.name))
         return size > MAX_BYTES

@@ -96,6 +96,7 @@ class Hdfs(Struct, frozen=True):
                 except FileNotFoundError:
                     return None
                 except _Replaced:
+                    # Somebody replaced the file while it was read.
                     continue
             raise OSError("it is replaced again and again")
 
@@ -280,6 +281,7 @@ def _start_append(client: Client, path: str) -> FileWriter | None:
         with suppress(FileExistsError):
             _write_file(client, path, b"")
     except FileExistsError:
+        # HDFS says so while another client has the file open for appending.
         pass
     except RuntimeError as error:
         if not any(name in str(error) for name in _BUSY):

@@ -257,6 +257,7 @@ def digest_change(change: Change, scope_id: str, lineage: str) -> str:
         if stored_digest[:2] == (scope_id, lineage):
             return stored_digest[2]
     except AttributeError:
+        # Nobody has asked for the digest of this change before.
         pass
     value = _compute_digest(change, scope_id, lineage)
     force_setattr(change, "_digest", (scope_id, lineage, value))

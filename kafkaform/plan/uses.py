@@ -89,12 +89,14 @@ def match_pattern(pattern: str) -> Callable[[str], bool]:
     try:
         compiled = regex.compile(pattern)
     except regex.error:
+        # Whoever owns the expression reports the fault; here it matches no object.
         return lambda key: False
 
     def fits(key: str) -> bool:
         try:
             return compiled.fullmatch(key, timeout=PATTERN_SECONDS) is not None
         except TimeoutError:
+            # Only an order and remarks depend on the answer, and no expression may hold up a plan.
             return False
 
     return fits

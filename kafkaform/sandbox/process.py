@@ -131,6 +131,7 @@ def defer_signals() -> Iterator[None]:
 def _signal_processes(processes: Iterable[Process], number: signal.Signals) -> None:
     for process in processes:
         if is_alive(process):
+            # It can end between the look and the signal.
             with suppress(ProcessLookupError):
                 os.kill(process.pid, number)
 

@@ -345,6 +345,7 @@ def are_free(ports: Iterable[int]) -> bool:
             for port in ports:
                 stack.enter_context(_bind_port(port))
         except OSError:
+            # Another program has one of them.
             return False
     return True
 

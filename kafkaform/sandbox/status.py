@@ -185,6 +185,7 @@ def _read_new_lines(path: Path, position: int) -> tuple[str, int]:
             start = file.tell()
             content = file.read()
     except FileNotFoundError:
+        # A server that was started just now may have written nothing.
         return "", 0
     complete = content[: content.rfind(b"\n") + 1]
     return complete.decode("utf-8", "replace"), start + len(complete)

@@ -302,4 +302,5 @@ def render_moment(time: str) -> str:
     try:
         return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError):
+        # States and logs can have been written by anybody; the page is shown all the same.
         return time

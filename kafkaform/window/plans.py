@@ -90,6 +90,7 @@ def _find_saved(folder: Path) -> Iterator[SavedPlan]:
             if status.st_size <= LARGEST and _begins_like_plan(entry.path):
                 yield SavedPlan(entry.name, status.st_size, status.st_mtime)
         except OSError:
+            # The file was removed since the folder was listed, or belongs to another user.
             continue
 
 

@@ -123,6 +123,7 @@ def _find_quotas(
         try:
             entity = parse_entity_key(identity.key)
         except ValueError:
+            # This version cannot tell whom such a quota limits.
             continue
         if USER in entity:
             user = entity[USER]

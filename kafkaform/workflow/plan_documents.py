@@ -50,6 +50,7 @@ def save_file(path: Path, data: bytes, *, private: bool) -> None:
             fresh.chmod(0o666 & ~_get_umask())
         fresh.replace(path)
     except OSError as error:
+        # The first fault is the one to report.
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
         storage_error = make_storage_error("cannot save it", path, error)

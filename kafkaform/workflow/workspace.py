@@ -325,6 +325,7 @@ def find_providers(space: Workspace, instances: Iterable[str]) -> Mapping[str, P
     provider is still installed."""
     providers = dict(space.providers)
     for instance in sorted({*instances} - providers.keys()):
+        # The objects of a provider that is not installed any more are handled without their types.
         with suppress(ConfigurationError):
             providers[instance] = space.configuration.registry.load(instance.partition(".")[0])
     return providers

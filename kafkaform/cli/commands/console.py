@@ -143,6 +143,7 @@ def keep_history(file: Path) -> Iterator[None]:
     except ImportError:  # Python can be built without it
         yield
         return
+    # There is none before the first session, and a damaged one must not stop this one.
     with suppress(OSError):
         readline.read_history_file(file)
     try:

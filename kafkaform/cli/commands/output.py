@@ -109,6 +109,7 @@ def _find_declared() -> Mapping[str, str]:
             .desired
         )
     except KafkaformError:
+        # They only explain why a value is missing; the state has the others all the same.
         return {}
     return {
         item.name: "it needs what the cluster sets on an object that was not there at the last "

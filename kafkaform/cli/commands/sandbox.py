@@ -67,6 +67,7 @@ def count_brokers(box: sandbox.Sandbox) -> int:
         kafka = Registry().load("kafka")
         session = kafka.open("kafka", settings, {str(password): Secret(box.admin_password)})
     except ConnectError:
+        # Brokers that are starting or have died do not count.
         return 0
     with closing(session):
         return len(session.facts.nodes)

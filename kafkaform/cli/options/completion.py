@@ -28,6 +28,7 @@ def list_conditions(context: typer.Context) -> Iterator[str]:
     """The conditions of --fail-on: ours, and the ids of the policies."""
     yield from (*CONDITIONS, *list_rules())
     _enter_folder(context)
+    # A key press shows what there is; the command itself reports the faults.
     with suppress(KafkaformError):
         yield from list_policy_ids(context.params.get("policy") or ())
 

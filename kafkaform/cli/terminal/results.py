@@ -72,6 +72,7 @@ def _run_pager(command: list[str], text: str) -> None:
             # A pager that is left early closes its pipe, which is no error.
             pager.communicate(data)
         except BaseException:
+            # It may have ended by itself meanwhile.
             with suppress(ProcessLookupError):
                 pager.terminate()
             raise

@@ -226,6 +226,7 @@ def _find_broken_promise(objects: Objects, key: str) -> str | None:
         objects.create(key, b"two")
         return "the store overwrote an object that already existed"
     except ObjectExists:
+        # This is what the store has to do.
         pass
     try:
         objects.replace(key, b"three", objects.replace(key, b"two", first))

@@ -413,6 +413,8 @@ def check_rules(rules: Iterable[ConditionRule], title: str, env: Env) -> Iterato
         try:
             message = check_rule(rule, env)
         except (Poisoned, Deferred):
+            # A fault has its own report, and what only the server knows is looked at after the
+            # apply.
             continue
         except EvalError as fault:
             if env.budget.open_reads > reads_before:

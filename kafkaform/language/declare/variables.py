@@ -265,6 +265,7 @@ def resolve_variables(
         except EvalError as fault:
             faults.append(make_diagnostic(fault, context=[f"while reading var.{name}"]))
         except Poisoned:
+            # The fault is reported where the value lost its meaning.
             continue
     for block in blocks.values():
         faults.extend(check_validations(block, values, context))

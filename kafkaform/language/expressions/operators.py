@@ -223,6 +223,7 @@ def attempt_code(code: Code, env: Env) -> Side:
     try:
         return code(env)
     except LimitError:
+        # A limit ends the evaluation, whatever the other side says.
         raise
     except EvalError as fault:
         return fault

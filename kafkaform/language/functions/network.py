@@ -21,6 +21,7 @@ def _parse_network(source: str, argument: int = 0) -> Network:
         try:
             return ip_network(source, strict=False)
         except ValueError:
+            # The expression also takes 300.1.1.1 and a prefix that is too long.
             pass
     raise FunctionFault('expected a range of addresses such as "10.0.0.0/8"', argument)
 

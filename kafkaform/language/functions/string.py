@@ -296,6 +296,7 @@ def _resolve_reference(match: regex.Match[str], reference: re.Match[str]) -> str
     try:
         group = match[int(name) if name.isdigit() else name]
     except (IndexError, KeyError):
+        # As in Go: a group that the expression does not have is an empty text.
         return ""
     return "" if group is None else str(group)
 

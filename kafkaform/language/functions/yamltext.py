@@ -72,6 +72,7 @@ def _parse_date(source: str) -> str | None:
     try:
         return normalise_time(f"{match[1]}-{month}-{day}T{hour}:{minute}:{second}{match[8] or 'Z'}")
     except FunctionFault:
+        # A day that no month has: such a scalar stays a text.
         return None
 
 

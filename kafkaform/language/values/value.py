@@ -323,6 +323,7 @@ def _list_obtainable(fields: Mapping[str, Val]) -> Iterator[Val]:
         try:
             value = fields[name]
         except (Poisoned, Deferred):
+            # Whoever reads the field reports why it has no value.
             continue
         yield value
 

@@ -185,6 +185,7 @@ def is_answering(sandbox: Sandbox, server: Server) -> bool:
         connection.request("GET", program.ready_path, headers=dict(program.make_headers(sandbox)))
         return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
+        # Nothing listens yet, or the program is not far enough to answer.
         return False
     finally:
         connection.close()

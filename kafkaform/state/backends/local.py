@@ -152,6 +152,7 @@ class LocalBackend(Struct):
             if os.path.samestat(os.fstat(descriptor), self._lock_path.lstat()):
                 return descriptor, created
         except (BlockingIOError, FileNotFoundError):
+            # Another run has the lock, or has just given it back and removed the file.
             pass
         except OSError:
             os.close(descriptor)
@@ -323,6 +324,7 @@ def _make_version(serial: int, data: bytes) -> str:
 def _find_sound(backups: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
     """The backups that can be used, each with its age."""
     for path in backups:
+        # An unsound backup is passed over: the advice names only those that help.
         with contextlib.suppress(OSError, StorageError):
             yield path, compute_age(decode(storage.read(path), str(path)))
 

@@ -170,6 +170,7 @@ def take_lock(
         )
         if note is None or note.ended or remaining <= 0:
             taken_over = watch.end if note and note.ended != RELEASED else None
+            # Another run was faster. It is waited for like any holder.
             with contextlib.suppress(ObjectExists, ObjectChanged):
                 return _write_lock(objects, info, seconds, clock, stored, taken_over)
         elif clock.monotonic() >= deadline:
@@ -444,6 +445,7 @@ class ObjectBackend(Struct):
         """What to do about a damaged state; names the newest version that is sound."""
         versions = []
         for entry in self.objects.names(HISTORY):
+            # Only versions that can be read and are sound help.
             with contextlib.suppress(StorageError):
                 stored = self.objects.read(entry.key)
                 if stored is not None:

@@ -374,6 +374,7 @@ def _capture_cluster(
     except Exception as error:  # noqa: BLE001  # it has answered, so its id stays known
         return Captured(None, facts=session.facts, error=describe_error(error))
     finally:
+        # What was read is complete, however the connection ends.
         with suppress(KafkaformError):
             session.close()
 

@@ -240,6 +240,7 @@ class _Running:
         """End it, and what it has started, such as ssh: that is in its process group."""
         self._stopped = True
         if self._process is not None and self._process.returncode is None:
+            # It can end between the look and the signal.
             with suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
