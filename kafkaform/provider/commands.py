@@ -19,9 +19,9 @@ from ..core.change import Change
 from ..core.diagnostics import Diagnostics
 from ..core.errors import KafkaformError
 from ..core.resource import Declared, Identity, Reading
+from ..core.text.display import Page
 from ..core.value import FrozenMap
 from .contract import Session
-from .page import Page
 
 NameListing: TypeAlias = Callable[[Session], Iterable[str]]
 """Lists the names of objects that the system has now. Raises KafkaformError."""

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from ..core.change import PathChange
+from ..core.text.display import Grid, Page
 from ..core.value import freeze
 from ..core.words import NEUTRAL, Vocabulary, Words
-from ..provider.page import Grid, Page
 from .attributes import are_long, render_sides
 from .change_lines import render_brief
 from .text import SENSITIVE, mask_value

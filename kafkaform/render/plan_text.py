@@ -17,7 +17,7 @@ from ..core.resource import SETTING, TASK
 from ..core.text.display import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import Plan, Removal
-from .attributes import Line
+from .attributes import Line, list_output_lines
 from .change_entries import LEAST, ChangeEntry
 from .change_lines import (
     ALL_LISTED,
@@ -36,7 +36,6 @@ from .change_lines import (
 )
 from .diagnostics import render_diagnostics
 from .findings import render_access, render_finding, render_sentence
-from .outputs import list_output_lines
 from .plan_view import COLUMNS, Drift, Group, PlanView, make_view, pending_words
 from .text import Detail, Paint, inline, render_count, render_message, render_table, wrap_lines
 

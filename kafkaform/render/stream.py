@@ -23,6 +23,7 @@ from ..core.resource import Output
 from ..core.value import FrozenMap, Value
 from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
+from .attributes import choose_output_action
 from .change_lines import render_headline
 from .diagnostics import make_diagnostic_data
 from .plan_text import render_last_line, render_removal
@@ -31,7 +32,6 @@ from .report import ApplyReport, count_applied
 from .terraform import (
     Data,
     choose_drift_action,
-    choose_output_action,
     get_output_name,
     make_access,
     make_block,

@@ -20,6 +20,7 @@ from ..core.resource import Output
 from ..core.schema import AttributeSchema, ObjectSchema, Type
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
+from .attributes import choose_output_action
 from .change_lines import STRENGTH
 from .diagnostics import make_diagnostic_data
 from .plan_view import PlanView, make_view
@@ -138,12 +139,6 @@ def make_output_change(change: OutputChange) -> Data:
         "before_sensitive": bool(change.before and change.before.sensitive),
         "after_sensitive": bool(change.after and change.after.sensitive),
     }
-
-
-def choose_output_action(change: OutputChange) -> str:
-    if change.before is None:
-        return "create"
-    return "delete" if change.after is None else "update"
 
 
 def find_weakest_evidence(change: Change) -> str | None:

@@ -18,13 +18,12 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ..core.canonical import dumps, render_number
-from ..core.text.display import cell_width, escape_log_commands
+from ..core.text.display import Grid, Page, Prose, cell_width, escape_log_commands
 from ..core.text.display import escape_formula as escape_formula
 from ..core.text.display import inline as inline
 from ..core.text.quantity import render_count as render_count
 from ..core.text.quantity import render_quantity, render_with_exact
 from ..core.value import FrozenMap, SecretRef, Value
-from ..provider.page import Grid, Page, Prose
 
 ARROW = "→"
 NOT_SET = "(not set)"

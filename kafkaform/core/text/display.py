@@ -1,14 +1,21 @@
-"""Text that people will see: foreign text made harmless, its width on a terminal, and clauses as
-sentences.
+"""Text that people will see: foreign text made harmless, its width on a terminal, clauses as
+sentences, and pages: lines, tables and prose that are not laid out yet.
 
 Foreign text is names, values and messages that somebody else chose. It must not move a cursor,
 reorder what is read, forge a line, or start a command of a build log or a formula of a spreadsheet.
+
+A provider makes pages, because it knows what its documents mean, and a renderer knows terminals.
+Nothing in a page is escaped: the renderer makes foreign text harmless.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import TypeAlias
 from unicodedata import category, east_asian_width
+
+from msgspec import Struct
 
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Unicode calls these printable, but nothing is drawn: joiners, fillers, variation selectors. Two
@@ -97,3 +104,26 @@ def make_sentence(clause: object) -> str:
     plain = word.isalpha() and word != _OWN_NAME
     begin = text[0].upper() if plain else text[0]
     return f"{begin}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
+
+
+Cells: TypeAlias = tuple[str, ...]
+
+
+class Grid(Struct, frozen=True):
+    """A table."""
+
+    rows: tuple[Cells, ...]
+    """The rows, each with as many cells as the first one."""
+    right: frozenset[int] = frozenset()
+    """The numbers of the columns that are aligned to the right."""
+
+
+class Prose(Struct, frozen=True):
+    """Sentences that are broken into lines."""
+
+    text: str
+    """The sentences."""
+
+
+Page: TypeAlias = Iterator[str | Grid | Prose]
+"""A document, from top to bottom. A plain text is one line."""

@@ -15,8 +15,7 @@ from ...core.errors import ConfigurationError
 from ...core.schema import ANY, NUMBER, STRING, AttributeSchema, list_of
 from ...core.secret import Secret
 from ...core.value import FrozenMap, SecretRef
-from ..durations import parse_seconds
-from .endpoint_checks import CERTIFICATES, is_pem, is_safe_url
+from ..block_checks import CERTIFICATES, is_pem, is_safe_url, parse_seconds
 from .tokens import BEARER, TokenEndpoint
 
 TIMEOUT = 30.0

@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.storage import read_named_file, require_regular_file
-from .endpoint_checks import is_pem
+from ..block_checks import is_pem
 
 CA, CERTIFICATE, KEY = "ca_cert", "client_cert", "client_key"
 """The attributes that name certificates and a key."""

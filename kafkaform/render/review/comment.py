@@ -21,7 +21,7 @@ from ...core.finding import Harm, Level
 from ...core.resource import Identity, Pending
 from ...core.words import NO_WORDS, Vocabulary, shared
 from ...plan.model import OutputChange, Plan, PlanInstance, Removal
-from ..attributes import Line
+from ..attributes import Line, list_output_lines
 from ..change_entries import ChangeEntry
 from ..change_lines import (
     is_brief,
@@ -39,7 +39,6 @@ from ..findings import (
     render_rights,
     render_sentence,
 )
-from ..outputs import list_output_lines
 from ..plan_text import REFRESHES, describe_destroy, render_last_line, render_no_changes
 from ..plan_view import COLUMNS, KindRow, PlanView, make_view, pending_words
 from ..text import ARROW, inline, render_count

@@ -22,7 +22,7 @@ from ...core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
 from ...html.document import make_environment, render_document
 from ...plan.model import Plan, PlanInstance
 from ...version import VERSION
-from ..attributes import Line
+from ..attributes import Line, list_output_lines
 from ..change_entries import ChangeEntry
 from ..change_lines import (
     ACTIONS,
@@ -41,7 +41,6 @@ from ..change_lines import (
 from ..diagnostics import render_diagnostics
 from ..findings import count_principals, render_rights
 from ..folders import FolderRow, FoldersSummary, render_folder_counts
-from ..outputs import list_output_lines
 from ..plan_text import describe_destroy, render_last_line, render_no_changes, render_removal
 from ..plan_view import COLUMNS, Drift, Group, PlanView, make_view, pending_words
 from ..text import inline, quote

@@ -12,11 +12,10 @@ from typing import Annotated
 
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError, UsageError
-from kafkaform.core.text.display import inline
+from kafkaform.core.text.display import Page, inline
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Answer, Command, CommandGroup, Operand, Option, Question
 from kafkaform.provider.contract import Session
-from kafkaform.provider.page import Page
 
 from .. import inspect
 from ..inspect.configs import CONFIG_ENTITIES, ENTITY_TYPES, find_unknown, is_glob, select_own

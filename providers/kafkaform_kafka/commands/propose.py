@@ -10,11 +10,11 @@ from typing import Annotated
 
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Declared
+from kafkaform.core.text.display import Cells, Grid, Page, Prose
 from kafkaform.core.text.quantity import parse_whole
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Command, CommandGroup, Operand, Option, Proposal, Proposed
 from kafkaform.provider.contract import Session
-from kafkaform.provider.page import Cells, Grid, Page, Prose
 
 from ..inspect.cells import cell, count, size
 from ..placement.proposal import PlacementQuery, propose_placement, read_layout

@@ -20,8 +20,8 @@ from msgspec import Struct, field
 from kafkaform.core.errors import ConfigurationError, ConnectError, OtherSystem
 from kafkaform.core.resource import Fault
 from kafkaform.core.secret import Secret
+from kafkaform.provider.block_checks import is_pem
 from kafkaform.provider.http import tls
-from kafkaform.provider.http.endpoint_checks import is_pem
 from kafkaform.provider.http.tls import CertificateFault, tls_context
 
 from .provider_block import KEYSTORE, TRUSTSTORE

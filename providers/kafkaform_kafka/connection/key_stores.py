@@ -20,7 +20,7 @@ from msgspec import Struct
 from kafkaform.core.installation import render_extra_command
 from kafkaform.core.secret import Secret
 from kafkaform.core.storage import read_named_file
-from kafkaform.provider.http.endpoint_checks import PEM_BEGIN
+from kafkaform.provider.block_checks import PEM_BEGIN
 
 from .provider_block import KEYSTORE, KEYSTORE_PASSWORD, TRUSTSTORE, TRUSTSTORE_PASSWORD
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 from kafkaform.core.diagnostics import Severity
 from kafkaform.core.schema import BOOL, STRING, AttributeSchema, list_of
 from kafkaform.core.secret import Secret
-from kafkaform.provider.http.endpoint_checks import is_safe_url
+from kafkaform.provider.block_checks import is_safe_url
 
 Fault = tuple[str, Severity, str, str]
 """Attribute to blame, severity, summary, advice."""

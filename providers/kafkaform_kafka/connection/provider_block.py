@@ -15,8 +15,7 @@ from typing import Any
 
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, make_schema
-from kafkaform.provider.durations import parse_seconds
-from kafkaform.provider.http.endpoint_checks import CERTIFICATES
+from kafkaform.provider.block_checks import CERTIFICATES, parse_seconds
 
 from ..protocol.config_keys import parse_size
 from ..vendors.detection import PROFILES

@@ -13,8 +13,7 @@ from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
-from kafkaform.provider.durations import parse_seconds
-from kafkaform.provider.http.endpoint_checks import is_pem
+from kafkaform.provider.block_checks import is_pem, parse_seconds
 
 from ..protocol.config_keys import parse_size
 from . import provider_block

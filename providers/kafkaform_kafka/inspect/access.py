@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.core.resource import Facts, Sweep
+from kafkaform.core.text.display import Cells, Grid, Page
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.page import Cells, Grid, Page
 
 from ..authority import acl_changes
 from ..authority.authorizer import (

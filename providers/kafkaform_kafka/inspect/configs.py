@@ -14,8 +14,8 @@ from msgspec import Struct
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.text.display import Cells, Grid, Page, Prose
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.page import Cells, Grid, Page, Prose
 
 from ..kinds.context import ClusterContext, attempt, find_answering_node
 from ..protocol import config_keys

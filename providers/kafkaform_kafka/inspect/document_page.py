@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from kafkaform.core.text.display import Grid, Page
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.page import Grid, Page
 
 from .cells import cell, config_text, count, entity_text, limit_text, size
 from .documents import render_features

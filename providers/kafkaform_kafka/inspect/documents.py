@@ -13,9 +13,9 @@ from functools import partial
 
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
+from kafkaform.core.text.display import Grid, Page
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.contract import Session
-from kafkaform.provider.page import Grid, Page
 
 from ..kinds.commanded.requests import find_feature_fault
 from ..kinds.context import ClusterContext, attempt, find_answering_node, find_controller

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault
-from kafkaform.core.text.display import inline
+from kafkaform.core.text.display import Cells, Grid, Page, inline
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Answer
-from kafkaform.provider.page import Cells, Grid, Page
 
 from ..protocol.cluster_facts import KafkaFacts
 from ..wire.groups import DescribedGroup, MemberRow

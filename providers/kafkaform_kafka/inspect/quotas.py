@@ -9,9 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from kafkaform.core.resource import Facts, Sweep
-from kafkaform.core.text.display import inline
+from kafkaform.core.text.display import Cells, Grid, Page, inline
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.page import Cells, Grid, Page
 
 from ..kinds.quota.limits import (
     CLIENT_ID,

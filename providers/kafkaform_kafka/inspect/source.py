@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Fault, FaultClass, Sweep
+from kafkaform.core.text.display import Page
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.page import Page
 
 from ..kinds.context import ClusterContext, attempt, live_nodes
 from ..protocol.cluster_facts import Capability, find_capability_fault

@@ -13,11 +13,10 @@ from msgspec import Struct
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.core.text.display import inline
+from kafkaform.core.text.display import Cells, Grid, Page, inline
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Answer
-from kafkaform.provider.page import Cells, Grid, Page
 
 from ..kinds.context import live_nodes
 from ..protocol.faults import code_name, fault_of

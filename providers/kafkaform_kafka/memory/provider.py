@@ -16,6 +16,7 @@ from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.core.words import Words
+from kafkaform.provider.block_checks import parse_seconds
 from kafkaform.provider.contract import (
     MissingRight,
     OptionalParts,
@@ -23,7 +24,6 @@ from kafkaform.provider.contract import (
     Secrets,
     Simulation,
 )
-from kafkaform.provider.durations import parse_seconds
 
 from ..connection.clients import CLIENT_ID
 from ..connection.provider_block import DEFAULT_TIMEOUT

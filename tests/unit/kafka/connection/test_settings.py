@@ -13,7 +13,7 @@ import pytest
 from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
-from kafkaform.provider.durations import parse_seconds
+from kafkaform.provider.block_checks import parse_seconds
 from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
 from kafkaform_kafka.connection.login_attributes import KerberosSettings
 from kafkaform_kafka.connection.provider_block import CONFIG
