@@ -27,7 +27,7 @@ JSON, policies, `--fail-on`, `validate` and editors.
 - `kafkaform plan --accept guard-deletions=kafka_topic.scratch*` makes changes that a rule blocks.
   Few rules can be accepted; each row says it.
 - [Policies](policies.md) see findings as `change.findings`, `change.rules` and `change.harms`.
-- `kafkaform validate` and editors judge by the rules that need the block alone, without a cluster.
+- `kafkaform validate` and editors judge by the rules that need blocks alone, without a cluster.
 
 | level | |
 |---|---|
@@ -54,7 +54,7 @@ PROOFS: Mapping[str, str] = {
         f"{_CLAIMS}test_connectors.py::test_a_sink_of_a_missing_topic_runs_and_copies_nothing"
     ),
 }
-"""Rule of the engine -> its test. The engine does not know on which system the test tries it."""
+"""Rule of the engine -> its test: the engine itself knows no system."""
 WITHOUT_TEST: Mapping[str, str] = {
     "it is about what kafkaform knows, plans and keeps, which its own tests cover": """
         access-gained-unchecked access-lost-unchecked access-newer-acls access-principal-unknown

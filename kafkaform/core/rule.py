@@ -28,7 +28,7 @@ class Needs(StrEnum):
     """What must be known to judge by a rule, the least first."""
 
     BLOCK = "block"
-    """Only the block: `validate`, the editor and tests without a system judge by it, too. The judge
+    """Only blocks: `validate`, the editor and tests without a system judge by it, too. The judge
     gets a create from nothing and facts without values then."""
     FACTS = "facts"
     """Also what the system is like."""
@@ -140,6 +140,9 @@ class Survey(Struct, frozen=True):
     """What it can find."""
     find: Callable[[Scene], Iterable[tuple[Identity | None, Finding]]]
     """Pure. Each finding with the object that it is about; None if it is about the system."""
+    needs: Needs = Needs.PLAN
+    """PLAN or BLOCK: with BLOCK it also gets a scene of creates from nothing, without listings and
+    without facts, for all that a configuration declares."""
 
 
 class RuleBook(Struct, frozen=True):

@@ -8,6 +8,7 @@ attributes are needed, so they and a plan find the same.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -16,8 +17,8 @@ from ..core.address import parse_address
 from ..core.change import Action, Change, add_findings
 from ..core.finding import Block, Finding
 from ..core.resource import Declared, Facts, Fence, Identity
-from ..core.rule import Judge, Needs, Rule, RuleBook
-from ..core.value import FrozenMap
+from ..core.rule import Judge, Needs, Rule, RuleBook, Scene, Survey
+from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Provider, ResourceType
 from .diff import compare
 from .model import Plan
@@ -47,22 +48,29 @@ def judge_blocks(
 
     providers: provider instance -> its provider, of each object.
     """
-    books, judges = load_books(providers), dict[tuple[str, str], list[Judge]]()
+    books = load_books(providers)
+    created: dict[str, list[tuple[Declared, Change]]] = defaultdict(list)
     for item in declared:
-        instance, name = item.identity.instance, item.identity.kind
-        kind = providers[instance].types[name]
-        if (instance, name) not in judges:
-            judges[instance, name] = [
-                judge
-                for judge in books[instance].judges
-                if judge.needs is Needs.BLOCK and name in judge.types
-            ]
-        if not judges[instance, name]:
-            continue
+        instance = item.identity.instance
+        kind = providers[instance].types[item.identity.kind]
         after = kind.canonical(item.attributes, NO_FACTS)
         change = make_creation(item.identity, str(item.address), after, kind)
-        for judge in judges[instance, name]:
-            yield from ((item, finding) for finding in run_judge(judge, change, NO_FACTS))
+        created[instance].append((item, change))
+    for instance, pairs in created.items():
+        judges = [row for row in books[instance].judges if row.needs is Needs.BLOCK]
+        for item, change in pairs:
+            for judge in judges:
+                if change.identity.kind in judge.types:
+                    yield from ((item, finding) for finding in run_judge(judge, change, NO_FACTS))
+        # Several blocks can declare one object; it is one change of a plan.
+        items = {change.identity: (item, change) for item, change in pairs}
+        scene = Scene([change for _, change in items.values()], EMPTY, NO_FACTS)
+        for survey in books[instance].surveys:
+            if survey.needs is not Needs.BLOCK:
+                continue
+            for identity, finding in run_survey(survey, scene):
+                if identity is not None:
+                    yield items[identity][0], finding
 
 
 def make_creation(identity: Identity, address: str, after: FrozenMap, kind: ResourceType) -> Change:
@@ -77,6 +85,17 @@ def run_judge(judge: Judge, change: Change, facts: Facts) -> Sequence[Finding]:
         return list(judge.find(change, facts))
     except Exception as error:  # noqa: BLE001  # whatever it is, nothing may pass unjudged
         return [make_failure(judge.rules, error)]
+
+
+def run_survey(survey: Survey, scene: Scene) -> Sequence[tuple[Identity | None, Finding]]:
+    """What a survey finds; if it raises, a block of each change that names its rules, or of the
+    system if there is no change."""
+    try:
+        return list(survey.find(scene))
+    except Exception as error:  # noqa: BLE001  # whatever it is, nothing may pass unjudged
+        failure = make_failure(survey.rules, error)
+        unjudged = [change.identity for change in scene.changes if change.effective]
+        return [(identity, failure) for identity in unjudged or (None,)]
 
 
 def make_failure(rules: Sequence[Rule], error: Exception) -> Finding:

@@ -17,12 +17,12 @@ from ..core.address import matches
 from ..core.change import Action, Change, RateLimit, add_findings
 from ..core.finding import POLICY, Block, Finding, Harm, Level, Waiver
 from ..core.resource import Desired, Facts, Identity
-from ..core.rule import Judge, Rule, RuleBook, Scene, Survey
+from ..core.rule import Judge, Rule, RuleBook, Scene
 from ..core.text.quantity import render_count
 from ..provider.contract import Provider
 from ..state.model import State
 from .block_judge import load_books as load_books
-from .block_judge import make_failure, run_judge
+from .block_judge import run_judge, run_survey
 from .model import Mode, Options, Plan, PolicyFolders, seal_plan
 from .observe import Look
 from .rules import EMPTY_CONFIGURATION, LIMIT_DATA_LOSS, LIMIT_DELETIONS, RULE_FAILED
@@ -220,17 +220,6 @@ def find_limits(
         sweeps = look.collect_sweeps(instance, provider.limit_needs(own))
         limits[instance] = provider.find_limit(own, sweeps, facts[instance])
     return limits
-
-
-def run_survey(survey: Survey, scene: Scene) -> Sequence[tuple[Identity | None, Finding]]:
-    """What a survey finds; if it raises, a block of each change that names its rules, or of the
-    system if there is no change."""
-    try:
-        return list(survey.find(scene))
-    except Exception as error:  # noqa: BLE001  # whatever it is, nothing may pass unjudged
-        failure = make_failure(survey.rules, error)
-        unjudged = [change.identity for change in scene.changes if change.effective]
-        return [(identity, failure) for identity in unjudged or (None,)]
 
 
 # ── policies ────────────────────────────────────────────────────────────────────────────

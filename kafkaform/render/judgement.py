@@ -21,7 +21,7 @@ from .text import inline, render_table
 
 PROSE_WIDTH = 96
 NEEDS: Mapping[Needs, str] = {
-    Needs.BLOCK: "the block alone, so `validate` and editors judge by it, too",
+    Needs.BLOCK: "blocks alone, so `validate` and editors judge by it, too",
     Needs.FACTS: "the block, and what the system is like",
     Needs.OBJECT: "the block and the live object",
     Needs.PLAN: "all changes of a plan together",

@@ -84,10 +84,8 @@ def list_block_rules(configuration: Configuration, built: Built) -> tuple[Rule, 
     rows = {
         rule.id: rule
         for instance, kind in kinds
-        for judge in books[instance].judges
-        if judge.needs is Needs.BLOCK and kind in judge.types
-        for rule in judge.rules
-        if rule.needs is Needs.BLOCK
+        for rule in books[instance].rules
+        if rule.needs is Needs.BLOCK and kind in rule.types
     }
     return tuple(rows[id] for id in sorted(rows))
 

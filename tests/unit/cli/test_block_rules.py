@@ -157,3 +157,33 @@ def test_a_fault_of_one_right_of_a_role_names_it(here: Here) -> None:
     (found,) = here.json("validate", "-json")["diagnostics"]
     assert found["address"] == 'kafka_access.a/acl["Read|Group|a |Literal"]'
     assert found["detail"] == "" and found["advice"] == "Remove the blank."
+
+
+CONTRADICTING = (
+    PROVIDER
+    + """\
+resource "kafka_topic" "dotted" {
+  name = "orders.eu"
+}
+resource "kafka_topic" "underscored" {
+  name = "orders_eu"
+}
+resource "kafka_topic_config" "dotted" {
+  topic  = "orders.eu"
+  config = { "retention.ms" = 86400000 }
+}
+"""
+)
+
+
+def test_blocks_that_contradict_each_other_are_found_without_a_cluster(here: Here) -> None:
+    """Names that collide, and two blocks for the configs of one topic: what a plan would refuse."""
+    here.write("main.kf.hcl", CONTRADICTING)
+    found = here.json("validate", "-json", code=1)["diagnostics"]
+    assert [(item["address"], item["summary"].rpartition("[")[2]) for item in found] == [
+        ("kafka_topic.dotted", "topic-name-collides]"),
+        ("kafka_topic.underscored", "topic-name-collides]"),
+        ("kafka_topic_config.dotted", "topic-configs-declared-twice]"),
+    ]
+    assert all(item["range"]["filename"] == "main.kf.hcl" for item in found)
+    assert "topic-name-collides" in here.done("validate", "--rules").text

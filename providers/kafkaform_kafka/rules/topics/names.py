@@ -26,7 +26,7 @@ COLLIDES = Rule(
     Level.BLOCK,
     Harm.NONE,
     (TOPIC,),
-    Needs.PLAN,
+    Needs.BLOCK,
     "Kafka writes '.' as '_' in names of metrics, so a controller refuses the second topic with "
     "INVALID_TOPIC_EXCEPTION (17; Topic.hasCollision).",
     'name = "orders_eu"   # and there is a topic "orders.eu"',
@@ -40,7 +40,7 @@ DECLARED_TWICE = Rule(
     Level.BLOCK,
     Harm.NONE,
     (OVERRIDES,),
-    Needs.PLAN,
+    Needs.BLOCK,
     "A kafka_topic declares all overrides of its topic, so each apply of one block would undo the "
     "other.",
     'resource "kafka_topic_config" "orders" { topic = "orders" … }   # beside kafka_topic "orders"',
@@ -95,9 +95,10 @@ def _survey_names(scene: Scene) -> Findings:
                 "names"
             ),
         )
-    collisions = dict(_find_plan_collisions(created))
-    collisions.update(_find_live_collisions(created, deleted, sweep))
-    yield from collisions.items()
+    reported = {identity for identity, _ in _find_plan_collisions(scene)}
+    for identity, finding in _find_live_collisions(created, deleted, sweep):
+        if identity not in reported:
+            yield identity, finding
     yield from _find_renames(created, deleted)
 
 
@@ -143,11 +144,12 @@ def _make_collision(name: str, live_name: str, *, deleted: bool) -> Finding:
     )
 
 
-def _find_plan_collisions(created: Sequence[Change]) -> Iterator[tuple[Identity, Finding]]:
+def _find_plan_collisions(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
     """New topics whose names collide with each other; no dry run of the broker sees that."""
     groups = defaultdict(list)
-    for change in created:
-        groups[collision_key(change.identity.key)].append(change)
+    for change in scene.changes:
+        if _is_change(change, Action.CREATE):
+            groups[collision_key(change.identity.key)].append(change)
     for group in groups.values():
         for change in group if len(group) > 1 else ():
             rival = next(item for item in group if item is not change)
@@ -211,6 +213,7 @@ def _survey_blocks(scene: Scene) -> Findings:
 
 
 SURVEYS = (
+    Survey((COLLIDES,), _find_plan_collisions, Needs.BLOCK),
     Survey((COLLIDES, NOT_LISTED, RENAMED), _survey_names),
-    Survey((DECLARED_TWICE,), _survey_blocks),
+    Survey((DECLARED_TWICE,), _survey_blocks, Needs.BLOCK),
 )
