@@ -56,7 +56,7 @@ class ChangeEntry(Struct, frozen=True):
 
         The changes of an entry of drift or of `PlanView.dangers` can have other findings: then all.
         """
-        return _join_findings([select_shown(change) for change in self.changes])
+        return _join_findings([select_findings(change) for change in self.changes])
 
     @property
     def dangers(self) -> tuple[Finding, ...]:
@@ -91,7 +91,7 @@ KeyMaker: TypeAlias = Callable[[Change, Words], Hashable]
 def make_key(change: Change, words: Words) -> Hashable:
     """Equal for changes that read the same apart from their objects' names and their figures."""
     key, own = change.identity.key, frozenset[str]()
-    findings = select_shown(change)
+    findings = select_findings(change)
     if findings:
         own = read_names(change, words)
     if change.blocked is not None and change.action is not Action.UPDATE:
@@ -253,7 +253,7 @@ def _read_row(row: Ownership, change: Change) -> Hashable:
     return owners, row.protected, row.secret_version
 
 
-def select_shown(change: Change) -> tuple[Finding, ...]:
+def select_findings(change: Change) -> tuple[Finding, ...]:
     """The findings that are shown at a change. A note about who gains access repeats the rows of
     the section about access."""
     return tuple(

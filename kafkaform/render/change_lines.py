@@ -25,7 +25,7 @@ from .attributes import (
     render_sides,
     render_texts,
 )
-from .change_entries import ChangeEntry, is_name, list_names, select_shown
+from .change_entries import ChangeEntry, is_name, list_names, select_findings
 from .findings import render_finding, render_findings
 from .text import ARROW, inline, quote, render_path, render_value
 
@@ -519,7 +519,7 @@ def _read_texts(change: Change) -> tuple[str, ...]:
     # Texts with figures are added up for all objects together.
     return tuple(
         render_finding(item)
-        for item in select_shown(change)
+        for item in select_findings(change)
         if item.level is not Level.BLOCK and not item.figures
     )
 

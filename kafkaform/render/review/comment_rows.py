@@ -18,7 +18,7 @@ from msgspec import Struct
 from ...core.change import Action, Change
 from ...core.finding import POLICY, Finding, Harm, Level
 from ...core.words import Words
-from ..change_entries import ChangeEntry, select_dangers, select_shown
+from ..change_entries import ChangeEntry, select_dangers, select_findings
 from ..change_entries import list_names as list_names_of
 from ..change_lines import (
     ACTIONS,
@@ -297,7 +297,7 @@ def _list_other_remarks(entry: ChangeEntry) -> Iterator[Markup]:
     """What is known beside the dangers. Objects that share a danger can differ in it, so of those
     that do, the rules are named."""
     remarks = [item for item in entry.remarks if item.level is not Level.DANGER]
-    if len({tuple(item.rule for item in select_shown(change)) for change in entry.changes}) == 1:
+    if len({tuple(item.rule for item in select_findings(change)) for change in entry.changes}) == 1:
         yield from map(_render_labelled, remarks)
     elif remarks:
         rules = dict.fromkeys(render_code(item.rule) for item in remarks)

@@ -149,11 +149,11 @@ def _compute_effects(plan: AccessPlan) -> dict[Identity, Effect]:
     # A wider ACL of the same plan says what a narrower one does.
     worlds = pair_access(assume_settings(plan.before), assume_settings(plan.after))
     created, deleted = plan.acls.created, plan.acls.deleted
-    told = {*drop_covered(created.values()), *drop_covered(deleted.values())}
+    widest = {*drop_covered(created.values()), *drop_covered(deleted.values())}
     return {
         identity: compute_effect(acl, worlds, created=identity in created)
         for identity, acl in plan.acls.all.items()
-        if acl in told
+        if acl in widest
     }
 
 

@@ -95,9 +95,9 @@ def _survey_names(scene: Scene) -> Findings:
                 "names"
             ),
         )
-    reported = {identity for identity, _ in _find_plan_collisions(scene)}
+    collisions = {identity for identity, _ in _find_plan_collisions(scene)}
     for identity, finding in _find_live_collisions(created, deleted, sweep):
-        if identity not in reported:
+        if identity not in collisions:
             yield identity, finding
     yield from _find_renames(created, deleted)
 
