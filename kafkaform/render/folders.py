@@ -94,7 +94,7 @@ class FolderRow(Struct, frozen=True):
         return self.counts.add, self.counts.change, self.counts.destroy, self.dangers
 
     @property
-    def more(self) -> str:
+    def extras(self) -> str:
         """What has no column: `1 to adopt`; or the outputs, if nothing else changes."""
         further = ", ".join(_list_further((self,)))
         number = 0 if self.view is None or any(self.numbers) else len(self.view.outputs)
@@ -181,8 +181,8 @@ def render_folder_counts(summary: FoldersSummary) -> Iterator[str]:
     if summary.planned:
         folders = render_count(len(summary.planned), "folder")
         blocked = sum(row.counts.blocked for row in summary.rows)
-        more = f" {blocked:,} blocked." if blocked else ""
-        yield f"Plan of {folders}: {render_counts(summary)}.{more}"
+        suffix = f" {blocked:,} blocked." if blocked else ""
+        yield f"Plan of {folders}: {render_counts(summary)}.{suffix}"
 
 
 def render_totals(summary: FoldersSummary) -> str:
@@ -417,7 +417,7 @@ def _render_table(summary: FoldersSummary, paint: Paint) -> Iterator[str]:
     for row in summary.planned:
         numbers = (f"{number:,}" if number else "·" for number in row.numbers)
         rows.append(
-            [inline(row.review.path), inline(row.review.owner), *numbers, row.note or row.more]
+            [inline(row.review.path), inline(row.review.owner), *numbers, row.note or row.extras]
         )
     head, *lines = render_table(rows, _NUMBERS)
     yield paint("dim", head)

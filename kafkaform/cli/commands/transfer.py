@@ -266,7 +266,7 @@ def _import_into_folders(
             f"with --split {FOLDERS}, --out is a file's name in each folder, not {inline(out)}",
             "Write --out imported.kf.hcl.",
         )
-    made = import_into_folders(
+    split = import_into_folders(
         types=filters.types,
         match=filters.match,
         name=out,
@@ -277,20 +277,20 @@ def _import_into_folders(
     )
     texts: dict[Path, str] = {}
     rows: list[list[str]] = []
-    for item in made.folders:
+    for item in split.folders:
         # Beside Terraform's files, a .kf.hcl file would be the only one that is read.
         family = FAMILIES[1 if item.terraform else 0]
         own_ending = ending if ending in family.configuration else family.configuration[0]
         file = f"{item.folder.path}/{out.removesuffix(ending)}{own_ending}"
-        texts |= _collect_files(item.generated, made.repository / file)
+        texts |= _collect_files(item.generated, split.repository / file)
         rows.append([file, render_count(item.generated.count, "object")])
     write_new_files(texts)
-    for gap in (*made.gaps, *made.left_out):
+    for gap in (*split.gaps, *split.left_out):
         console.note(inline(gap))
-    for item in made.folders:
+    for item in split.folders:
         for gap in item.generated.gaps:
             console.note(f"{item.folder.path}: {inline(gap)}")
-    total = sum(item.generated.count for item in made.folders)
+    total = sum(item.generated.count for item in split.folders)
     console.write_lines(render_table(rows))
     if not total:
         console.note(
@@ -301,7 +301,7 @@ def _import_into_folders(
             f"{render_count(total, 'object')} to import into {render_count(len(rows), 'folder')}. "
             "Look at the files, then: kafkaform validate --all, and kafkaform plan in each folder"
         )
-    if not made.complete:
+    if not split.complete:
         raise AppliedInPart(*_INCOMPLETE)
 
 

@@ -105,7 +105,7 @@ def _render_row(anchors: Mapping[str, str], refresh: bool, row: FolderRow) -> Ma
     counted = (row.counts.drift, row.dangers) if refresh else row.numbers
     numbers = " | ".join(f"{number:,}" if number else "·" for number in counted)
     owner = render_cell(row.review.owner) if row.review.owner else ""
-    note = f"**{row.note}**" if row.note else row.more
+    note = f"**{row.note}**" if row.note else row.extras
     return Markup(f"| {_link(row, anchors)} | {owner} | {numbers} | {note} |")
 
 

@@ -164,7 +164,7 @@ class FolderChoice(Struct, frozen=True):
 
     repository: Repository
     folders: tuple[RepositoryFolder, ...]
-    others: tuple[RepositoryFolder, ...] = ()
+    remainder: tuple[RepositoryFolder, ...] = ()
     """The folders of the repository that were not chosen."""
     reasons: Mapping[str, str] = EMPTY
     """With --changed-since: path -> why the folder counts as changed."""
@@ -172,7 +172,7 @@ class FolderChoice(Struct, frozen=True):
     @property
     def count(self) -> int:
         """How many folders the repository has."""
-        return len(self.folders) + len(self.others)
+        return len(self.folders) + len(self.remainder)
 
 
 def choose_folders(
@@ -210,8 +210,8 @@ def choose_folders(
     reasons: Mapping[str, str] = EMPTY
     if since is not None:
         reasons = find_changes(repository, folders, since).folders
-        kept = {*reasons, *reviewed}
-        folders = tuple(folder for folder in folders if folder.path in kept)
+        paths = {*reasons, *reviewed}
+        folders = tuple(folder for folder in folders if folder.path in paths)
     chosen = {folder.path for folder in folders}
-    others = tuple(folder for folder in every if folder.path not in chosen)
-    return FolderChoice(repository, folders, others, reasons)
+    remainder = tuple(folder for folder in every if folder.path not in chosen)
+    return FolderChoice(repository, folders, remainder, reasons)

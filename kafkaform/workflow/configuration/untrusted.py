@@ -99,16 +99,16 @@ def is_forgeable(state: str | None, folder: Path) -> bool:
     return "://" not in state and Path(os.path.realpath(state)).is_relative_to(root)
 
 
-def choose_trusted_state(folder: Path, place: RepositoryFolder) -> str:
+def choose_trusted_state(path: Path, folder: RepositoryFolder) -> str:
     """The state of an untrusted folder, as the base branch names it. Raises UsageError for one that
     untrusted files can contain."""
-    if place.state is None or is_forgeable(place.state, folder):
+    if folder.state is None or is_forgeable(folder.state, path):
         raise UsageError(
-            f"the state of {place.path} can be forged: it is part of the untrusted files",
+            f"the state of {folder.path} can be forged: it is part of the untrusted files",
             f"Let `state` of its folders block in {FILES[0]} name an object store, or a path "
             "outside of the checkout.",
         )
-    return place.state
+    return folder.state
 
 
 # ── connections ─────────────────────────────────────────────────────────────────────────

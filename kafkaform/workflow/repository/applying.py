@@ -299,7 +299,7 @@ def _refuse_conflicts(job: _Job, opened: OpenFolder) -> None:
     path = opened.folder.path
     others = [claim for claim in job.claims if claim.folder != path]
     job.claims[:] = [*others, *list_folder_claims(opened)]
-    if faults := job.plan.others.find_conflicts(job.claims).get(path):
+    if faults := job.plan.remainder.find_conflicts(job.claims).get(path):
         raise make_conflict_error(faults)
 
 

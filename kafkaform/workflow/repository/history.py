@@ -74,19 +74,19 @@ def read_repository_history(
     """
     if name:
         make_selection(name)  # a text that is no name is a fault once, and not of each folder
-    told = map_parallel(
+    logs = map_parallel(
         lambda folder: _read_folder(repository, folder, name, period, path, last),
         folders,
         STORES_AT_ONCE,
     )
-    if name and folders and not any(item.has_name or item.error for item in told):
+    if name and folders and not any(item.has_name or item.error for item in logs):
         hints = (suggest_name(_open_store(repository, folder), name) for folder in folders)
         raise UsageError(
             f"neither the states nor the audit logs of the folders have an object {name}",
             next(filter(None, hints), NAMES),
         )
-    changes = sorted(_list_changes(told), key=lambda item: (item.change.time, item.folder))
-    failed = tuple(item for item in told if item.error is not None)
+    changes = sorted(_list_changes(logs), key=lambda item: (item.change.time, item.folder))
+    failed = tuple(item for item in logs if item.error is not None)
     return RepositoryHistory(name, tuple(changes if name else changes[-last:]), failed)
 
 
@@ -116,8 +116,8 @@ def _open_store(repository: Repository, folder: RepositoryFolder) -> Store:
     return open_listed_store(repository.path / folder.path, folder)
 
 
-def _list_changes(told: Iterable[FolderChanges]) -> Iterator[FolderChange]:
-    for item in told:
+def _list_changes(logs: Iterable[FolderChanges]) -> Iterator[FolderChange]:
+    for item in logs:
         for change in item.changes:
             yield FolderChange(item.folder.path, change, item.runs)
 

@@ -44,7 +44,7 @@ from ..stores import STORES_AT_ONCE
 from ..workspace import Records, Workspace, open_instance, read_records
 from .checking import FolderClaim, list_claims
 from .folders import OpenFolder, OpenRepository, open_again
-from .others import OtherFolders, load_others
+from .remainder import RemainingFolders, load_remainder
 
 Needs = Mapping[str, Range]
 """Path of each folder whose outputs are read -> the place of the data block, as seen from the top
@@ -231,7 +231,7 @@ class RepositoryPlan(Struct, frozen=True):
     """The plans of the chosen folders of a repository, in the order of their paths."""
 
     folders: tuple[FolderOutcome, ...]
-    others: OtherFolders
+    remainder: RemainingFolders
     """What folders record that were not chosen."""
     order: FolderOrder = FolderOrder()
     """In which order they are applied."""
@@ -308,11 +308,12 @@ def _plan_folders(
     _refuse_idle_globs(repository, options)
     opened = {item.folder.path: item for item in repository.folders}
     order, outcomes = order_opened(repository), dict[str, FolderOutcome]()
-    records, others = _read_all_records(repository, wishes.verify_log), load_others(repository)
-    if unread := others.describe_unread():
+    records = _read_all_records(repository, wishes.verify_log)
+    remainder = load_remainder(repository)
+    if unread := remainder.describe_unread():
         progress("", Note(unread))
     claims = list(_list_all_claims(repository.folders))
-    conflicts = others.find_conflicts(claims)
+    conflicts = remainder.find_conflicts(claims)
     task, label, total = "plan folders", "Planning folders", len(opened)
     for path in order.list_paths():
         progress("", Progress(task, label, len(outcomes), total, "folders"))
@@ -323,7 +324,7 @@ def _plan_folders(
             opened[path] = open_again(repository, folder, planned)
             claims = [item for item in claims if item.folder != path]
             claims.extend(_list_all_claims([opened[path]]))
-            conflicts = others.find_conflicts(claims)
+            conflicts = remainder.find_conflicts(claims)
         if path in order.circles:
             outcome = FolderOutcome(folder, error=order.circles[path])
         elif path in conflicts:
@@ -341,7 +342,7 @@ def _plan_folders(
             outcomes[path] = _make_conflict(opened[path].folder, conflicts[path])
             progress(path, outcomes[path])
     progress("", Progress(task, label, total, total, "folders", finished=True))
-    return RepositoryPlan(tuple(outcomes[path] for path in opened), others, order, tuple(claims))
+    return RepositoryPlan(tuple(outcomes[path] for path in opened), remainder, order, tuple(claims))
 
 
 def _read_all_records(

@@ -29,7 +29,7 @@ _ObjectKey = tuple[str, str]
 """The id of a system, and the key of an object. Objects of several kinds can have the same one."""
 
 
-class OtherFolders(Struct, frozen=True):
+class RemainingFolders(Struct, frozen=True):
     """What the states of folders record that were not chosen."""
 
     repository: Repository
@@ -88,20 +88,21 @@ class OtherFolders(Struct, frozen=True):
         if not unread:
             return ""
         names = ", ".join(item.folder.path for item in unread[:_NAMED])
-        more = f" and {len(unread) - _NAMED:,} more" if len(unread) > _NAMED else ""
+        suffix = f" and {len(unread) - _NAMED:,} more" if len(unread) > _NAMED else ""
         assert unread[0].error is not None
         return (
-            f"Whether {names}{more} {'has' if len(unread) == 1 else 'have'} objects of these "
+            f"Whether {names}{suffix} {'has' if len(unread) == 1 else 'have'} objects of these "
             f"folders is unknown: {unread[0].error.diagnostics[0].summary}"
         )
 
 
-def load_others(repository: OpenRepository) -> OtherFolders:
+def load_remainder(repository: OpenRepository) -> RemainingFolders:
     """What the folders of the repository record that were not chosen."""
     choice, inputs = repository.choice, repository.inputs
-    others = choice.others if choice.folders else ()
-    states = load_listed_states(choice.repository, others, untrusted=inputs.untrusted)
-    return OtherFolders(choice.repository, inputs, states)
+    is_needed = any(item.workspace is not None for item in repository.folders)
+    folders = choice.remainder if is_needed else ()
+    states = load_listed_states(choice.repository, folders, untrusted=inputs.untrusted)
+    return RemainingFolders(choice.repository, inputs, states)
 
 
 def _list_rows(item: FolderState) -> Iterator[tuple[_ObjectKey, Row]]:
