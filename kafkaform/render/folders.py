@@ -14,10 +14,9 @@ from msgspec import Struct
 from ..core.change import Action, Verdict
 from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import Plan
-from .dry_run import render_validation
 from .plan_text import render_plan_text
 from .plan_view import Counts, PlanView, make_view
-from .report import ApplyReport, count_applied, render_amounts
+from .report import ApplyReport, count_applied, render_amounts, render_validation
 from .stream import make_event
 from .terraform import Data
 from .text import Detail, Paint, inline, render_count, render_table, wrap_lines

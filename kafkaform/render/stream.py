@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.address import parse_address
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.clock import Clock
 from ..core.diagnostics import Diagnostic, Diagnostics
@@ -36,6 +35,7 @@ from .terraform import (
     make_access,
     make_block,
     make_drift_details,
+    make_event_resource,
     make_finding,
     make_findings,
     mask_paths,
@@ -147,7 +147,7 @@ def make_planned_change(change: Change) -> Data:
     """One change. A blocked one is a noop that says why."""
     blocked = change.blocked
     body: Data = {
-        "resource": make_resource(change),
+        "resource": make_event_resource(change),
         "action": "noop" if blocked else _choose_action(change),
         "kafkaform": {
             "action": change.action.value,
@@ -168,7 +168,7 @@ def make_planned_change(change: Change) -> Data:
 def make_resource_drift(change: Change) -> Data:
     paths = [list(item.path) for item in change.drift]
     body = {
-        "resource": make_resource(change),
+        "resource": make_event_resource(change),
         "action": choose_drift_action(change),
         "kafkaform": {
             "paths": paths,
@@ -286,32 +286,13 @@ def make_outputs(items: Iterable[Output]) -> Data:
 # ── parts ───────────────────────────────────────────────────────────────────────────────
 
 
-def make_resource(change: Change) -> Data:
-    """The object of an event, in Terraform's fields."""
-    try:
-        address = parse_address(change.address)
-        module, name, key = ".".join(address.module), address.name, address.key
-    except ValueError:
-        # An object without a block has its identity in place of an address.
-        module, name, key = "", change.address, None
-    return {
-        "addr": change.address,
-        "module": module,
-        "resource": change.address.removeprefix(f"{module}."),
-        "implied_provider": change.identity.provider,
-        "resource_type": change.identity.kind,
-        "resource_name": name,
-        "resource_key": key,
-    }
-
-
 def make_event(kind: str, text: str, **body: Any) -> Data:
     return {"type": kind, "@message": inline(text), **body}
 
 
 def _make_hook(kind: str, change: Change, message: str, elapsed: float | None = None) -> Data:
     body: Data = {
-        "resource": make_resource(change),
+        "resource": make_event_resource(change),
         "action": _choose_action(change),
         "id_key": "key",
         "id_value": change.identity.key,

@@ -82,6 +82,25 @@ def make_resource(change: Change) -> Data:
     return data
 
 
+def make_event_resource(change: Change) -> Data:
+    """The object of an event, in Terraform's fields."""
+    try:
+        address = parse_address(change.address)
+        module, name, key = ".".join(address.module), address.name, address.key
+    except ValueError:
+        # An object without a block has its identity in place of an address.
+        module, name, key = "", change.address, None
+    return {
+        "addr": change.address,
+        "module": module,
+        "resource": change.address.removeprefix(f"{module}."),
+        "implied_provider": change.identity.provider,
+        "resource_type": change.identity.kind,
+        "resource_name": name,
+        "resource_key": key,
+    }
+
+
 def make_resource_change(change: Change) -> Data:
     """One entry of `resource_changes`."""
     # A blocked change must be a no-op to policies: they would count a deletion that never happens.

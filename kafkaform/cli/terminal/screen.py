@@ -28,8 +28,13 @@ from ...core.words import NEUTRAL
 from ...plan.model import Mode, Options, Plan
 from ...render import stream
 from ...render.change_entries import join_names
-from ...render.dry_run import list_validation_events, render_validation
-from ...render.report import ApplyReport, make_apply_report, render_apply_summary
+from ...render.report import (
+    ApplyReport,
+    list_validation_events,
+    make_apply_report,
+    render_apply_summary,
+    render_validation,
+)
 from ...render.terraform import Data
 from ...render.text import Detail, inline, render_count
 from ...version import VERSION

@@ -58,6 +58,11 @@ from ..configuration.evaluation import Configuration, DataAnswers, Inputs
 from ..configuration.files import find_exposed_files, find_root
 from ..configuration.repository import Cluster
 from .entries import (
+    BLOCKS,
+    INNER_BLOCKS,
+    LABELLED_BLOCKS,
+    SINGLE_BLOCKS,
+    WAIVER,
     ClusterEntry,
     Listed,
     StateEntry,
@@ -65,15 +70,8 @@ from .entries import (
     find_block_faults,
     list_clusters,
     list_states,
-    read_listed,
-)
-from .register_schema import (
-    BLOCKS,
-    INNER_BLOCKS,
-    LABELLED_BLOCKS,
-    SINGLE_BLOCKS,
-    WAIVER,
     parse_seconds,
+    read_listed,
 )
 
 _DURATIONS = (("stale_after", "stale_after_hours", 3_600.0), ("skew", "skew_seconds", 1.0))

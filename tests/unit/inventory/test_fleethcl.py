@@ -30,8 +30,8 @@ from kafkaform.fleet.landed.register import (
     read_register,
 )
 from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.fleet.entries import BLOCKS, WAIVER
 from kafkaform.workflow.fleet.register_file import Fleet, read_fleet
-from kafkaform.workflow.fleet.register_schema import BLOCKS, WAIVER
 from kafkaform.workflow.fleet.snapshot import add_identities, make_document, run_secret_commands
 
 EXAMPLE = Path(__file__).parents[3] / "examples/fleet/fleet.hcl"

@@ -12,7 +12,7 @@ from kafkaform.core.change import Action, Change, Evidence, Verdict
 from kafkaform.core.words import Words
 from kafkaform.plan.model import Plan
 from kafkaform.render.change_lines import CHECKED, render_change, render_evidence
-from kafkaform.render.dry_run import list_checked
+from kafkaform.render.report import list_checked
 from kafkaform.render.terraform import find_weakest_evidence
 from kafkaform_kafka.kinds.topic import resource_type as topics
 
