@@ -918,7 +918,8 @@ PAGES = {
             "What counts as a secret, and when it is sent: [secrets](../connect.md#secrets).",
             "The apply waits up to 15 seconds for a start, and a plan restarts what has failed: "
             "[running, paused, stopped](../connect.md#running-paused-stopped).",
-            "Deleting a connector leaves its offsets: [deleting](../connect.md#deleting).",
+            "Deleting a connector leaves its offsets: [deleting](../connect.md#deleting). With "
+            "`offsets_from`, another name takes them along: [renaming](../connect.md#renaming).",
         ),
     ),
     "simulate.kafka_connect": Page(

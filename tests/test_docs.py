@@ -289,6 +289,7 @@ NOUNS = (
     change.Ownership,
     change.Step,
     change.Request,
+    change.SideEffect,
     change.Impact,
     finding.Finding,
     finding.AccessRow,

@@ -442,8 +442,8 @@ class _Expected(Struct, frozen=True):
     written: Collection[Path]
     """What this run wrote."""
     open: Collection[Path]
-    """What a run is still changing, and what another change of the plan wrote to the same object of
-    the system."""
+    """What a run is still changing, what another change of the plan wrote to the same object of the
+    system, and what a step about another object changed on its way."""
 
     @classmethod
     def of(cls, change: Change, recheck: Recheck) -> _Expected:
@@ -468,7 +468,15 @@ class _Expected(Struct, frozen=True):
             if step.id in applied
             for path in step.paths
         }
-        return cls(written, halfway | beside)
+        altered = {
+            effect.path
+            for planned in (recheck.plan.effective if applied else ())
+            for step in planned.steps
+            if step.id in applied
+            for effect in step.alters
+            if effect.identity == identity
+        }
+        return cls(written, halfway | beside | altered)
 
 
 # ── a second opinion ────────────────────────────────────────────────────────────────────

@@ -524,7 +524,10 @@ def is_visible(
     if incarnation is not None and reading.incarnation != incarnation:
         return False
     live = canonicalize_reading(reading, kind, facts)
+    unread = {name for name, attribute in kind.schema.attributes.items() if attribute.unread}
+    target = change.after.without(unread) if unread else change.after
     if change.action is Action.CREATE:
-        return equals_target(change.after, live)
-    now, after = flatten(live.attributes), flatten(change.after)
+        return equals_target(target, live)
+    written = [path for path in written if path[0] not in unread]
+    now, after = flatten(live.attributes), flatten(target)
     return all(now.get(path) == after.get(path) for path in written)

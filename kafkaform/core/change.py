@@ -121,6 +121,15 @@ class Request(Struct, frozen=True):
     the delete in part 2."""
 
 
+class SideEffect(Struct, frozen=True):
+    """A value of one object that a step about another object changes."""
+
+    identity: Identity
+    """The object whose value it is."""
+    path: Path
+    """The place of the value."""
+
+
 class Step(Struct, frozen=True):
     """One request's share of one change."""
 
@@ -144,6 +153,9 @@ class Step(Struct, frozen=True):
     """What a dry run can prove about it."""
     paths: tuple[Path, ...] = ()
     """The paths of the change that this step makes true: all of them for creates and deletes."""
+    alters: tuple[SideEffect, ...] = ()
+    """What this step changes on its way of other objects, for which the plan can have changes of
+    their own."""
     # Group and rank follow from the change alone, so that equal plans have equal batches.
     group: str = ""
     """Steps of one group travel in one batch where the limits allow it."""

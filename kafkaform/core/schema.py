@@ -149,6 +149,8 @@ class AttributeSchema(Struct, frozen=True):
     # whom to connect, so the author of a pull request can say it.
     policy: bool = False
     """In a provider block: it is taken from an untrusted configuration, too."""
+    unread: bool = False
+    """It says how the object is made or changed, and nobody can read it back afterwards."""
     names: bool = False
     """It names the object: if it is left out, the key of the identity is what others see."""
     ending: Callable[[Mapping[str, Value]], str] | None = None

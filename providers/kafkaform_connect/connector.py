@@ -5,6 +5,11 @@ a connector has no incarnation, and every request but the create is absolute.
 
 What halts a connector leaves before its new configs, so that it does not run with them first; what
 lets it run leaves after them.
+
+With `offsets_from`, a connector goes on where another one ends. It is created stopped, the other
+one is stopped, the offsets are copied, and only then it runs. A deletion of the other one waits for
+all of this, as every deletion does. A stopped connector can still lack offsets, so each change of
+one copies those that it lacks: whatever ends a run early, the next one goes on.
 """
 
 from __future__ import annotations
@@ -14,7 +19,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
+from kafkaform.core.change import (
+    Action,
+    Change,
+    Evidence,
+    Path,
+    Repeat,
+    Request,
+    SideEffect,
+    Step,
+)
 from kafkaform.core.resource import Facts, Observed, Use
 from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
@@ -134,6 +148,7 @@ def _make_request(name: str, part_number: int, phase: int) -> Request:
 CREATE = _make_request("CreateConnectors", 1, 10)
 HALT = _make_request("HaltConnectors", 1, 20)
 CONFIGURE = _make_request("ConfigureConnectors", 1, 30)
+CARRY = _make_request("CarryOffsets", 1, 35)
 RESUME = _make_request("ResumeConnectors", 1, 40)
 RESTART = _make_request("RestartConnectors", 1, 50)
 DELETE = _make_request("DeleteConnectors", 2, 10)
@@ -150,14 +165,33 @@ def make_steps(change: Change, _: Facts) -> tuple[Step, ...]:
 def _create(change: Change) -> tuple[Step, ...]:
     after = change.after or EMPTY
     secrets = after.get("secret_config") or EMPTY
+    carries = bool(after.get(OFFSETS_FROM))
     payload = {
         "class": after["class"],
         "config": after["config"],
         "secrets": secrets,
-        "state": after["state"],
+        "state": STOPPED if carries else after["state"],
     }
     evidence = Evidence.LOCAL if secrets else Evidence.REMOTE
-    return (_make_step(change, 1, CREATE, payload, _list_paths(change), Repeat.VERIFY, evidence),)
+    paths = _list_paths(change)
+    if not carries:
+        return (_make_step(change, 1, CREATE, payload, paths, Repeat.VERIFY, evidence),)
+    made_later = {("state",), (OFFSETS_FROM,)}
+    made = tuple(path for path in paths if path not in made_later)
+    state = FrozenMap(state=after["state"])
+    return (
+        _make_step(change, 1, CREATE, payload, made, Repeat.VERIFY, evidence),
+        _carry(change, 2),
+        _make_step(change, 3, RESUME, state, (("state",),)),
+    )
+
+
+def _carry(change: Change, number: int) -> Step:
+    """The step that copies offsets. It reads what is there first, so it can be sent again."""
+    source = (change.after or EMPTY)[OFFSETS_FROM]
+    step = _make_step(change, number, CARRY, {"source": source}, ((OFFSETS_FROM,),))
+    stop = SideEffect(replace(change.identity, key=source), ("state",))
+    return replace(step, alters=(stop,))
 
 
 def _delete(change: Change) -> tuple[Step, ...]:
@@ -174,10 +208,13 @@ def _update(change: Change) -> tuple[Step, ...]:
         state, failed = (*state, *failed), ()
     makers: list[Callable[[int], Step | None]] = []
     move = FrozenMap(state=after.get("state"))
-    if state and halts:
+    carries = bool(_select_paths(change, OFFSETS_FROM))
+    if state and halts and not carries:
         makers.append(lambda n: _make_step(change, n, HALT, move, state))
     makers.append(lambda n: _configure(change, n))
-    if state and not halts:
+    if carries:
+        makers.append(lambda n: _carry(change, n))
+    if state and (carries or not halts):
         makers.append(lambda n: _make_step(change, n, RESUME, move, state))
     if failed:
         makers.append(lambda n: _make_step(change, n, RESTART, move, failed))
@@ -272,6 +309,8 @@ SET = "set"
 """The value of `secret_keys` for a config whose secret is set."""
 CLASS, NAME = "connector.class", "name"
 """Configs that are attributes of their own."""
+OFFSETS_FROM = "offsets_from"
+"""The attribute with the connector whose offsets this one goes on from."""
 RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
 STATES = (RUNNING, PAUSED, STOPPED)
 STARTING = "starting"
@@ -377,6 +416,8 @@ def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: 
         secret_config=secrets or None,
         secret_keys=FrozenMap(dict.fromkeys(sorted({*kept_secrets, *secrets}), SET)),
         state=declared.get("state") or RUNNING,
+        # Once it has run, it has its own.
+        offsets_from=declared.get(OFFSETS_FROM) if live.get("state") in (None, STOPPED) else None,
         # Nothing is wanted to have failed: what has is restarted.
         failures=EMPTY,
     )
@@ -466,6 +507,14 @@ TYPE = ResourceType(
             "running; paused: its tasks stay and do nothing; stopped: it has no tasks (Kafka 3.5).",
             default=RUNNING,
             choices=STATES,
+        ),
+        AttributeSchema(
+            OFFSETS_FROM,
+            STRING,
+            "The connector whose offsets a new one goes on from, such as the one that it replaces "
+            "under another name (Kafka 3.7). That one is stopped, and has to be deleted by the "
+            "same plan or stopped already. Without effect once this connector runs.",
+            unread=True,
         ),
         AttributeSchema(
             "secret_keys",

@@ -18,6 +18,7 @@ from .connector import (
     KIND,
     MIRROR,
     NAMING,
+    OFFSETS_FROM,
     TARGETS,
     is_sink,
     list_topics,
@@ -51,6 +52,8 @@ def _reach_connector(attributes: FrozenMap) -> Iterator[Reach]:
     config = attributes.get("config") or EMPTY
     name = str(attributes.get("name"))
     yield Reach("connectors", name, f'the connector "{name}"', ("name",))
+    if source := attributes.get(OFFSETS_FROM):
+        yield Reach("connectors", str(source), f'the connector "{source}"', (OFFSETS_FROM,))
     if str(attributes.get("class") or "").startswith(MIRROR) or not ELSEWHERE.isdisjoint(config):
         text = "topics of another cluster, which could be any"
         yield Reach("topics", "*", text, ("class",))

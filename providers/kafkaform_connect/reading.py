@@ -227,6 +227,15 @@ def read_ticket(ticket: str) -> str:
     return ticket.partition(":")[2]
 
 
+def is_stopped(connector: Connector) -> bool:
+    """True if a connector is stopped and none of its tasks is left."""
+    status = connector.status
+    return status is not None and status.state == "STOPPED" and not connector.tasks
+
+
+STOP_SECONDS = 60.0
+"""For how long a stop is waited for. Workers give each task 5 s to end
+(`task.shutdown.graceful.timeout.ms`), and rebalance before and after it."""
 PATIENCE = 15.0
 """Seconds for which a read by name waits for the end of a rebalance."""
 
@@ -393,6 +402,21 @@ class ConnectorReader:
                 break
             self._clock.sleep(rest.RETRY_SECONDS)
             answers.update(ask_by_name(client, late))
+        return answers
+
+    def await_stopped(
+        self, client: WorkersClient, names: Sequence[str]
+    ) -> dict[str, Connector | Fault | None]:
+        """Each connector by its name, once all of them are stopped or after a while. A worker says
+        that one is stopped and lists no tasks of it once these have written their offsets."""
+        deadline = self._clock.monotonic() + STOP_SECONDS
+        answers = self.ask_patiently(client, names)
+        while self._clock.monotonic() < deadline:
+            late = [n for n, a in answers.items() if isinstance(a, Connector) and not is_stopped(a)]
+            if not late:
+                break
+            self._clock.sleep(rest.RETRY_SECONDS / 2)
+            answers.update(self.ask_patiently(client, late))
         return answers
 
     def _list_all(self, client: WorkersClient) -> dict[str, Connector]:

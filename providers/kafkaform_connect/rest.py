@@ -2,7 +2,7 @@
 
 Sources: Kafka Connect's ConnectorsResource, ConnectorPluginsResource, RootResource,
 HerderRequestHandler and ConnectExceptionMapper; KIP-26, KIP-477 (PATCH), KIP-507, KIP-745
-(restart), KIP-769 (plugins), KIP-875 (stop), KIP-980 (initial state).
+(restart), KIP-769 (plugins), KIP-875 (stop, offsets), KIP-980 (initial state).
 
 Every answer is checked before any part of it is used. The shapes are those of Kafka Connect's
 `rest/entities` (ConnectorInfo, ConnectorStateInfo, ConfigKeyInfo, ConfigInfos, ServerInfo,
@@ -122,6 +122,17 @@ def restart_failed(name: str) -> Call:
     """Restart the connector and its tasks as far as they have failed, once."""
     query = {"includeTasks": "true", "onlyFailed": "true"}
     return Call("POST", join_path("connectors", name, "restart"), query=query)
+
+
+def get_offsets(name: str) -> Call:
+    return Call("GET", join_path("connectors", name, "offsets"), reads=True)
+
+
+def patch_offsets(name: str, offsets: Sequence[Offset]) -> Call:
+    """Set the offsets of these partitions of a stopped connector; those of others stay (Kafka
+    3.6)."""
+    items = [{"partition": offset.partition, "offset": offset.position} for offset in offsets]
+    return Call("PATCH", join_path("connectors", name, "offsets"), {"offsets": items})
 
 
 def delete(name: str) -> Call:
@@ -244,6 +255,14 @@ class Validation(Struct, frozen=True):
     """The configs of the type PASSWORD, those of converters and transformations included."""
 
 
+class Offset(Struct, frozen=True):
+    """How far a connector is in one part of what it reads. Both are JSON objects in a form that a
+    source chose; for a sink, they name topic and partition, and the offset there."""
+
+    partition: Any
+    position: Any
+
+
 class Plugin(Struct, frozen=True):
     """A plugin of a worker."""
 
@@ -362,6 +381,13 @@ def read_validation(body: Any) -> Validation:
     if count and not faults:
         raise UnreadableAnswer("it counts errors and names none")
     return Validation(tuple(faults), frozenset(passwords))
+
+
+def read_offsets(body: Any) -> tuple[Offset, ...]:
+    """The offsets of a connector (KIP-875)."""
+    items = _list(_object(body, "the answer").get("offsets"), "offsets")
+    documents = [_object(item, "an offset") for item in items]
+    return tuple(Offset(item.get("partition"), item.get("offset")) for item in documents)
 
 
 def read_plugins(body: Any) -> tuple[Plugin, ...]:

@@ -16,10 +16,11 @@ from kafkaform.core.rule import Judge, Needs, Rule, RuleBook, Scene, Survey
 from kafkaform.core.text.quantity import parse_whole, render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from . import config_rules
+from . import config_rules, offset_rules
 from .config_rules import PROOFS, TYPES, WRITING
 from .connector import (
     KIND,
+    OFFSETS_FROM,
     PAUSED,
     RUNNING,
     STARTING,
@@ -31,6 +32,7 @@ from .connector import (
     reads_pattern,
 )
 from .definitions import ConnectFacts, finds_plugin, is_same_plugin, name_listing
+from .offset_rules import carries_offsets, describe_start
 
 MAX_REASONS = 3
 """Failures of a connector that a plan repeats."""
@@ -219,8 +221,7 @@ RENAMED = Rule(
     "has the group connect-NAME. A connector with another name has none, so its records are copied "
     "once more, old ones after new ones.",
     'name = "orders-v2"   # was "orders"',
-    'Keep the name, or create it with state = "stopped", set its offsets (KIP-875), then let it '
-    "run.",
+    "Keep the name, or take the offsets along with offsets_from.",
     proof=f"{PROOFS}test_a_renamed_connector_starts_over",
 )
 FAILED = Rule(
@@ -238,6 +239,7 @@ FAILED = Rule(
     "test_a_failure_is_told_and_restarted_after_its_cause_is_gone",
 )
 FEATURES: Mapping[str, tuple[tuple[int, int], str]] = {
+    "carry": ((3, 7), "create a connector that gets its offsets before it runs (KIP-980)"),
     "initial_state": ((3, 7), "create a connector that does not run at once (KIP-980)"),
     "stop": ((3, 5), "stop a connector (KIP-875)"),
 }
@@ -256,7 +258,9 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
     if plugins and chosen and not finds_plugin(class_, plugins):
         fix = suggest(class_, plugins) or None
         yield PLUGIN_UNKNOWN.find(f"no worker has the plugin {class_}", ("class",), fix=fix)
-    if change.action is Action.CREATE and after.get("state") in (PAUSED, STOPPED):
+    if carries_offsets(change):
+        yield from _find_missing_feature(facts, "carry", OFFSETS_FROM)
+    elif change.action is Action.CREATE and after.get("state") in (PAUSED, STOPPED):
         yield from _find_missing_feature(facts, "initial_state")
     elif after.get("state") == STOPPED and before.get("state") != STOPPED:
         yield from _find_missing_feature(facts, "stop")
@@ -270,15 +274,15 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _find_missing_feature(facts: Facts, name: str) -> Iterator[Finding]:
+def _find_missing_feature(facts: Facts, name: str, attribute: str = "state") -> Iterator[Finding]:
     since, ability = FEATURES[name]
     version = ConnectFacts.of(facts).release
     if version is not None and version < since:
         release, needs = (".".join(map(str, numbers)) for numbers in (version, since))
         yield STATE_UNSUPPORTED.find(
             f"workers of Kafka {release} cannot {ability}",
-            ("state",),
-            fix=f"Upgrade the workers to {needs}, or let the connector run.",
+            (attribute,),
+            fix=f"Upgrade the workers to {needs}, or leave {attribute} out.",
         )
 
 
@@ -393,8 +397,10 @@ def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     needs = {
         name_listing(class_): Depth.FULL for class_ in sorted(config_rules.list_classes(changes))
     }
-    failed = any(_restarts(change) or _has_failures(change) for change in changes)
-    return needs | ({KIND: Depth.FULL} if failed else {})
+    listed = any(
+        _restarts(change) or _has_failures(change) or carries_offsets(change) for change in changes
+    )
+    return needs | ({KIND: Depth.FULL} if listed else {})
 
 
 def _restarts(change: Change) -> bool:
@@ -445,10 +451,12 @@ def _survey_names(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         likes = [
             (_measure_likeness(deletion.before or EMPTY, after), deletion) for deletion in deleted
         ]
+        if any(deletion.identity.key == after.get(OFFSETS_FROM) for _, deletion in likes):
+            continue
         likeness, twin = max(likes, key=lambda scored: scored[0], default=(0.0, change))
         if likeness < LIKENESS or _shares_group(twin.before or EMPTY, after):
             continue
-        start = _describe_start(after)
+        start = describe_start(after)
         text = (
             f"the connector {change.identity.key} looks like {twin.identity.key}, which this plan "
             f"deletes, under another name: {start}"
@@ -472,18 +480,10 @@ def _shares_group(before: FrozenMap, after: FrozenMap) -> bool:
     return is_sink(before) and is_sink(after) and name_group(before) == name_group(after)
 
 
-def _describe_start(after: FrozenMap) -> str:
-    if not is_sink(after):
-        return "it has no offsets, so it reads everything again"
-    config = after.get("config") or EMPTY
-    if config.get("consumer.override.auto.offset.reset") == "latest":
-        return f"its group {name_group(after)} has no offsets, so it leaves out what is there"
-    return f"its group {name_group(after)} has no offsets, so it copies everything again"
-
-
 BOOK = RuleBook(
     (
         *config_rules.JUDGES,
+        offset_rules.JUDGE,
         Judge(
             (PLUGIN_UNKNOWN, STATE_UNSUPPORTED, TRANSACTIONS_UNCHECKED),
             TYPES,
@@ -512,5 +512,6 @@ BOOK = RuleBook(
         Survey((RENAMED,), _survey_names),
         Survey((FAILED,), _survey_failures),
         config_rules.SURVEY,
+        offset_rules.SURVEY,
     ),
 )

@@ -24,16 +24,38 @@ from kafkaform.provider.contract import Secrets
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from . import rest
-from .connector import CLASS, CONFIGURE, CREATE, DELETE, HALT, NAME, RESTART, RESUME, RUNNING
+from .connector import (
+    CARRY,
+    CLASS,
+    CONFIGURE,
+    CREATE,
+    DELETE,
+    HALT,
+    NAME,
+    RESTART,
+    RESUME,
+    RUNNING,
+    STOPPED,
+)
 from .definitions import advise_secret, describe_plain_secret, is_masked, is_reference, is_secret
-from .reading import ConnectorReader, make_ticket, parse
-from .rest import ConfigFault, Connector, RequestFailed, WorkersClient, read_validation
+from .reading import ConnectorReader, is_stopped, make_ticket, parse
+from .rest import (
+    ConfigFault,
+    Connector,
+    Offset,
+    RequestFailed,
+    WorkersClient,
+    read_offsets,
+    read_validation,
+)
 
 
 def send_steps(
     client: WorkersClient, reader: ConnectorReader, steps: Sequence[Step], secrets: Secrets
 ) -> list[Outcome]:
     """The outcome of each step, in order. All of them share one request."""
+    if steps[0].request.name == CARRY.name:
+        return [_make_outcome(step, carry_offsets(client, reader, step)) for step in steps]
     faults = {step.id: _find_reference(step, secrets) for step in steps}
     good = [step for step in steps if faults[step.id] is None]
     calls = [_make_call(step, secrets) for step in good]
@@ -152,6 +174,63 @@ def _make_outcome(step: Step, fault: Fault | None) -> Outcome:
         return Outcome(step.id, OutcomeStatus.APPLIED)
     # Workers answer as soon as they have written down what is to run.
     return Outcome(step.id, OutcomeStatus.STARTED, ticket=make_ticket(step.identity.key))
+
+
+def carry_offsets(client: WorkersClient, reader: ConnectorReader, step: Step) -> Fault | None:
+    """Stop the source of the offsets, and give the connector of this step those that it lacks. The
+    fault if that did not come to its end.
+
+    Everything in it is absolute and reads first, so the step can be sent again at any time, and its
+    outcome is never unclear.
+    """
+    name, source = step.identity.key, str(step.payload["source"])
+    answer = reader.ask_patiently(client, [source])[source]
+    if answer is None:
+        return None  # the plan said that there is none
+    if isinstance(answer, Fault):
+        return _ask_again(answer)
+    stop = rest.put_state(source, STOPPED)
+    fault = rest.find_fault(client.ask_all([stop])[0], stop)
+    if fault is not None and fault.kind is not FaultClass.AMBIGUOUS:
+        return fault
+    for stopped_name, connector in reader.await_stopped(client, [source, name]).items():
+        if isinstance(connector, Fault):
+            return _ask_again(connector)
+        if connector is None or not is_stopped(connector):
+            message = f"the connector {stopped_name} does not stop"
+            if connector is None:
+                message = f"the connector {stopped_name} does not exist any more"
+            return Fault("NOT_STOPPED", message, FaultClass.NOT_APPLIED, advice="plan again")
+    try:
+        missing = _find_missing_offsets(client, name, source)
+        if not missing:
+            return None
+        patch = rest.patch_offsets(name, missing)
+        fault = rest.find_fault(client.ask_all([patch])[0], patch)
+        if fault is not None and fault.kind is FaultClass.AMBIGUOUS:
+            return _ask_again(fault) if _find_missing_offsets(client, name, source) else None
+    except RequestFailed as failure:
+        return _ask_again(failure.fault)
+    return fault
+
+
+def _find_missing_offsets(client: WorkersClient, name: str, source: str) -> list[Offset]:
+    """The offsets of the source for partitions of which the connector has none. Raises
+    RequestFailed."""
+    calls = [rest.get_offsets(source), rest.get_offsets(name)]
+    offsets, present = (
+        parse(call, read_offsets, rest.get_body(answer, call))
+        for call, answer in zip(calls, client.ask_all(calls), strict=True)
+    )
+    partitions = [offset.partition for offset in present]
+    return [offset for offset in offsets if offset.partition not in partitions]
+
+
+def _ask_again(fault: Fault) -> Fault:
+    """A fault of a request that can be sent again, whatever became of it."""
+    if fault.kind is FaultClass.AMBIGUOUS:
+        return replace(fault, kind=FaultClass.NOT_APPLIED, retry_after=rest.RETRY_SECONDS)
+    return fault
 
 
 PLACEHOLDER = "kafkaform-dry-run"

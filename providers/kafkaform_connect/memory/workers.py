@@ -192,6 +192,8 @@ class SimulatedWorkers:
         self.version = version
         self.plugins = plugins
         self.connectors: dict[str, SimulatedConnector] = {}
+        self.offsets: dict[str, list[dict[str, Any]]] = {}
+        """Connector -> its offsets, as the REST API shows them. They outlive it."""
         self.startup_seconds = 0.0
         """How long a connector takes until it runs."""
         self.rebalances = 0
@@ -339,6 +341,28 @@ class SimulatedWorkers:
             connector.trace = ""  # nothing of it is left that could have failed
         return HttpAnswer(204 if state == "STOPPED" else 202)
 
+    def get_offsets(self, name: str, _: Any, __: str) -> HttpAnswer:
+        if self._is_before((3, 5)):
+            raise HttpRefusal(404, "HTTP 404 Not Found")
+        self._find(name)
+        return HttpAnswer(200, {"offsets": list(self.offsets.get(name, ()))})
+
+    def patch_offsets(self, name: str, body: Any, _: str) -> HttpAnswer:
+        if self._is_before((3, 6)):
+            raise HttpRefusal(405, "HTTP 405 Method Not Allowed")
+        self._refuse_rebalance()
+        if self._find(name).state != "STOPPED":
+            raise HttpRefusal(
+                400,
+                "Connectors must be in the STOPPED state before their offsets can be modified. "
+                "This can be done for the specified connector by issuing a 'PUT' request to the "
+                f"'/connectors/{name}/stop' endpoint",
+            )
+        partitions = [item["partition"] for item in body["offsets"]]
+        kept = [x for x in self.offsets.get(name, ()) if x["partition"] not in partitions]
+        self.offsets[name] = [*kept, *body["offsets"]]
+        return HttpAnswer(200, {"message": "The offsets have been altered successfully"})
+
     def restart(self, name: str, _: Any, __: str) -> HttpAnswer:
         self._refuse_rebalance()
         connector = self._find(name)
@@ -461,6 +485,8 @@ _ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("PUT", "connectors/*/resume", SimulatedWorkers.resume),
     ("PUT", "connectors/*/stop", SimulatedWorkers.stop),
     ("POST", "connectors/*/restart", SimulatedWorkers.restart),
+    ("GET", "connectors/*/offsets", SimulatedWorkers.get_offsets),
+    ("PATCH", "connectors/*/offsets", SimulatedWorkers.patch_offsets),
     ("GET", "connector-plugins", SimulatedWorkers.list_plugins),
     ("GET", "connector-plugins/*/config", SimulatedWorkers.get_definition),
     ("PUT", "connector-plugins/*/config/validate", SimulatedWorkers.validate),

@@ -147,6 +147,30 @@ def test_a_renamed_connector_starts_over(stream: Stream, tmp_path: Path) -> None
     wait_until(lambda: copy.read_text() == "1\n2\n1\n2\n" * 2)
 
 
+def test_a_renamed_connector_takes_its_offsets_along(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
+    """With `offsets_from`, source and sink go on where they were, and copy nothing twice. Without a
+    connector of that name, they start over."""
+    lines, copy = tmp_path / "lines.txt", tmp_path / "copy.txt"
+    lines.write_text("1\n2\n")
+    apply(stream, topic("lines"), source("source", lines), sink("sink", copy))
+    wait_until(lambda: copy.exists() and copy.read_text() == "1\n2\n")
+    other = source("other", lines, more='offsets_from = "PREFIX-source"')
+    drain = sink("drain", copy).replace("class =", 'offsets_from = "PREFIX-sink"\n  class =', 1)
+    text = apply(stream, topic("lines"), other, drain)
+    assert "PREFIX-other goes on where PREFIX-source ends" in text
+    assert "PREFIX-drain goes on where PREFIX-sink ends" in text
+    for name in ("other", "drain"):
+        wait_running(stream, name)
+    with lines.open("a") as file:
+        file.write("3\n")
+    wait_until(lambda: copy.read_text() == "1\n2\n3\n")
+    assert stays(lambda: " ".join(list_records(stream, "lines"))) == "1 2 3"
+    again = source("again", lines, more='offsets_from = "PREFIX-source"')
+    text = apply(stream, topic("lines"), again, drain)
+    assert "there is no connector PREFIX-source to take offsets from: it has no offsets" in text
+    wait_until(lambda: list_records(stream, "lines") == ["1", "2", "3", "1", "2", "3"])
+
+
 def test_a_deleted_connector_stops_and_its_offsets_stay(
     stream: Stream,  # noqa: F811
     tmp_path: Path,

@@ -20,7 +20,15 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform.core.change import Change, Impact, Ownership, PathChange, Request, Step
+from kafkaform.core.change import (
+    Change,
+    Impact,
+    Ownership,
+    PathChange,
+    Request,
+    SideEffect,
+    Step,
+)
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.finding import AccessRow, Block, Breadth, Finding, Harm, Level, Waiver
@@ -57,6 +65,7 @@ NOUNS: Mapping[str, type[Any]] = {
     "row": Ownership,
     "step": Step,
     "request": Request,
+    "side effect": SideEffect,
     "impact": Impact,
     "output change": OutputChange,
     "output": Output,
@@ -69,6 +78,8 @@ NOUNS: Mapping[str, type[Any]] = {
     "waiver": Waiver,
     "policies": PolicyFolders,
 }
+BESIDE = (("step", "alters"), ("side effect", "identity"), ("side effect", "path"))
+"""No step of a topic changes another object: unit/connect/test_offsets.py edits one that does."""
 NAMES = {noun: name for name, noun in NOUNS.items()}
 CLASSES = ("approved", "recomputed", "shown")
 
@@ -341,6 +352,7 @@ def test_many_members_are_edited() -> None:
             ("step", "identity"),
             ("step", "request"),
             ("instance", "facts"),
+            *BESIDE,
         ),
     }
     assert {key for key, rank in CLASS.items() if rank == "approved"} - met == nouns
@@ -349,7 +361,7 @@ def test_many_members_are_edited() -> None:
 
 @pytest.mark.slow("applies eight hundred edited plans")
 # Nobody loses a right in this plan; unit/plan/test_approval.py edits the rows of one who does.
-@pytest.mark.parametrize("part", [part for part in NOUNS if part != "access"])
+@pytest.mark.parametrize("part", [part for part in NOUNS if part not in ("access", "side effect")])
 def test_an_edited_member_is_refused_or_harmless(part: str) -> None:
     """What is approved is refused; what is shown only leaves the very same behind; what is
     computed anew does one of both."""

@@ -157,6 +157,33 @@ def test_steps_have_an_order() -> None:
     assert set(step.paths) == {("state",), ("failures", "tasks")}
 
 
+def test_offsets_are_carried_before_a_connector_runs() -> None:
+    """After its creation or its new configs; a connector that runs has its own."""
+    wish = declared(offsets_from="z")
+    after = TYPE.target(wish, None, FACTS, False)
+    identity = Identity("kafka_connect", KIND, "a")
+    paths = compare(None, after, schema=TYPE.schema)
+    create = Change(identity, "x", Action.CREATE, after=after, paths=paths)
+    steps = TYPE.steps(create, FACTS)
+    assert [s.request.name for s in steps] == [
+        "CreateConnectors",
+        "CarryOffsets",
+        "ResumeConnectors",
+    ]
+    assert steps[0].payload["state"] == "stopped"
+    assert not {("state",), ("offsets_from",)} & set(steps[0].paths)
+    assert [effect.identity.key for effect in steps[1].alters] == ["z"]
+    update = make_update(
+        observed(state="stopped"), wish.with_items({"config": FrozenMap(topic="u")})
+    )
+    assert [s.request.name for s in TYPE.steps(update, FACTS)] == [
+        "ConfigureConnectors",
+        "CarryOffsets",
+        "ResumeConnectors",
+    ]
+    assert not make_update(observed(), wish).paths
+
+
 def test_bookkeeping_needs_no_request() -> None:
     """Owner and labels are in the state alone."""
     change = make_update(observed(), declared())

@@ -130,7 +130,85 @@ ONCE = attributes(topic="t", exactly_once_support="required")
 KEYS = listing(SOURCE, "file", "topic", "batch.size", passwords=("pin",))
 MIRROR_KEYS = listing(MIRROR, "topics", "tasks.max")
 
+LATER = attributes("b", topic="t", file="f").with_items({"offsets_from": "a"})
+SINK_LATER = attributes("b", SINK, topics="a,b", file="f").with_items({"offsets_from": "a"})
+STOPPED = attributes(state="stopped", topic="t", file="f")
+
+
+def live(*connectors: FrozenMap) -> dict[str, Sweep]:
+    items = [Observed(Identity("kafka_connect", KIND, a["name"]), a) for a in connectors]
+    return {KIND: Sweep(KIND, Depth.FULL, tuple(items), Coverage(CoverageKind.COMPLETE))}
+
+
 CASES = (
+    Case(
+        "connector-offsets-carried",
+        (delete(LINES), create(LATER)),
+        "the connector b goes on where a ends: a is stopped now and deleted at the end",
+        (delete(LINES), create(attributes("b", topic="t", file="f"))),
+        sweeps=live(LINES),
+    ),
+    Case(
+        "connector-offsets-carried",
+        (create(LATER),),
+        "the connector b goes on where a ends: a stays stopped",
+        (update(LATER, LATER),),
+        sweeps=live(STOPPED),
+    ),
+    Case(
+        "connector-offsets-missing",
+        (create(SINK_LATER),),
+        "there is no connector a to take offsets from: its group connect-b has no offsets, so it "
+        "copies everything again",
+        (update(SINK_LATER, SINK_LATER),),
+        sweeps=live(),
+    ),
+    Case(
+        "connector-offsets-missing",
+        (update(attributes("b", state="stopped", topic="t", file="f"), LATER),),
+        "there is no connector a to take offsets from: it goes on from its own",
+        (delete(LATER),),
+        sweeps=live(LATER),
+    ),
+    Case(
+        "connector-offsets-foreign",
+        (delete(LINES), create(SINK_LATER)),
+        f"the connector b runs {SINK}, and gets offsets in the form that {SOURCE} chose",
+        (delete(LINES), create(LATER)),
+        sweeps=live(LINES),
+    ),
+    Case(
+        "connector-offsets-moving",
+        (create(LATER),),
+        "the connector a, whose offsets b is to get, goes on running",
+        (delete(LINES), create(LATER)),
+        sweeps=live(LINES),
+    ),
+    Case(
+        "connector-offsets-impossible",
+        (create(LATER.with_items({"state": "stopped"})),),
+        "the connector b would get offsets and stay stopped",
+        (create(LATER.with_items({"state": "paused"})),),
+    ),
+    Case(
+        "connector-offsets-impossible",
+        (create(LATER.with_items({"offsets_from": "b"})),),
+        "the connector b has its own offsets already",
+        (create(LATER),),
+    ),
+    Case(
+        "connector-offsets-impossible",
+        (create(LATER.with_items({"offsets_from": "a%b"})),),
+        "cannot name a connector",
+        (create(LATER),),
+    ),
+    Case(
+        "connector-state-unsupported",
+        (create(LATER),),
+        "workers of Kafka 3.4 cannot create a connector that gets its offsets before it runs",
+        (create(LINES),),
+        OLD,
+    ),
     Case(
         "connector-config-twice",
         (create(target(attributes(topic="t", pin="${file:a:b}"), pin=SECRET)),),

@@ -1,0 +1,163 @@
+"""The rules of offsets that a connector takes from another one, such as the one that it replaces.
+
+Sources: KIP-875 (offsets in the REST API), KIP-980 (`initial_state`), Worker and AbstractHerder of
+Kafka Connect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkaform.core.change import Action, Change
+from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.resource import CoverageKind, Facts, Identity
+from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
+from kafkaform.core.value import EMPTY, FrozenMap
+
+from .config_rules import PROOFS, TYPES, WRITING
+from .connector import KIND, OFFSETS_FROM, STOPPED, identity_key, is_sink, name_group
+from .definitions import is_same_plugin
+
+PATH = (OFFSETS_FROM,)
+
+IMPOSSIBLE = Rule(
+    "connector-offsets-impossible",
+    "Offsets cannot be taken over so",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.BLOCK,
+    "A stopped connector looks the same before and after it got offsets, so a plan after an "
+    "interrupted apply could not tell whether they are still to be copied.",
+    'offsets_from = "orders"  state = "stopped"',
+    "Let the connector run or pause, or leave offsets_from out.",
+    Block.IMPOSSIBLE,
+)
+CARRIED = Rule(
+    "connector-offsets-carried",
+    "A connector goes on where another one ends",
+    Level.NOTE,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "The connector is created stopped (KIP-980), the other one is stopped, so that its tasks write "
+    "their last offsets, and these are set for the new one before it runs (KIP-875). For a sink "
+    "they are those of its group.",
+    'name = "orders-v2"  offsets_from = "orders"',
+    proof=f"{PROOFS}test_a_renamed_connector_takes_its_offsets_along",
+)
+MISSING = Rule(
+    "connector-offsets-missing",
+    "There are no offsets to take over",
+    Level.CAUTION,
+    Harm.ORDERING,
+    TYPES,
+    Needs.SYSTEM,
+    "The REST API shows the offsets of connectors that exist (KIP-875). Without any, a source "
+    "reads everything, and a sink all records of its topics.",
+    'name = "orders-v2"  offsets_from = "order"',
+    "Correct the name in offsets_from, or leave it out for a connector that may start over.",
+    proof=f"{PROOFS}test_a_renamed_connector_takes_its_offsets_along",
+)
+FOREIGN = Rule(
+    "connector-offsets-foreign",
+    "Offsets come from another plugin",
+    Level.CAUTION,
+    Harm.ORDERING,
+    TYPES,
+    Needs.SYSTEM,
+    "A plugin chooses the form of its offsets (SourceRecord.sourcePartition). Another plugin goes "
+    "on from them only if it has the same form.",
+    'class = "FileStreamSink"  offsets_from = "orders"   # which is a "FileStreamSource"',
+    "Take offsets from a connector with the same plugin.",
+    proof=f"{PROOFS}test_workers_accept_another_class_under_the_same_name",
+)
+MOVING = Rule(
+    "connector-offsets-moving",
+    "The connector with the offsets goes on running",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "Offsets are final once a connector is stopped. Two that run with the same ones copy the same "
+    "records.",
+    'offsets_from = "orders"   # whose block stays, with state = "running"',
+    "Remove the block of that connector in the same plan, or stop it first.",
+    Block.IMPOSSIBLE,
+)
+
+
+def carries_offsets(change: Change) -> bool:
+    """True if the change copies offsets."""
+    writes = change.action in WRITING and change.after is not None
+    return writes and any(item.path == PATH for item in change.paths)
+
+
+def describe_start(after: FrozenMap) -> str:
+    """Where a connector without offsets starts."""
+    if not is_sink(after):
+        return "it has no offsets, so it reads everything again"
+    config = after.get("config") or EMPTY
+    if config.get("consumer.override.auto.offset.reset") == "latest":
+        return f"its group {name_group(after)} has no offsets, so it leaves out what is there"
+    return f"its group {name_group(after)} has no offsets, so it copies everything again"
+
+
+def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
+    after = change.after or EMPTY
+    source, name = after.get(OFFSETS_FROM), str(change.identity.key)
+    if change.action not in WRITING or source is None:
+        return
+    if after.get("state") == STOPPED:
+        yield IMPOSSIBLE.find(f"the connector {name} would get offsets and stay stopped", PATH)
+    if source == name:
+        text = f"the connector {name} has its own offsets already"
+        yield IMPOSSIBLE.find(text, PATH, fix="Leave offsets_from out.")
+    try:
+        identity_key(str(source))
+    except ValueError as error:
+        yield IMPOSSIBLE.find(str(error), PATH, fix="Correct the name.")
+
+
+def _survey_sources(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
+    listing = scene.sweeps.get(KIND)
+    if listing is None or listing.coverage.kind is CoverageKind.FAILED:
+        return
+    live = {item.identity.key: item.attributes for item in listing.items}
+    deleted = {
+        change.identity.key
+        for change in scene.changes
+        if change.action is Action.DELETE and change.effective
+    }
+    for change in filter(carries_offsets, scene.changes):
+        source = str((change.after or EMPTY)[OFFSETS_FROM])
+        for finding in _judge_source(change, source, live.get(source), deletes=source in deleted):
+            yield change.identity, finding
+
+
+def _judge_source(
+    change: Change, source: str, live: FrozenMap | None, *, deletes: bool
+) -> Iterator[Finding]:
+    """What the other connector means for one that takes its offsets. live: None if there is none;
+    deletes: the same plan deletes it."""
+    after, name = change.after or EMPTY, change.identity.key
+    if live is None:
+        start = "it goes on from its own" if change.before else describe_start(after)
+        yield MISSING.find(f"there is no connector {source} to take offsets from: {start}", PATH)
+        return
+    if not deletes and live.get("state") != STOPPED:
+        text = f"the connector {source}, whose offsets {name} is to get, goes on running"
+        yield MOVING.find(text, PATH)
+        return
+    old, new = str(live.get("class")), str(after.get("class"))
+    if not is_same_plugin(old, new):
+        text = f"the connector {name} runs {new}, and gets offsets in the form that {old} chose"
+        yield FOREIGN.find(text, PATH)
+    end = (
+        f"{source} is stopped now and deleted at the end" if deletes else f"{source} stays stopped"
+    )
+    yield CARRIED.find(f"the connector {name} goes on where {source} ends: {end}", PATH)
+
+
+JUDGE = Judge((IMPOSSIBLE,), TYPES, Needs.BLOCK, _judge_block)
+SURVEY = Survey((CARRIED, MISSING, FOREIGN, MOVING), _survey_sources)
