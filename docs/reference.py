@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkaform.core.schema import AttributeSchema, ObjectSchema
-from kafkaform.language.evaluate.providers import OUTPUTS
-from kafkaform.language.evaluate.providers import SCHEMA as OUTPUTS_SCHEMA
+from kafkaform.language.evaluate.providers import OUTPUTS, OUTPUTS_SCHEMA
 from kafkaform.workflow.configuration.repository import PAGES as REPOSITORY_BLOCKS
 from kafkaform_connect.data_sources import DATA as CONNECT_DATA
 from kafkaform_connect.memory.provider import SETTINGS as CONNECT_SETTINGS

@@ -1,5 +1,5 @@
 """Do what waits for others side by side. Alone, because layers that do not know each other use it:
-states, logs, clusters of a fleet."""
+states, logs, the systems of a fleet."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def map_parallel(work: Callable[[A], T], items: Iterable[A], at_once: int) -> tu
         started = [pool.submit(copy_context().run, work, item) for item in items]
         return tuple(future.result() for future in started)
     finally:
-        # Without waiting: a cluster that does not answer must not delay the error of another.
+        # Without waiting: a system that does not answer must not delay the error of another.
         pool.shutdown(wait=False, cancel_futures=True)

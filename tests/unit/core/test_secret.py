@@ -33,7 +33,8 @@ REVEALED = {
     "providers/kafkaform_kafka/kinds/user/requests.py": 1,  # what is hashed for a request
     "kafkaform/provider/http/settings.py": 1,  # whether a token has the form of one
     "kafkaform/provider/http/client.py": 6,  # the login of each call, the key and its passphrase
-    "kafkaform/provider/http/tokens.py": 1,  # asking for a login token
+    "kafkaform/provider/http/connection.py": 1,  # the form that asks for a login token
+    "kafkaform/provider/http/tokens.py": 1,  # what that form says
     "providers/kafkaform_kafka/publishing.py": 1,  # a login token
     "providers/kafkaform_kafka/wire/logins.py": 2,  # the HMAC of a delegation token, a login token
     "providers/kafkaform_kafka/wire/security.py": 1,  # how a request names a token
