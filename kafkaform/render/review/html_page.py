@@ -14,7 +14,7 @@ from markupsafe import Markup
 from msgspec import Struct, structs
 
 from ...core.change import Action, Change
-from ...core.finding import Harm, Level
+from ...core.finding import Finding, Harm, Level
 from ...core.resource import Identity
 from ...core.secret import mask_secrets
 from ...core.text.quantity import render_count
@@ -107,9 +107,13 @@ class ReviewRow(Struct, frozen=True):
     @property
     def kinds(self) -> str:
         """The levels and harms of its findings, for the filter."""
-        findings = self.entry.findings
-        words = (word for item in findings for word in (item.level.value, item.harm.value))
+        words = (word for item in self.all_findings for word in (item.level.value, item.harm.value))
         return " ".join(dict.fromkeys(words))
+
+    @property
+    def all_findings(self) -> tuple[Finding, ...]:
+        """All findings about its objects, also the notes that the section about access shows."""
+        return tuple(item for change in self.entry.changes for item in change.findings)
 
     @property
     def symbol(self) -> str:
@@ -134,7 +138,7 @@ def make_rows(view: PlanView) -> tuple[RowGroup, ...]:
 def list_choices(groups: Iterable[RowGroup]) -> dict[str, dict[str, str]]:
     """Filter -> its choices, as value and text; a filter with one choice is left out."""
     rows = [row for group in groups for row in group.rows]
-    findings = [item for row in rows for item in row.entry.findings]
+    findings = [item for row in rows for item in row.all_findings]
     levels, harms = {item.level for item in findings}, {item.harm for item in findings}
     names_by_choice = {
         "action": _name_same(row.action for row in rows),
