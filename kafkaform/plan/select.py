@@ -25,8 +25,9 @@ NAMED = 5
 """How many objects an error names."""
 
 
-def record_only(plan: Plan) -> Plan:
-    """The plan that takes objects over as they are and sends nothing."""
+def record_only(plan: Plan, addresses: Collection[str]) -> Plan:
+    """The plan that takes objects over as they are and sends nothing. addresses: of the objects
+    that have to be taken over, so that what stands in their way is kept."""
     changes = tuple(
         replace(
             change,
@@ -35,8 +36,10 @@ def record_only(plan: Plan) -> Plan:
             paths=tuple(item for item in change.paths if item.path[0] in BOOKKEEPING),
             steps=(),
         )
-        for change in plan.changes
         if change.adopts
+        else change
+        for change in plan.changes
+        if change.adopts or (change.blocked and change.address in addresses)
     )
     return seal_plan(replace(plan, changes=changes, removals=()))
 

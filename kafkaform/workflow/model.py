@@ -111,8 +111,8 @@ class ApplyRequest(Struct, frozen=True):
     """The name of the command, for the lock, the log and messages."""
     confirm: tuple[str, ...] = ()
     """The scope ids of the systems that a destroy can delete from."""
-    imported: tuple[str, str] | None = None
-    """The address and the id of an object that is only recorded."""
+    imported: tuple[tuple[str, str], ...] | None = None
+    """Address and id of each object that is only recorded."""
     instance: str | None = None
     """The provider instance of a command that needs no block."""
     make: Callable[[Scene], Plan] | None = None

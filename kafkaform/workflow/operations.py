@@ -149,20 +149,39 @@ def import_object(
     address: of a declared object; id: the id that an import block would have, such as the name.
     The next plan shows where block and object differ. Raises as `apply_changes` does.
     """
+    return import_objects(
+        workspace,
+        [(address, id)],
+        lock_timeout=lock_timeout,
+        progress=progress,
+        stop=stop,
+        rerun=rerun,
+    )
+
+
+def import_objects(
+    workspace: Workspace,
+    objects: Sequence[tuple[str, str]],
+    *,
+    lock_timeout: float = 0.0,
+    progress: Listener = ignore_event,
+    stop: Stop | None = None,
+    rerun: Rerun | None = None,
+) -> Applied:
+    """Record live objects, each an address and an id, in one run: see `import_object`."""
     require_workspace(workspace)
-    target = check_address(address)
-    # It goes the way of an import block, so that both are checked and recorded alike.
-    imports = (*workspace.desired.imports, Import(target, id, CALLER))
-    desired = replace(workspace.desired, imports=imports)
+    # They go the way of import blocks, so that both are checked and recorded alike.
+    blocks = [Import(check_address(address), id, CALLER) for address, id in objects]
+    desired = replace(workspace.desired, imports=(*workspace.desired.imports, *blocks))
     # Policies judge what a plan changes, and an import only records what is there.
     workspace = replace(workspace, desired=desired, policies=NO_POLICIES)
     ask = ApplyRequest(
-        Options(target=(address,)),
+        Options(target=tuple(address for address, _ in objects)),
         approve=_approve_record,
         approved_by="import",
         lock_timeout=lock_timeout,
         command="import",
-        imported=(address, id),
+        imported=tuple(objects),
         rerun=rerun or Rerun("import", REPEATED),
     )
     return run_apply(workspace, ask, progress=progress, stop=stop)

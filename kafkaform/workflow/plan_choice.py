@@ -16,6 +16,7 @@ from ..apply.report import GOOD
 from ..apply.verify import canonicalize_reading, is_visible
 from ..audit.chain import ADVICE, parse_record
 from ..audit.index import LoggedRun, LogIndex, list_pending
+from ..core.address import parse_address
 from ..core.change import Action, Change, Outcome, Path, Step
 from ..core.errors import ConnectError, PlanRefused, StorageError
 from ..core.head import Head
@@ -103,7 +104,7 @@ def choose_plan(scene: Scene) -> Chosen:
         scene.space, scene.reached, scene.planned, index, ask.options, scene.announce
     )
     if ask.imported is not None:
-        plan = record_only(plan)
+        plan = record_only(plan, [str(parse_address(address)) for address, _ in ask.imported])
     plan = _match_reviewed(plan, scene)
     scene.announce(PlanChosen(plan))
     _require_expected(plan, scene)

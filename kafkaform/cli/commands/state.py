@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial, reduce
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -122,9 +123,10 @@ def show_objects(
 
 @app.command()
 def rm(
-    address: Annotated[
-        str | None, typer.Argument(metavar="ADDRESS", autocompletion=complete_addresses)
-    ] = None,
+    addresses: Annotated[
+        list[str],
+        typer.Argument(metavar="ADDRESS…", show_default=False, autocompletion=complete_addresses),
+    ] = [],
     provider: Annotated[
         str | None,
         typer.Option(
@@ -137,16 +139,17 @@ def rm(
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
 ) -> None:
-    """Remove an address from the state; its objects stay as they are."""
+    """Remove addresses from the state, all or none; their objects stay as they are."""
     # Only the record of ownership goes. The next plan sees the objects as not managed.
-    if address is not None and provider is None:
-        _edit_state("state rm", state, lock_timeout, lambda before: drop_address(before, address))
-        text = f"The state no longer has {address}; the objects themselves stay."
-    elif provider is not None and address is None:
+    if addresses and provider is None:
+        drop = partial(reduce, drop_address, list(dict.fromkeys(addresses)))
+        _edit_state("state rm", state, lock_timeout, drop)
+        text = f"The state no longer has {', '.join(addresses)}; the objects themselves stay."
+    elif provider is not None and not addresses:
         text = _forget_provider(provider, state, lock_timeout)
     else:
         raise UsageError(
-            "`state rm` takes either an address or --provider",
+            "`state rm` takes either addresses or --provider",
             "`kafkaform state rm kafka_topic.orders` forgets one block, `kafkaform state rm "
             "--provider kafka_connect` everything of one provider.",
         )

@@ -18,7 +18,7 @@ from ...workflow.adoption.split import import_into_folders
 from ...workflow.configuration.evaluation import Configuration, Inputs, read_configuration
 from ...workflow.generate.files import GeneratedConfiguration, refuse_existing, write_new_files
 from ...workflow.import_all import ImportFilter, import_all
-from ...workflow.operations import check_address, import_object
+from ...workflow.operations import check_address, import_objects
 from ...workflow.stores import parse_duration
 from ...workflow.transfer.export import export, export_login_rights
 from ...workflow.transfer.take_over import ForeignSource, take_over
@@ -42,9 +42,9 @@ _INCOMPLETE = (
 Named = Annotated[
     list[str],
     typer.Argument(
-        metavar="ADDRESS ID | PATH…",
-        help="The object's block and its ID, for example a topic name; with --from, files and "
-        "folders of that tool.",
+        metavar="ADDRESS ID … | PATH…",
+        help="The object's block and its ID, for example a topic name, once for each object; with "
+        "--from, files and folders of that tool.",
         show_default=False,
         autocompletion=complete_addresses,
     ),
@@ -171,9 +171,9 @@ def import_command(
     no_color: NoColor = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take a live object into the state.
+    """Take live objects into the state.
 
-    ADDRESS must be declared. The object isn't changed; the next plan shows how it differs.
+    ADDRESS must be declared. The objects aren't changed; the next plan shows how they differ.
 
     --all changes nothing. It writes a file with a block for each live object that is neither
     recorded nor declared, and import blocks, so that the next apply takes the objects over. With
@@ -207,13 +207,13 @@ def import_command(
         target = _choose_target(space.configuration, out)
         write = partial(import_all, space, types=type, match=match, exclude=exclude, owned=owned)
     else:
-        _import_object(named, open_space, lock_timeout, console, json=json, quiet=quiet)
+        _import_objects(named, open_space, lock_timeout, console, json=json, quiet=quiet)
         return
     generated = write(name=_get_name(target), split=split, documents=target is not None)
     show_generated(generated, target, console)
 
 
-def _import_object(
+def _import_objects(
     named: Sequence[str],
     open_space: Callable[[], Workspace],
     lock_timeout: str,
@@ -222,11 +222,11 @@ def _import_object(
     json: bool,
     quiet: bool,
 ) -> None:
-    """Take one object into the state. Raises UsageError and whatever the import raises."""
-    address_and_id = _require_object(named)
+    """Take these objects into the state. Raises UsageError and whatever the import raises."""
+    objects = _require_objects(named)
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     with open_screen(console, json=json, quiet=quiet, approved=True) as screen:
-        run = partial(import_object, open_space(), *address_and_id, lock_timeout=seconds)
+        run = partial(import_objects, open_space(), objects, lock_timeout=seconds)
         show_run(screen, partial(run, rerun=advise("import")), outputs=json)
 
 
@@ -315,16 +315,18 @@ def _require_paths(tool: str, paths: Sequence[str], *, other_flags: bool) -> tup
     return tuple(map(Path, paths))
 
 
-def _require_object(named: Sequence[str]) -> tuple[str, str]:
-    """Both arguments, checked before anything connects, so that a wrong address is reported at
-    once."""
-    if len(named) != 2:
+def _require_objects(named: Sequence[str]) -> list[tuple[str, str]]:
+    """Address and id of each object, checked before anything connects, so that a wrong address is
+    reported at once."""
+    if not named or len(named) % 2:
         raise UsageError(
-            "import needs an ADDRESS and an ID", "Or --all, which writes blocks for everything."
+            "import needs an ADDRESS and an ID for each object",
+            "Or --all, which writes blocks for everything.",
         )
-    address, id = named
-    check_address(address)
-    return address, id
+    objects = list(zip(named[::2], named[1::2], strict=True))
+    for address, _ in objects:
+        check_address(address)
+    return objects
 
 
 def _get_name(target: Path | None) -> str:

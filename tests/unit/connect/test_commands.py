@@ -292,6 +292,34 @@ def test_import_all_writes_a_configuration_without_changes(folder: ConnectFolder
     assert SECRET not in text and '"topics.regex"' in text and '"paused"' in text
 
 
+def test_several_are_forgotten_and_imported_at_once(folder: ConnectFolder) -> None:
+    """With one edit of the state, and with listings of the workers; a name that does not exist
+    leaves all of them out."""
+    names = ("a", "b", "c")
+    folder.declare(*map(connector, names))
+    folder.here.done("apply", "-auto-approve")
+    addresses = [f"kafka_connect_connector.{name}" for name in names]
+    said = folder.here.fails("state", "rm", *addresses, "kafka_connect_connector.d")
+    assert "kafka_connect_connector.d" in said
+    assert folder.here.done("state", "list").text.split() == addresses
+    assert "No changes" in folder.here.done("plan").text
+    folder.here.done("state", "rm", *addresses[:2])
+    assert folder.here.done("state", "list").text.split() == addresses[2:]
+    folder.served.asked.clear()
+    pairs = [word for pair in zip(addresses, names, strict=True) for word in pair]
+    folder.here.done("import", *pairs[:4])
+    paths = [request.path for request in folder.served.asked]
+    assert sum("expand" in path for path in paths) == 2  # the plan, and the look before it is kept
+    assert not [path for path in paths if "/connectors/" in path] and not folder.list_writes()
+    assert folder.here.done("state", "list").text.split() == addresses
+    assert "No changes" in folder.here.done("plan").text
+    folder.here.done("state", "rm", *addresses)
+    del folder.workers.connectors["b"]
+    assert "does not exist" in folder.here.fails("import", *pairs, code=8)
+    assert not folder.here.done("state", "list").text.split()
+    assert "an ID for each object" in folder.here.fails("import", *pairs[:3])
+
+
 def test_data_sources_show_connectors_and_plugins(folder: ConnectFolder) -> None:
     """A connector without its secrets, and the plugins of a type."""
     sink = connector(
