@@ -209,7 +209,7 @@ class ConnectSession:
         self._refuse_stranger()
         answers = Answers(
             self._instance,
-            lambda identity: self.read([identity])[identity],
+            lambda identity: self._reader.read_for_data(self._main, identity),
             lambda: list_plugins(self._main),
         )
         try:
@@ -236,7 +236,9 @@ class ConnectSession:
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         self._ask_group()
+        self._reader.forget_listing()
         outcomes = send_steps(self._main, self._reader, batch.steps, secrets)
+        self._reader.forget_listing()
         self._ask_group()
         self._startups.note(outcomes)
         return outcomes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.apply import settle
+from kafkaform.provider.http.exchange import Call
 
 from ...kit.connect.folder import SECRET, ConnectFolder, connector
 from ...kit.http.faults import Fault
@@ -179,6 +180,25 @@ def test_a_reference_is_no_secret(folder: ConnectFolder, monkeypatch: pytest.Mon
     folder.declare(connector("a", **SINK, config='{ topics = "a" }'))
     said = folder.here.fails("apply", "-auto-approve", code=5)
     assert "is a reference for a config provider" in said and not folder.workers.connectors
+
+
+def test_one_listing_answers_all_data_sources(folder: ConnectFolder) -> None:
+    """200 of them ask as often as one."""
+    config = {"connector.class": "FileStreamSource", "topic": "t", "file": "f"}
+    for n in range(200):
+        body = {"name": f"c{n}", "config": config, "initial_state": "STOPPED"}
+        assert folder.workers.handle(Call("POST", "/connectors", body)).succeeded
+    folder.declare(
+        'locals {\n  names = [for n in range(200) : "c${n}"]\n}\n'
+        'data "kafka_connect_connector" "all" {\n  for_each = toset(local.names)\n'
+        "  name     = each.value\n}\n"
+        'output "states" {\n'
+        "  value = [for c in data.kafka_connect_connector.all : c.state]\n}\n"
+    )
+    folder.here.done("plan")
+    paths = [request.path for request in folder.served.asked]
+    assert sum("expand" in path for path in paths) <= 2, paths
+    assert not [path for path in paths if path.startswith("/connectors/")]
 
 
 def test_one_listing_reads_all_connectors(folder: ConnectFolder) -> None:
