@@ -40,6 +40,11 @@ QUIET_SECONDS = 3.0
 """Long enough for a worker that copies something, which takes it a fraction of a second."""
 
 
+def read_release() -> tuple[int, ...]:
+    """The release of Kafka of the worker: (4, 3)."""
+    return tuple(map(int, get_choice().kafka_version.split(".")[:2]))
+
+
 def topic(name: str) -> str:
     return f'resource "kafka_topic" "{name}" {{\n  name = "PREFIX-{name}"\n  partitions = 1\n}}\n'
 
@@ -149,13 +154,18 @@ def test_a_renamed_connector_starts_over(stream: Stream, tmp_path: Path) -> None
 
 def test_a_renamed_connector_takes_its_offsets_along(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
     """With `offsets_from`, source and sink go on where they were, and copy nothing twice. Without a
-    connector of that name, they start over."""
+    connector of that name, they start over. Workers before 3.7 cannot, and the plan says so."""
     lines, copy = tmp_path / "lines.txt", tmp_path / "copy.txt"
     lines.write_text("1\n2\n")
     apply(stream, topic("lines"), source("source", lines), sink("sink", copy))
     wait_until(lambda: copy.exists() and copy.read_text() == "1\n2\n")
     other = source("other", lines, more='offsets_from = "PREFIX-source"')
     drain = sink("drain", copy).replace("class =", 'offsets_from = "PREFIX-sink"\n  class =', 1)
+    if read_release() < (3, 7):
+        stream.declare(RIGHTS, topic("lines"), other, drain)
+        text = " ".join(stream.folder.fails(8, "plan").split())
+        assert "workers of Kafka 3.6 cannot create a connector that gets its offsets" in text
+        return
     text = apply(stream, topic("lines"), other, drain)
     assert "PREFIX-other goes on where PREFIX-source ends" in text
     assert "PREFIX-drain goes on where PREFIX-sink ends" in text
@@ -340,9 +350,8 @@ def test_workers_serve_no_connector_with_such_a_name(stream: Stream, name: str) 
     Kafka 3 find nothing under a slash and serve the others, which are refused all the same: the
     connector would be lost with their upgrade."""
     path = f"/connectors/{quote(name, safe='')}"
-    release = tuple(map(int, get_choice().kafka_version.split(".")[:2]))
     status, _ = stream.worker.open_client().ask("GET", path)
-    assert status == (400 if release >= (4, 0) else 404)
+    assert status == (400 if read_release() >= (4, 0) else 404)
 
 
 def test_a_create_with_braces_in_the_name_looks_failed(stream: Stream) -> None:  # noqa: F811
@@ -459,10 +468,9 @@ def count_tasks(stream: Stream, name: str) -> int:  # noqa: F811
 
 def test_workers_create_a_stopped_connector_since_3_7(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
     """Older ones refuse the request as a whole (`--kafka-version 3.6.2`)."""
-    release = tuple(map(int, get_choice().kafka_version.split(".")[:2]))
     name, config = f"{stream.prefix}halted", {"connector.class": "FileStreamSource", "topic": "t"}
     body = {"name": name, "config": config, "initial_state": "STOPPED"}
     created = stream.ask("POST", "/connectors", body) is not None
-    assert created is (release >= (3, 7))
+    assert created is (read_release() >= (3, 7))
     if created:
         wait_until(lambda: stream.has_state("halted", "STOPPED", 0))

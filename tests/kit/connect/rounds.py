@@ -26,18 +26,24 @@ from ..promises import Reached, Thing, World
 from ..servers import Client, Worker, wait_until
 from .folder import SECRET, answer
 
-THEIRS, STAYS = "theirs", "stay"
+THEIRS, STAYS, RENAMED = "theirs", "stay", "v"
+"""The block of the last one has a connector with another name in each round, which takes the
+offsets of the one before."""
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 PASSWORD = "PROOF_PASSWORD"
 REQUESTS = FrozenMap(
     CreateConnectors="POST /connectors",
     ConfigureConnectors="PATCH /connectors/[^/]+/config",
+    CarryOffsets="PATCH /connectors/[^/]+/offsets",
     HaltConnectors="PUT /connectors/[^/]+/(pause|stop)",
     ResumeConnectors="PUT /connectors/[^/]+/resume",
     RestartConnectors="POST /connectors/[^/]+/restart.*",
     DeleteConnectors="DELETE /connectors/[^/]+",
 )
 """Request of a step -> a regular expression for its method and target."""
+
+
+LINES = FrozenMap(topic="lines", file="/dev/null")
 
 
 @dataclass(frozen=True)
@@ -68,16 +74,18 @@ class Rounds:
         )
         wishes = self._list_wishes(number)
         gone = (f"{name}{number - STEADY}" for name in ("t", "u")) if number >= STEADY else ()
-        blocks = (_connector(self.prefix, name, one, number) for name, one in wishes.items())
+        blocks = [_connector(self.prefix, name, one, number) for name, one in wishes.items()]
+        blocks.append(_write_renamed(self.prefix, number))
         return "\n".join((provider, *blocks, *(write_removed(KIND, name) for name in gone)))
 
     def list_wanted(self, number: int) -> World:
         """What of it is there after a round."""
+        wishes = {**self._list_wishes(number), f"{RENAMED}{number}": Wish(LINES, "running")}
         return {
             (KIND, self.prefix + name): make_thing(
                 self.prefix + name, one.class_, one.config, one.state, secret=one.secret
             )
-            for name, one in self._list_wishes(number).items()
+            for name, one in wishes.items()
         }
 
     def _list_wishes(self, number: int) -> Mapping[str, Wish]:
@@ -128,13 +136,22 @@ def _connector(prefix: str, name: str, wish: Wish, number: int) -> str:
     )
 
 
+def _write_renamed(prefix: str, number: int) -> str:
+    source = f'  offsets_from = "{prefix}{RENAMED}{number - 1}"\n' if number else ""
+    return (
+        f'resource "{KIND}" "{RENAMED}" {{\n  name = "{prefix}{RENAMED}{number}"\n'
+        f'  class = "{SOURCE}"\n  config = {json.dumps(dict(LINES))}\n{source}}}\n'
+    )
+
+
 @dataclass
 class WorkersSystem(HttpSystem):
-    """Simulated workers at an address. arrivals: the writes of the folder."""
+    """Simulated workers at an address. arrivals: the writes of the folder; number: of the round."""
 
     workers: SimulatedWorkers
     arrivals: Arrivals
     rounds: Rounds = Rounds()
+    number: int = 0
     requests = REQUESTS
 
     def write_round(self, url: str, number: int) -> str:
@@ -154,6 +171,8 @@ class WorkersSystem(HttpSystem):
         """Tasks fail that run since a former round."""
         for name in (STAYS, f"t{number - 2}") if number >= STEADY else ():
             self.workers.connectors[name].trace = "java.lang.Exception: no\n"
+        self.number = number
+        self.workers.offsets[f"{RENAMED}{number - 1}"] = make_offsets(number)
         self.arrivals.begin()
 
     def list_reached(self) -> Sequence[Reached]:
@@ -161,6 +180,14 @@ class WorkersSystem(HttpSystem):
 
     def find_faults(self) -> Iterator[str]:
         yield from self.arrivals.strays
+        name = f"{RENAMED}{self.number}"
+        if self.number and self.workers.offsets.get(name) != make_offsets(self.number):
+            yield f"{name} does not have the offsets of the connector before it"
+
+
+def make_offsets(number: int) -> list[dict[str, Any]]:
+    """What the renamed connector has read before this round."""
+    return [{"partition": {"file": str(n)}, "offset": {"position": number}} for n in range(2)]
 
 
 def _describe(name: str, one: SimulatedConnector) -> Thing:
@@ -184,7 +211,9 @@ def open_workers(path: Path) -> Iterator[WorkersSystem]:
 
     def note(request: Request) -> tuple[int, Any]:
         name = name_request(REQUESTS, request.method, request.path)
-        if name is not None:
+        # A part of CarryOffsets, which is about the connector that takes the offsets.
+        stops = request.path.endswith("/stop") and f"/{RENAMED}" in request.path
+        if name is not None and not stops:
             is_new = name == "CreateConnectors"
             connector = request.body["name"] if is_new else request.path.split("/")[2]
             arrivals.note(name, (KIND, connector))
