@@ -35,6 +35,7 @@ CONNECTORS = {
     "one is halted": "PUT /connectors/u*",
     "one is restarted": "POST /connectors/*/restart*",
     "one is deleted": "DELETE /connectors/*",
+    "offsets are set": "PATCH /connectors/v*/offsets",
 }
 CASES = [(kind, more) for kind, more in {**UNSENT, **LOST}.items()]
 
