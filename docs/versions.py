@@ -26,8 +26,8 @@ from kafkaform_kafka.protocol.config_keys import (
     REPLACEMENTS,
     ConfigKey,
     UpdateMode,
+    all_broker_keys,
     broker_keys,
-    removed_keys,
 )
 from kafkaform_kafka.protocol.faults import fault_of
 
@@ -93,8 +93,8 @@ def _render_dynamic() -> Iterator[str]:
             ),
             *(
                 (f"before {row.key.until}", name)
-                for name, row in removed_keys().items()
-                if row.mode is not UpdateMode.READ_ONLY
+                for name, row in all_broker_keys().items()
+                if row.key.until and row.mode is not UpdateMode.READ_ONLY
             ),
             *(("can be changed only with ZooKeeper", name) for name in DYNAMIC_WITH_ZOOKEEPER),
         )

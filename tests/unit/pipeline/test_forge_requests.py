@@ -324,8 +324,8 @@ def test_what_is_blocked_is_shown_at_its_line(
 
     monkeypatch.setattr(repository, "run_kafkaform", answer)
     rows = [{"folder": "teams/shop", "blocked": 1}, {"folder": "teams/web", "blocked": 0}]
-    (event,) = repository.list_block_events(job, rows, "--untrusted")
+    (event,) = repository.locate_blocks(job, (), rows, "--untrusted")
     assert (event["folder"], event["diagnostic"]) == ("teams/shop", fault)
     assert calls == [("validate", "--all", "--json", "--untrusted")]
-    assert [*repository.list_block_events(job, rows)] == [], "the comment has it all the same"
-    assert [*repository.list_block_events(job, rows[1:])] == [] and len(calls) == 2
+    assert repository.locate_blocks(job, (), rows) == [], "the comment has it all the same"
+    assert repository.locate_blocks(job, (), rows[1:]) == [] and len(calls) == 2

@@ -10,7 +10,7 @@ from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.progress import Message, Progress
 from kafkaform.core.resource import Fault, FaultClass, Output
-from kafkaform.render import stream
+from kafkaform.render import stream, terraform
 from kafkaform.render.plan_view import make_view
 from kafkaform.render.report import make_apply_report
 
@@ -85,7 +85,7 @@ def test_a_blocked_change_is_a_noop_with_a_reason() -> None:
 
 def test_a_resource_is_named_in_terraforms_words() -> None:
     """Address, type, name and key stand in Terraform's fields."""
-    assert stream.make_resource(plans.UPDATED) == {
+    assert terraform.make_resource(plans.UPDATED) == {
         "addr": 'kafka_topic.orders["eu"]',
         "module": "",
         "resource": 'kafka_topic.orders["eu"]',
