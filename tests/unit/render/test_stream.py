@@ -85,7 +85,7 @@ def test_a_blocked_change_is_a_noop_with_a_reason() -> None:
 
 def test_a_resource_is_named_in_terraforms_words() -> None:
     """Address, type, name and key stand in Terraform's fields."""
-    assert terraform.make_resource(plans.UPDATED) == {
+    assert terraform.make_event_resource(plans.UPDATED) == {
         "addr": 'kafka_topic.orders["eu"]',
         "module": "",
         "resource": 'kafka_topic.orders["eu"]',
