@@ -1,4 +1,4 @@
-"""One warm server and one looking client for the short forms."""
+"""A warm server and a looking client for the short forms of a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from . import lanes
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def town(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[lanes.Town]:
     """The run's broker, on which each lane has names of its own."""
     scratch = tmp_path_factory.mktemp("crashes")
