@@ -65,10 +65,11 @@ WITHOUT_TEST: Mapping[str, str] = {
         object-unmanaged object-unreadable object-waiting rule-failed schema-more-differences
         value-undone values-kept values-taken-over
         """,
-    "it is about blocks alone, which declare something twice, or what their folder must not "
-    "declare; kafkaform's own tests cover it": """
+    "it is about blocks alone: something declared twice or in a circle, or what the "
+    "folder must not declare; kafkaform's own tests cover it": """
         boundary-denied boundary-name boundary-unlimited object-in-two-folders object-shared-differs
-        broker-config-set-twice connector-config-twice topic-configs-declared-twice
+        broker-config-set-twice connector-config-twice schema-reference-circle
+        topic-configs-declared-twice
         """,
     "the protocol has no request for it, so there is nothing to try": (
         "access-order topic-move-unplanned topic-renamed"

@@ -9,7 +9,7 @@ end are optional: a system in memory for `kafkaform test`, files of other tools 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -27,6 +27,29 @@ from ..core.words import Words
 
 Secrets = Mapping[str, Secret]
 """str(SecretRef) -> the secret. They exist only between approval and the last request."""
+
+
+class Outlook(Struct, frozen=True):
+    """What becomes of a declared object."""
+
+    reading: Reading
+    """How it was read."""
+    changes: bool
+    """A plan creates it, or changes what its system has of it."""
+
+
+class Completion(Struct, frozen=True):
+    """How blocks of a type are completed that leave something to what other objects of the same
+    type become, such as the version of what they refer to. Pure."""
+
+    follows: Callable[[FrozenMap], Collection[str]]
+    """Attributes of a block -> the keys of the objects that complete it; none for a block that
+    leaves nothing open."""
+    list_needs: Callable[[Collection[str]], Mapping[str, Depth]]
+    """Keys of objects that blocks follow -> the listings that say more about them."""
+    complete: Callable[[FrozenMap, Mapping[str, Outlook], Mapping[str, Sweep]], FrozenMap]
+    """Attributes of a block, key -> outlook of what is declared, listings -> the attributes with
+    all that is known. What is not known stays open, and a rule has to block the change."""
 
 
 class ResourceType(Struct, frozen=True):
@@ -91,6 +114,11 @@ class ResourceType(Struct, frozen=True):
     used_kinds: frozenset[str] = frozenset()
     """The types of objects that `uses` can name. A deletion of such an object waits while those
     that can use it cannot be listed. Empty: objects of any type."""
+    completion: Completion | None = None
+    """How blocks are completed that leave something to other objects of the plan. None: every block
+    says all of it."""
+    renewed: frozenset[str] = frozenset()
+    """Computed attributes that get another value when the object changes."""
     reserves: Callable[[str, FrozenMap], tuple[str, str] | None] | None = None
     """Key, details of the live object (none if there is no object) -> why the system keeps the
     object for itself, and what the user can do. Such an object is neither created, taken over,

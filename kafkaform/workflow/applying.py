@@ -62,6 +62,7 @@ from ..core.resource import InstanceWorld
 from ..core.secret import keep_secrets
 from ..core.words import Vocabulary, Words, shared
 from ..plan.codec import read_recorded_plan
+from ..plan.completion import complete_declared
 from ..plan.judge import find_limits, load_books, survey_changes
 from ..plan.model import RULE, Mode, Plan, digest_change
 from ..plan.observe import Look
@@ -518,8 +519,8 @@ def close_earlier_runs(
         return index
     # What a destroy or an undo plans repeats none of the steps that are open.
     repeating = ask.options.mode is not Mode.DESTROY and ask.undoes is None
-    wished = space.desired.declared if repeating else ()
-    declared = {item.identity: item for item in wished}
+    desired = complete_declared(space.desired, space.types, sessions) if repeating else None
+    declared = {item.identity: item for item in (desired.declared if desired else ())}
     resumed_runs = find_resumed_runs(ask, index)
     repeats = ask.options.mode is not Mode.REFRESH
     world = RecoveryScope(

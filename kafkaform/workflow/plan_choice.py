@@ -23,6 +23,7 @@ from ..core.head import Head
 from ..core.resource import Identity, InstanceWorld, Observed, Reading
 from ..plan.build import remake_changes
 from ..plan.codec import read_recorded_plan
+from ..plan.completion import complete_declared
 from ..plan.diff import agrees, equals_target, flatten, render_leaf, render_path, render_sides
 from ..plan.model import RULE, Plan, digest_change
 from ..plan.observe import compute_destination, hide_all_reported, resolve_absence
@@ -163,10 +164,9 @@ def find_remaker(scene: Scene, plan: Plan) -> Remake | None:
             )
             for instance, session in scene.sessions.items()
         }
-        pending = list_pending(scene.found)
-        return remake_changes(
-            plan.options, desired, scene.planned, world, pending, scene.space.providers
-        )
+        pending, space = list_pending(scene.found), scene.space
+        whole = complete_declared(desired, space.types, scene.sessions, world)
+        return remake_changes(plan.options, whole, scene.planned, world, pending, space.providers)
 
     return remake
 

@@ -36,6 +36,7 @@ from ..core.secret import keep_secrets
 from ..fleet import answers
 from ..plan.block_judge import list_breaches
 from ..plan.build import PlanHeader, make_plan
+from ..plan.completion import complete_declared
 from ..plan.diff import render_path
 from ..plan.drift import refuse_idle_options
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
@@ -185,6 +186,7 @@ def plan_workspace(
         _refuse_idle_adopt(desired, options)
     refuse_idle_accepted(options.accept, desired, state)
     world = _read_typed(space, reached, state, index, options, announce)
+    desired = complete_declared(desired, space.types, sessions, world)
     # Only now is it known what the systems have set, such as ids that outputs show.
     if desired.settles:
         planned = options.mode is not Mode.REFRESH

@@ -13,7 +13,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME
-from .kinds.registry import RegistryFacts
+from .kinds.registry import NUMBERS, RegistryFacts, parse_listing, read_subjects
 from .kinds.subject_settings import INHERITED, PROMISES, TRANSITIVE
 from .reads import read_level
 from .requests import (
@@ -34,15 +34,7 @@ from .requests import (
     read_version,
     read_version_names,
 )
-from .rules.schemas import (
-    NUMBERS,
-    USERS,
-    VERSIONS,
-    NextVersion,
-    parse_listing,
-    read_subjects,
-    read_versions,
-)
+from .rules.schemas import USERS, VERSIONS, NextVersion, read_versions
 
 MAX_VERSIONS = 100
 """Versions of a subject that are read to judge a new one. The registry judges beyond that."""
@@ -170,16 +162,33 @@ def _ask_verdicts(
 
 
 def _answer_numbers(context: RegistryContext, questions: str) -> Mapping[str, FrozenMap]:
-    """Subject -> `versions`, the numbers that it has; none of them for one that does not exist."""
+    """See `NUMBERS`. A subject that does not exist has no versions."""
     subjects = read_subjects(questions)
-    calls = [list_versions(subject) for subject in subjects]
+    live = _read_numbers(context, subjects, deleted=False)
+    # Versions go on after those that were deleted softly.
+    used = _read_numbers(context, subjects, deleted=True)
     answers: dict[str, FrozenMap] = {}
+    for subject, numbers in live.items():
+        highest = max((*numbers, *used.get(subject, ())), default=0)
+        answers[subject] = FrozenMap(
+            versions=numbers, next=highest + 1 if subject in used else None
+        )
+    return answers
+
+
+def _read_numbers(
+    context: RegistryContext, subjects: Sequence[str], *, deleted: bool
+) -> Mapping[str, tuple[int, ...]]:
+    """Subject -> its versions, sorted; none for one that does not exist. What cannot be read is
+    left out. deleted: also those that are deleted softly."""
+    calls = [list_versions(subject, deleted=deleted) for subject in subjects]
+    answers: dict[str, tuple[int, ...]] = {}
     for subject, call, answer in zip(subjects, calls, context.client.ask_all(calls), strict=True):
         numbers = parse_answer(answer, call, read_numbers)
         if isinstance(answer, HttpAnswer) and is_missing(answer):
-            answers[subject] = FrozenMap(versions=())
+            answers[subject] = ()
         elif not isinstance(numbers, Fault):
-            answers[subject] = FrozenMap(versions=tuple(sorted(numbers)))
+            answers[subject] = tuple(sorted(numbers))
     return answers
 
 
@@ -187,12 +196,12 @@ def _answer_users(context: RegistryContext, questions: str) -> Mapping[str, Froz
     """Subject -> `subjects` with versions that refer to it, and `unnamed`: how many more schemas
     do, of which the registry tells only the ids."""
     subjects = read_subjects(questions)
-    numbers = _answer_numbers(context, questions)
+    numbers = _read_numbers(context, subjects, deleted=False)
     pairs = [
         (subject, list_referring(subject, number))
         for subject in subjects
         if subject in numbers
-        for number in numbers[subject]["versions"][-MAX_VERSIONS:]
+        for number in numbers[subject][-MAX_VERSIONS:]
     ]
     ids: dict[str, set[int]] = {subject: set() for subject in numbers}
     for (subject, call), answer in zip(

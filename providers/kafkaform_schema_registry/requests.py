@@ -303,8 +303,10 @@ def read_version(subject: str, version: int | None) -> Call:
     return Call("GET", join_path("subjects", subject, "versions", name), reads=True)
 
 
-def list_versions(subject: str) -> Call:
-    return Call("GET", join_path("subjects", subject, "versions"), reads=True)
+def list_versions(subject: str, *, deleted: bool = False) -> Call:
+    """The numbers of a subject's versions. deleted: also of those that are deleted softly."""
+    query = {"deleted": "true"} if deleted else {}
+    return Call("GET", join_path("subjects", subject, "versions"), query=query, reads=True)
 
 
 def list_referring(subject: str, version: int) -> Call:

@@ -76,6 +76,7 @@ def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Findi
     """Refused by the registry's own check of compatibility, or because the subject had this very
     schema before: no registry makes an older version the latest one again."""
     findings = _compare_versions(context, steps)
+    findings |= _check_references(context, [step for step in steps if step.id not in findings])
     unsent = [step for step in steps if step.id not in findings]
     checks = [requests.check_all(step.payload) for step in unsent]
     answers = context.client.ask_all(checks)
@@ -126,6 +127,29 @@ def _compare_versions(context: RegistryContext, steps: Sequence[Step]) -> dict[s
             judged = _judge_versions(context, step, newest, equal)
             if judged is not None:
                 findings[step.id] = judged
+    return findings
+
+
+def _check_references(context: RegistryContext, steps: Sequence[Step]) -> dict[str, Finding]:
+    """The steps that refer to a version which does not exist, or about which nobody knows that: a
+    version that was registered meanwhile can have another number than the plan foresaw."""
+    pairs = [(step, reference) for step in steps for reference in step.payload["references"]]
+    reads = [requests.read_version(str(r["subject"]), int(r["version"])) for _, r in pairs]
+    findings: dict[str, Finding] = {}
+    for (step, reference), call, answer in zip(
+        pairs, reads, context.client.ask_all(reads), strict=True
+    ):
+        if isinstance(answer, HttpAnswer) and is_missing(answer):
+            findings[step.id] = Fault(
+                "REFERENCE_MISSING",
+                f"it refers to version {reference['version']} of {reference['subject']}, which "
+                "does not exist",
+                FaultClass.DEFINITE,
+                str(call),
+                "plan again",
+            )
+        elif (fault := _judge_write(call, answer)) is not None:
+            findings[step.id] = fault
     return findings
 
 

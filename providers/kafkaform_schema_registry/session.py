@@ -39,7 +39,7 @@ from kafkaform.provider.http.settings import BasicLogin, HttpSettings, list_urls
 
 from . import consultation, data_sources, reads, sends
 from .kinds import schema
-from .kinds.registry import RegistryFacts
+from .kinds.registry import RegistryFacts, parse_listing
 from .provider_block import WORDS
 from .requests import (
     IDENTIFY,
@@ -53,7 +53,6 @@ from .requests import (
     read_setting,
     read_word,
 )
-from .rules.schemas import parse_listing
 
 if TYPE_CHECKING:
     from .requests import RegistryClient

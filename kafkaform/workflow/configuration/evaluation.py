@@ -20,7 +20,7 @@ from ... import apply, plan, syntax
 from ...core.canonical import digest
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...core.errors import ConnectError, UsageError
-from ...core.resource import Absent, Desired, Observed, ProviderConfig
+from ...core.resource import Absent, Desired, Observed, ProviderConfig, Reading
 from ...core.secret import NoSecret, PartialRepr, Secret
 from ...core.storage import read_named_file
 from ...core.value import COMMAND, EMPTY, FrozenMap, SecretRef, freeze
@@ -47,7 +47,7 @@ from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
 from ...language.functions.files import make_checkout_reader, make_confined_reader
 from ...language.policy.compilation import RuleSets, compile_policies
-from ...provider.contract import Provider, Session
+from ...provider.contract import Provider, ResourceType, Session
 from ...provider.registry import Registry
 from ...syntax.nodes import File
 from ...syntax.source import FILE_BYTES
@@ -431,10 +431,21 @@ class Configuration(PartialRepr, frozen=True):
                 else:
                     continue
                 details = reading.details if isinstance(reading, Observed) else EMPTY
+                if kind.renewed and _is_changed(reading, attributes, kind, session):
+                    details = details.with_items(dict.fromkeys(kind.renewed))
                 computed[str(item.address)] = attributes.with_items(details)
             # Only after this proof did all the answers come from the system that was planned for.
             session.prove()
         return computed
+
+
+def _is_changed(
+    reading: Reading, attributes: FrozenMap, kind: ResourceType, session: Session
+) -> bool:
+    """True if a plan changes the object that was read so. attributes: those after its apply."""
+    return isinstance(reading, Observed) and attributes != kind.canonical(
+        reading.attributes, session.facts
+    )
 
 
 def _refuse_question(config: ProviderConfig) -> Session:

@@ -50,6 +50,7 @@ from ...language.tests.suites import (
 from ...language.values.conversion import lift_value
 from ...language.values.faults import make_error, suggest_near
 from ...language.values.value import SENSITIVE, Marked
+from ...plan.completion import complete_declared
 from ...plan.model import Mode, Options, Plan
 from ...render.plan_view import make_view
 from ...render.suite_results import RunResult, Status, SuiteResult, SuiteStart
@@ -172,7 +173,8 @@ def _evaluate_live(
         sessions = {name: open_instance(space, name) for name in sorted(instances)}
         for session in sessions.values():
             stack.callback(session.close)
-        return configuration.evaluate_live(built.desired, sessions, planned=planned)
+        desired = complete_declared(built.desired, space.types, sessions)
+        return configuration.evaluate_live(desired, sessions, planned=planned)
 
 
 def _judge_attempt(stage: Stage, run: SuiteRun, values: Values, attempt: Attempt) -> RunResult:

@@ -1,12 +1,15 @@
-"""What all kinds share: the facts of a registry, its requests in their order, and what all steps
-have in common."""
+"""What all kinds share: the facts of a registry, the names of listings that answer questions, the
+requests in their order, and what all steps have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
-from kafkaform.core.resource import ProviderFacts
+from kafkaform.core.resource import ProviderFacts, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
 
@@ -24,6 +27,37 @@ class RegistryFacts(ProviderFacts, frozen=True, kw_only=True):
     """The session logs in, so that a listing can lack what its user must not see."""
     hard_delete: bool = False
     """Deleted schemas are also removed for good (`hard_delete` of the provider block)."""
+
+
+NUMBERS = "schema_registry_numbers"
+"""Subject -> `versions`, the numbers that it has, sorted, and `next`, the number that its next
+version gets; None if the registry does not say which ones were deleted."""
+
+
+def name_listing(kind: str, questions: Sequence[Any]) -> str:
+    """The name of the listing that answers these questions: next versions, or names of subjects."""
+    return f"{kind} {msgspec.json.encode(questions).decode()}"
+
+
+def parse_listing(name: str) -> tuple[str, str]:
+    """The kind of a listing, and its questions as JSON; no questions for an ordinary kind."""
+    kind, _, questions = name.partition(" ")
+    return kind, questions
+
+
+def read_subjects(questions: str) -> list[str]:
+    """The questions of a listing about subjects."""
+    return msgspec.json.decode(questions, type=list[str])
+
+
+def collect_answers(sweeps: Mapping[str, Sweep], kind: str) -> Mapping[str, FrozenMap]:
+    """Subject -> the answer; none for what the registry did not say."""
+    return {
+        item.identity.key: item.attributes
+        for name, sweep in sweeps.items()
+        if parse_listing(name)[0] == kind
+        for item in sweep.items
+    }
 
 
 MAX_ITEMS = 100

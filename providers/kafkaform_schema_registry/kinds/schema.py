@@ -7,18 +7,29 @@ says what shall be. A change registers a new version; versions that exist are ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from kafkaform.core.change import Action, Change, Evidence, Step
-from kafkaform.core.resource import Facts, Observed, Use
+from kafkaform.core.resource import Depth, Facts, Observed, Sweep, Use
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, list_of, make_schema, object_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
-from kafkaform.provider.contract import ResourceType
+from kafkaform.provider.contract import Completion, Outlook, ResourceType
 
 from ..formats.normal_form import FORMATS, inspect_schema
 from . import subject_settings
 from . import subject_settings as names
-from .registry import DELETE, PURGE, REGISTER, SILENT, RegistryFacts, list_paths, make_step
+from .registry import (
+    DELETE,
+    NUMBERS,
+    PURGE,
+    REGISTER,
+    SILENT,
+    RegistryFacts,
+    collect_answers,
+    list_paths,
+    make_step,
+    name_listing,
+)
 
 KIND, TOPIC = "schema_registry_schema", "kafka_topic"
 WRITTEN = ("subject", "format", "schema", "references")
@@ -66,6 +77,8 @@ def _refuse_references(references: tuple[FrozenMap, ...]) -> Iterator[tuple[str,
     for name in dict.fromkeys(reference for reference in called if called.count(reference) > 1):
         yield f"two references are called {name!r}", "Keep one of them."
     for reference in references:
+        if reference["version"] is None:
+            continue
         if reference["version"] != int(reference["version"]) or reference["version"] < 1:
             yield (
                 f"version {reference['version']} of {reference['subject']} is no version",
@@ -124,6 +137,46 @@ def _find_uses(attributes: FrozenMap) -> tuple[Use, ...]:
     )
 
 
+# ── references to the newest version ────────────────────────────────────────────────────
+
+
+def list_followed(attributes: FrozenMap) -> Collection[str]:
+    """The subjects whose newest version a block refers to."""
+    references = attributes.get("references") or ()
+    return sorted({str(item["subject"]) for item in references if item["version"] is None})
+
+
+def _list_needs(subjects: Collection[str]) -> Mapping[str, Depth]:
+    return {name_listing(NUMBERS, sorted(subjects)): Depth.FULL}
+
+
+def _complete(
+    attributes: FrozenMap, outlooks: Mapping[str, Outlook], sweeps: Mapping[str, Sweep]
+) -> FrozenMap:
+    """The block with the version that the plan leaves as the newest in each such reference."""
+    answers = collect_answers(sweeps, NUMBERS)
+    references = tuple(
+        item.with_items({"version": _find_newest(str(item["subject"]), outlooks, answers)})
+        if item["version"] is None
+        else item
+        for item in attributes.get("references") or ()
+    )
+    return attributes.with_items({"references": references})
+
+
+def _find_newest(
+    subject: str, outlooks: Mapping[str, Outlook], answers: Mapping[str, FrozenMap]
+) -> int | None:
+    """None if nobody knows."""
+    outlook, answer = outlooks.get(subject), answers.get(subject, EMPTY)
+    if outlook is not None and outlook.changes:
+        return answer.get("next")
+    if outlook is not None and isinstance(outlook.reading, Observed):
+        version: int = outlook.reading.details["version"]
+        return version
+    return max(answer.get("versions") or (), default=None)
+
+
 _ENDINGS = {"avro": ".avsc", "json": ".json", "protobuf": ".proto"}
 """Format -> the ending of files with such a schema."""
 
@@ -153,10 +206,20 @@ TYPE = ResourceType(
         ),
         AttributeSchema(
             "references",
-            list_of(object_of({"name": STRING, "subject": STRING, "version": NUMBER})),
+            list_of(
+                object_of({"name": STRING, "subject": STRING, "version": NUMBER}, {"version": None})
+            ),
             "Schemas of other subjects that this one uses: the name by which it does so, the "
-            "subject and the version.",
+            "subject and the version. Without a version, it is the one that the plan leaves as the "
+            "newest.",
             refuses=_refuse_references,
+        ),
+        AttributeSchema("version", NUMBER, "The newest version of the subject.", computed=True),
+        AttributeSchema(
+            "schema_id",
+            NUMBER,
+            "Id of the content of that version, which records carry.",
+            computed=True,
         ),
         conflicts=(*names.CONFLICTS, ("subject", "strategy")),
     ),
@@ -168,4 +231,6 @@ TYPE = ResourceType(
     protect=True,
     uses=_find_uses,
     used_kinds=frozenset({TOPIC, subject_settings.SUBJECT_CONFIG, KIND}),
+    completion=Completion(list_followed, _list_needs, _complete),
+    renewed=frozenset({"version", "schema_id"}),
 )

@@ -14,9 +14,10 @@ from ..formats.avro import AvroType, NotAvro, open_schema, parse_avro
 from ..formats.avro_changes import Unreadable, find_unreadable
 from ..formats.faults import EditKind, SchemaEdit
 from ..formats.normal_form import FORMATS
+from ..kinds.registry import collect_answers, name_listing
 from ..kinds.schema import KIND
 from ..kinds.subject_settings import INHERITED, PROMISES, REGISTRY_CONFIG, SUBJECT_CONFIG
-from .schemas import PROOFS, TEXT, TYPES, VERSIONS, NextVersion, collect_answers, name_listing
+from .schemas import PROOFS, TEXT, TYPES, VERSIONS, NextVersion
 
 MAX_EDITS = 20
 """Differences of one schema that have a finding of their own."""
@@ -254,6 +255,7 @@ def _make_question(change: Change, levels: Mapping[str, str]) -> NextVersion:
         tuple(
             {"name": item["name"], "subject": item["subject"], "version": int(item["version"])}
             for item in after.get("references") or ()
+            if item["version"] is not None
         ),
         levels.get(subject),
         levels.get(""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -11,22 +11,20 @@ from msgspec import Struct
 from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.finding import Block, Finding, Harm, Level
-from kafkaform.core.resource import Depth, Facts, Identity, Sweep
+from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..formats.faults import SchemaFault
 from ..formats.normal_form import FORMATS, inspect_schema
-from ..kinds.registry import RegistryFacts
-from ..kinds.schema import KIND, MAX_BYTES, WRITTEN
+from ..kinds.registry import NUMBERS, RegistryFacts, collect_answers, name_listing
+from ..kinds.schema import KIND, MAX_BYTES, WRITTEN, list_followed
 
 VERSIONS = "schema_registry_next_versions"
 """At what level new versions are checked, and what the registry says about them."""
 USERS = "schema_registry_users"
 """Which schemas refer to subjects."""
-NUMBERS = "schema_registry_numbers"
-"""Which versions subjects have."""
 
 
 class NextVersion(Struct, frozen=True):
@@ -43,35 +41,9 @@ class NextVersion(Struct, frozen=True):
     """The level that the plan gives to the registry, None if it does not change it."""
 
 
-def name_listing(kind: str, questions: Sequence[Any]) -> str:
-    """The name of the listing that answers these questions: next versions, or names of subjects."""
-    return f"{kind} {msgspec.json.encode(questions).decode()}"
-
-
-def parse_listing(name: str) -> tuple[str, str]:
-    """The kind of a listing, and its questions as JSON; no questions for an ordinary kind."""
-    kind, _, questions = name.partition(" ")
-    return kind, questions
-
-
 def read_versions(questions: str) -> list[NextVersion]:
     """The questions of a listing of VERSIONS."""
     return msgspec.json.decode(questions, type=list[NextVersion])
-
-
-def read_subjects(questions: str) -> list[str]:
-    """The questions of other listings."""
-    return msgspec.json.decode(questions, type=list[str])
-
-
-def collect_answers(sweeps: Mapping[str, Sweep], kind: str) -> Mapping[str, FrozenMap]:
-    """Subject -> the answer; none for what the registry did not say."""
-    return {
-        item.identity.key: item.attributes
-        for name, sweep in sweeps.items()
-        if parse_listing(name)[0] == kind
-        for item in sweep.items
-    }
 
 
 TYPES = (KIND,)
@@ -121,9 +93,34 @@ REFERENCE_MISSING = Rule(
     "A schema that refers to another one can only be parsed with it, so a registry does not take "
     "it without.",
     'references = [{ name = "Money", subject = "money-value", version = 7 }]   # the latest is 2',
-    "Refer to a version that exists, or register that version first.",
+    "Refer to a version that exists, or leave out version for the newest one.",
     Block.IMPOSSIBLE,
     proof=f"{PROOFS}test_a_reference_to_nothing_is_refused",
+)
+REFERENCE_FOLLOWS = Rule(
+    "schema-reference-follows",
+    "A reference leads to a version that the same plan registers",
+    Level.NOTE,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "Versions are numbered one after the other, also behind those that were deleted softly. The "
+    "schema is registered after the one that it refers to, and not at all if that one fails.",
+    'references = [{ name = "Money", subject = "money-value" }]   # whose schema changes, too',
+    proof=f"{PROOFS}test_a_version_has_the_number_that_was_foreseen",
+)
+REFERENCE_CIRCLE = Rule(
+    "schema-reference-circle",
+    "References without a version lead in a circle",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.PLAN,
+    "A schema that refers to the newest version of another one gets a new version whenever that "
+    "one does. In a circle, each new version demands another one, without end.",
+    'references = [{ name = "Cart", subject = "carts-value" }]   # and "carts-value" refers back',
+    "Write the version in one of these references.",
+    Block.IMPOSSIBLE,
 )
 REFERRED = Rule(
     "schema-referred",
@@ -252,8 +249,7 @@ def _survey_users(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
 
 
 def _is_deleted(change: Change) -> bool:
-    kind, action = change.identity.kind, change.action
-    return kind == KIND and action is Action.DELETE and change.effective
+    return _is_schema(change) and change.action is Action.DELETE and change.effective
 
 
 # ── references ──────────────────────────────────────────────────────────────────────────
@@ -261,7 +257,7 @@ def _is_deleted(change: Change) -> bool:
 
 def _list_references(change: Change) -> tuple[FrozenMap, ...]:
     """The references that a change writes."""
-    if change.identity.kind != KIND or change.action not in WRITING or change.after is None:
+    if not _is_schema(change) or change.action not in WRITING or change.after is None:
         return ()
     if not change.effective or not _is_written(change):
         return ()
@@ -270,58 +266,109 @@ def _list_references(change: Change) -> tuple[FrozenMap, ...]:
 
 def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
     answers = collect_answers(scene.sweeps, NUMBERS)
-    schemas = {
-        change.identity.key: change
-        for change in scene.changes
-        if change.identity.kind == KIND and change.effective
-    }
+    schemas = {change.identity.key: change for change in scene.changes if _is_schema(change)}
     sweep = scene.sweeps.get(KIND)
     subjects = {item.identity.key for item in sweep.items} if sweep else set[str]()
     subjects |= _list_declared(scene.changes)
     for change in scene.changes:
         for reference in _list_references(change):
-            subject, version = str(reference["subject"]), int(reference["version"])
-            if subject not in answers or subject == change.identity.key:
-                continue
-            versions = answers[subject]["versions"]
-            target = schemas.get(subject)
-            lack = _find_lack(subject, version, versions, target)
-            if lack:
-                name = change.identity.key
-                text = f"{name} refers to version {version} of {subject}, and {lack}"
-                near = "" if versions else suggest(subject, subjects - {name, subject})
-                yield (
-                    change.identity,
-                    REFERENCE_MISSING.find(
-                        text,
-                        ("references",),
-                        fix=near or None,
-                        # Versions go on after a soft deletion, which no listing shows.
-                        level=Level.CAUTION if target and not versions else None,
-                    ),
+            name, subject, version = change.identity.key, reference["subject"], reference["version"]
+            if version is None:
+                yield change.identity, _find_unresolved(name, subject, schemas, answers, subjects)
+            elif subject in answers and subject != name:
+                findings = _judge_reference(
+                    name, reference, answers[subject], schemas.get(subject), subjects
                 )
+                yield from ((change.identity, finding) for finding in findings)
 
 
-def _find_lack(subject: str, version: int, versions: Sequence[int], change: Change | None) -> str:
-    """Why there is no such version once the plan is made; empty if there is one. versions: of the
-    subject as it is; change: what the plan does to it."""
-    action = None if change is None else change.action
-    if action is Action.DELETE:
+def _judge_reference(
+    name: str,
+    reference: FrozenMap,
+    answer: FrozenMap,
+    target: Change | None,
+    subjects: Set[str],
+) -> Iterator[Finding]:
+    """answer: see `NUMBERS`; target: what the plan does to the subject that it refers to."""
+    subject, version = str(reference["subject"]), int(reference["version"])
+    versions: tuple[int, ...] = answer["versions"]
+    path = ("references",)
+    if lack := _find_lack(subject, version, answer, target):
+        near = "" if versions else suggest(subject, subjects - {name, subject})
+        # Which versions were deleted softly, not every registry says.
+        is_unsure = target is not None and not versions and answer["next"] is None
+        yield REFERENCE_MISSING.find(
+            f"{name} refers to version {version} of {subject}, and {lack}",
+            path,
+            fix=near or None,
+            level=Level.CAUTION if is_unsure else None,
+        )
+    elif version not in versions:
+        text = f"version {version} of {subject} is the one that this plan registers"
+        yield REFERENCE_FOLLOWS.find(text, path)
+
+
+def _find_unresolved(
+    name: str,
+    subject: str,
+    schemas: Mapping[str, Change],
+    answers: Mapping[str, FrozenMap],
+    subjects: Set[str],
+) -> Finding:
+    """Why nobody knows which version of the subject will be its newest."""
+    if subject in answers and not answers[subject]["versions"] and subject not in schemas:
+        text = f"{name} refers to the newest version of {subject}, and there is no such subject"
+        near = suggest(subject, subjects - {name, subject})
+        return REFERENCE_MISSING.find(text, ("references",), fix=near or None)
+    if circle := _find_circle(subject, schemas):
+        text = f"each of these needs the newest version of the next one: {' → '.join(circle)}"
+        return REFERENCE_CIRCLE.find(text, ("references",))
+    text = f"{name} refers to the newest version of {subject}, and nobody can tell which that is"
+    return REFERENCE_MISSING.find(text, ("references",), fix="Write the version.")
+
+
+def _find_circle(start: str, schemas: Mapping[str, Change]) -> tuple[str, ...]:
+    """Subjects whose open references lead in a circle, reached from this one; the first is also the
+    last. None of them if there is no circle."""
+    reached: dict[str, None] = {}
+    subject: str | None = start
+    while subject is not None and subject not in reached:
+        reached[subject] = None
+        after = schemas[subject].after if subject in schemas else None
+        subject = next(iter(list_followed(after or EMPTY)), None)
+    if subject is None:
+        return ()
+    names = [*reached]
+    return (*names[names.index(subject) :], subject)
+
+
+def _find_lack(subject: str, version: int, answer: FrozenMap, change: Change | None) -> str:
+    """Why there is no such version once the plan is made; empty if there is one. answer: see
+    `NUMBERS`; change: what the plan does to the subject."""
+    versions: tuple[int, ...] = answer["versions"]
+    writes = change is not None and change.action in WRITING
+    if change is not None and change.action is Action.DELETE and change.effective:
         return f"this plan deletes {subject}"
-    coming = max(versions, default=0) + 1 if action in WRITING else 0
+    if change is not None and change.blocked and version not in versions:
+        return f"{change.address}, which would register it, is blocked"
+    coming = (answer["next"] or max(versions, default=0) + 1) if writes else 0
     if version in versions or version == coming:
         return ""
     if versions:
         numbers = render_count(len(versions), "version")
         return f"it has {numbers}, of which {max(versions)} is the latest"
-    if action is Action.CREATE:
-        return "this plan registers its first version"
+    if writes:
+        return f"this plan registers version {coming}"
     return "there is no such subject"
+
+
+def _is_schema(change: Change) -> bool:
+    return change.identity.kind == KIND
 
 
 def _list_declared(changes: Sequence[Change]) -> set[str]:
     """The subjects that have a schema after the plan, as far as it knows."""
-    schemas = (change for change in changes if change.identity.kind == KIND)
+    schemas = filter(_is_schema, changes)
     return {change.identity.key for change in schemas if change.after is not None}
 
 
@@ -343,5 +390,5 @@ JUDGES = (
 )
 SURVEYS = (
     Survey((REFERRED,), _survey_users),
-    Survey((REFERENCE_MISSING,), _survey_references),
+    Survey((REFERENCE_MISSING, REFERENCE_FOLLOWS, REFERENCE_CIRCLE), _survey_references),
 )

@@ -20,10 +20,12 @@ from google.protobuf import (
 
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Level
+from kafkaform.core.resource import Depth
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import Session
 from kafkaform_schema_registry.formats.normal_form import inspect_schema
 from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.registry import NUMBERS, name_listing
 from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG
 from kafkaform_schema_registry.provider import PROVIDER
 
@@ -176,6 +178,27 @@ def test_a_reference_to_nothing_is_refused(desk: Desk) -> None:
     assert desk.register(ORDER, subject=other)[0] == 200
     assert "schema-reference-missing" not in desk.find(Action.CREATE, **block)
     assert desk.register(text, references=[dict(reference)])[0] == 200
+
+
+def test_a_version_has_the_number_that_was_foreseen(desk: Desk) -> None:
+    """One behind all that there were, also behind those that were deleted softly."""
+    numbers = name_listing(NUMBERS, [desk.subject])
+
+    def foresee() -> int:
+        (item,) = desk.session.sweep(numbers, Depth.FULL).items
+        return int(item.attributes["next"])
+
+    versions = f"/subjects/{desk.subject}/versions"
+    for text, deleted in ((ORDER, ""), (ORDER_WITH_NOTE, "/versions/2"), (ORDER_WITH_AMOUNT, "")):
+        foreseen = foresee()
+        assert desk.register(text)[0] == 200
+        assert desk.client.ask("GET", f"{versions}/latest")[1]["version"] == foreseen
+        if deleted:
+            assert desk.client.ask("DELETE", f"/subjects/{desk.subject}{deleted}")[0] == 200
+    assert desk.client.ask("DELETE", f"/subjects/{desk.subject}")[0] == 200
+    assert foresee() == 4
+    assert desk.register(ORDER)[0] == 200
+    assert desk.client.ask("GET", versions)[1] == [4]
 
 
 def test_a_subject_that_others_refer_to_is_not_deleted(desk: Desk) -> None:

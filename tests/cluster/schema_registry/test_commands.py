@@ -10,8 +10,14 @@ import pytest
 
 from ...kit.commands.here import Here
 from ...kit.entry_point import offer_provider
-from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE
-from ...kit.servers import Registry
+from ...kit.schema_registry.schemas import (
+    ORDER,
+    ORDER_WITH_AMOUNT,
+    ORDER_WITH_NOTE,
+    field,
+    record,
+)
+from ...kit.servers import Client, Registry
 
 BLOCKS = """
 provider "schema_registry" {
@@ -80,3 +86,48 @@ def test_what_there_is_can_be_imported(here: Here, registry: Registry) -> None:
     assert f'"{topic}-value"' in text
     here.write("generated.kf.hcl", text)
     assert "0 to add, 0 to change, 0 to destroy" in here.done("plan").out
+
+
+FAMILY = """
+resource "schema_registry_schema" "cart" {
+  subject    = "%(name)s-carts"
+  schema     = jsonencode({ type = "array", items = "Order" })
+  references = [{ name = "Order", subject = schema_registry_schema.order.subject }]
+}
+
+resource "schema_registry_schema" "order" {
+  subject    = "%(name)s-orders"
+  schema     = file("order.avsc")
+  references = [{ name = "Money", subject = schema_registry_schema.money.subject }]
+}
+
+resource "schema_registry_schema" "money" {
+  subject = "%(name)s-money"
+  schema  = file("money.avsc")
+}
+
+output "version" {
+  value = schema_registry_schema.money.version
+}
+"""
+
+
+def test_parents_follow_their_child(here: Here, registry: Registry) -> None:
+    """Each version refers to the newest one of the subject below it, in one plan."""
+    name, client = uuid4().hex[:8], Client(registry.url)
+    here.write(
+        "main.kf.hcl", BLOCKS.partition("resource")[0] % registry.url + FAMILY % {"name": name}
+    )
+    here.write("money.avsc", record(field("cents", "long"), name="Money"))
+    here.write("order.avsc", record(field("price", "Money"), name="Order"))
+    here.done("apply", "-auto-approve")
+    assert "No changes" in here.done("plan").out
+    here.write(
+        "money.avsc", record(field("cents", "long"), field("code", default=""), name="Money")
+    )
+    assert "0 to add, 3 to change" in here.done("plan").out
+    assert "version = 2" in here.done("apply", "-auto-approve").out
+    for subject in ("orders", "carts"):
+        _, latest = client.ask("GET", f"/subjects/{name}-{subject}/versions/latest")
+        assert [latest["version"], latest["references"][0]["version"]] == [2, 2]
+    assert "No changes" in here.done("plan").out

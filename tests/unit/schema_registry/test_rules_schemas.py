@@ -11,9 +11,9 @@ from kafkaform.core.resource import Depth
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.plan.rules import PROTECTED
 from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.registry import NUMBERS, name_listing
 from kafkaform_schema_registry.kinds.schema import MAX_BYTES
 from kafkaform_schema_registry.rules.book import list_needs
-from kafkaform_schema_registry.rules.schemas import NUMBERS, name_listing
 
 from ...kit.schema_registry.judgement import judge, judge_block, list_rules
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_NOTE
@@ -174,8 +174,8 @@ def test_a_reference_to_nothing_is_blocked(desk: Desk) -> None:
     (finding,) = judge(desk.session, cart)
     assert finding.fix == 'Did you mean "order-value"?'
     (finding,) = judge(desk.session, cart, create(desk))
-    assert finding.text.endswith("and this plan registers its first version")
-    assert finding.level is Level.CAUTION
+    assert finding.text.endswith("and this plan registers version 1")
+    assert finding.level is Level.BLOCK
     desk.door.register(NAME, ORDER)
     (finding,) = judge(desk.session, cart)
     assert finding.text.endswith("and it has 1 version, of which 1 is the latest")
