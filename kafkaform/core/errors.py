@@ -4,6 +4,7 @@ KafkaformError                 1
 ├── UsageError                 1   a flag, an address, a file name
 ├── ConfigurationError         1   carries diagnostics
 ├── ConnectError               1   the system is unreachable, or refuses the login
+├── MissingObject              1   what a data source asks for does not exist
 ├── DryRunRefused              1   nothing was sent
 ├── PlanRefused                4   stale, foreign or altered plan
 │   └── OtherSystem            4   another system answers than the session's
@@ -70,6 +71,11 @@ class ConfigurationError(KafkaformError):
 
 class ConnectError(KafkaformError):
     """No system answered, or the login was refused."""
+
+
+class MissingObject(KafkaformError):
+    """The object that a data source asks for does not exist: a read that could have seen it did
+    not."""
 
 
 class DryRunRefused(KafkaformError):
@@ -140,6 +146,7 @@ EXIT_CODES: dict[type[KafkaformError], int] = {
     UsageError: 1,
     ConfigurationError: 1,
     ConnectError: 1,
+    MissingObject: 1,
     DryRunRefused: 1,
     PlanRefused: 4,
     OtherSystem: 4,

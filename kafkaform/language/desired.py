@@ -113,11 +113,12 @@ def evaluate_tree(
     query: Query | None = None,
     *,
     leaves_out: bool = False,
+    waits: bool = True,
 ) -> Built:
     """The same as `build_desired`, with the values of everything.
 
     leaves_out: blocks are left out (`Desired.unread`) that need a data source whose system cannot
-    be reached.
+    be reached. waits: see `Run.waits`.
     """
     reads = dict[str, str]()
     functions = FunctionTable(None if read is None else record_reads(read, reads))
@@ -140,7 +141,7 @@ def evaluate_tree(
     for fault in variables.diagnostics:
         faults.add(fault)
     run = Run(graph, schemas, context, context.budget, faults, variables, query, computed or {})
-    run.leaves_out = leaves_out
+    run.leaves_out, run.waits = leaves_out, waits
     evaluate_run(run)
     if root.children:
         check_variables(run)

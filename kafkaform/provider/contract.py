@@ -190,8 +190,9 @@ class Session(Protocol):
         out. The answer has every computed attribute, in the schema's types, None where the system
         does not say. A list contains what is visible; an attribute of the answer has to say whether
         that is everything. Raises KafkaformError with advice for a data source that the provider
-        does not have, and for one object that is missing, hidden (the message names the missing
-        right) or could not be read. It never answers as if a hidden object were missing.
+        does not have, and for one object that is hidden (the message names the missing right) or
+        could not be read; MissingObject for one that certainly does not exist. It never answers as
+        if a hidden object were missing.
         """
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kafkaform.core.errors import KafkaformError
+from kafkaform.core.errors import KafkaformError, MissingObject
 from kafkaform.core.resource import (
     CoverageKind,
     Depth,
@@ -102,7 +102,14 @@ def _answer_schema(context: RegistryContext, arguments: FrozenMap) -> FrozenMap:
             return FrozenMap({**answers, "latest": result.version, "schema_id": result.id})
         raise _refuse(subject, version, reading)
     if isinstance(answer, HttpAnswer) and is_missing(answer):
-        raise _make_error(subject, version, "does not exist", "Look for a typing error.")
+        raise _make_error(
+            MissingObject,
+            subject,
+            version,
+            "does not exist",
+            "Look for a typing error. If a block here declares the schema, refer to it: subject = "
+            "schema_registry_schema.NAME.subject.",
+        )
     identity = Identity(context.instance, SCHEMA, subject)
     if isinstance(answer, HttpAnswer) and answer.status == 403:
         raise _refuse(subject, version, Hidden(identity, "Read on it"))
@@ -116,12 +123,14 @@ def _refuse(subject: str, version: int | None, reading: Reading) -> KafkaformErr
     else:
         assert isinstance(reading, Failed)
         cause, advice = f"cannot be read: {reading.fault.message}", reading.fault.advice
-    return _make_error(subject, version, cause, advice or "Run the command again.")
+    return _make_error(KafkaformError, subject, version, cause, advice or "Run the command again.")
 
 
-def _make_error(subject: str, version: int | None, cause: str, advice: str) -> KafkaformError:
+def _make_error(
+    kind: type[KafkaformError], subject: str, version: int | None, cause: str, advice: str
+) -> KafkaformError:
     title = f"subject {subject}" if version is None else f"version {version} of subject {subject}"
-    return KafkaformError(f"the {title} {cause}", advice)
+    return kind(f"the {title} {cause}", advice)
 
 
 def _answer_schemas(context: RegistryContext, arguments: FrozenMap) -> FrozenMap:

@@ -294,19 +294,31 @@ def _compile_source(run: Run, module: Module, block: ResourceBlock) -> Evaluator
     def evaluator(scope: Scope, looping: bool) -> None:
         answer: Outcome = Poisoned()
         if plan is not None and not looping:
-            answer = _ask_data(
-                run, GraphNode(module.steps, f"data.{address}"), plan, scope.make_site(frozenset())
+            node = GraphNode(module.steps, f"data.{address}")
+            depends_on = block.block.get_argument("depends_on")
+            needs = scope.needs[node.name] or (
+                set() if depends_on is None else read_explicit_needs(depends_on, scope)
             )
+            waits = run.waits and bool(needs)
+            answer = _ask_data(run, node, plan, scope.make_site(frozenset()), waits=waits)
         scope.data[address.type][address.name] = answer
 
     return evaluator
 
 
-def _ask_data(run: Run, node: GraphNode | None, plan: DataPlan, site: Site) -> Outcome:
-    """The answer of a data source. node: None for one of a `check` block, which nothing needs."""
+def _ask_data(
+    run: Run, node: GraphNode | None, plan: DataPlan, site: Site, *, waits: bool = False
+) -> Outcome:
+    """The answer of a data source. node: None for one of a `check` block, which nothing needs;
+    waits: see `evaluate_data`."""
     try:
         return evaluate_data(
-            plan, run.context, site, lambda name: run.get_provider(name, plan.block), run.query
+            plan,
+            run.context,
+            site,
+            lambda name: run.get_provider(name, plan.block),
+            run.query,
+            waits=waits,
         )
     except Unreached as fault:
         title = ".".join((*site.path, plan.name))

@@ -369,6 +369,9 @@ class Run(Struct):
     known yet."""
     leaves_out: bool = False
     """A data source whose system cannot be reached is a warning, and what needs it is left out."""
+    waits: bool = True
+    """A data source that depends on objects is not known before the apply, if what it asks for does
+    not exist yet. False after an apply."""
     unread: dict[GraphNode, Diagnostic] = field(default_factory=dict)
     """The data sources whose systems could not be reached, with the warning about each."""
 

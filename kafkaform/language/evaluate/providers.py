@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.address import render_key
 from ...core.diagnostics import Diagnostic
-from ...core.errors import ConnectError, KafkaformError, OtherSystem
+from ...core.errors import ConnectError, KafkaformError, MissingObject, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.schema import (
     ANY,
@@ -39,7 +40,7 @@ from ..expressions.code import Context, Env
 from ..expressions.references import Fixed, Outcome, RecordedOutputs, Unset
 from ..values.conversion import lift_value
 from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnostic, make_error
-from ..values.value import Null, ObjectVal, TupleVal, Val
+from ..values.value import Computed, Null, ObjectVal, TupleVal, Val
 from .arguments import Arguments, Report, compile_arguments, evaluate_arguments, make_deferred_fault
 from .expansion import Instance, expand_instances
 from .resources import ProviderChoice, Site, choose_instance, compile_choice
@@ -152,11 +153,18 @@ def compile_data(
 
 
 def evaluate_data(
-    plan: DataPlan, context: Context, site: Site, configure: Configure, query: Query | None
+    plan: DataPlan,
+    context: Context,
+    site: Site,
+    configure: Configure,
+    query: Query | None,
+    *,
+    waits: bool = False,
 ) -> Outcome:
     """What other expressions see of the block: one object, objects by key, or a list of objects.
 
-    Without a query (`validate`), it is Unset, and what needs it is checked for names only. Raises
+    Without a query (`validate`), it is Unset, and what needs it is checked for names only. waits:
+    an object that does not exist is not known before the apply, which may create it. Raises
     Unreached.
     """
     block = plan.block
@@ -165,7 +173,9 @@ def evaluate_data(
     try:
         for instance in expand_instances(block.block, context, site.env):
             site.env.budget.count_instance(block.block)
-            values[instance.key] = _evaluate_instance(plan, instance, site, title, configure, query)
+            values[instance.key] = _evaluate_instance(
+                plan, instance, site, title, configure, query, waits=waits
+            )
     except Unreached:
         raise
     except EvalError as fault:
@@ -188,6 +198,8 @@ def _evaluate_instance(
     title: str,
     configure: Configure,
     query: Query | None,
+    *,
+    waits: bool,
 ) -> Val:
     """The answer for one instance. Raises EvalError, Deferred or Poisoned."""
     env = Env({**site.env.roots, **instance.roots}, {}, site.env.budget)
@@ -206,7 +218,12 @@ def _evaluate_instance(
     config = ProviderConfig("", "", EMPTY, place) if chosen is None else configure(chosen)
     if config is None:
         raise Poisoned
-    answer = _ask_query(plan, arguments, config, query)
+    try:
+        answer = _ask_query(plan, arguments, config, query)
+    except MissingObject as error:
+        if waits:
+            return ObjectVal(_lift_awaited(plan, arguments, f"{title}{render_key(instance.key)}"))
+        raise _make_fault(plan, error) from None
     value = ObjectVal(_lift_answer(plan, answer))
     with_self = Env({**env.roots, "self": Fixed(value)}, {}, env.budget)
     for fault in check_rules(plan.postconditions, title, with_self):
@@ -221,23 +238,36 @@ def _lift_answer(plan: DataPlan, answer: FrozenMap) -> Mapping[str, Val]:
     return {name: lift_value(answer.get(name), item.type) for name, item in attributes.items()}
 
 
+def _lift_awaited(plan: DataPlan, arguments: FrozenMap, address: str) -> Mapping[str, Val]:
+    """The arguments, and what is only known once the object exists."""
+    return {
+        name: Computed(address, name, item.type)
+        if item.computed
+        else lift_value(arguments.get(name), item.type)
+        for name, item in plan.info.schema.attributes.items()
+    }
+
+
 def _ask_query(
     plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Query
 ) -> FrozenMap:
-    location, kind = Header(plan.block.block), plan.block.address.type
     try:
-        answer = query(config, kind, arguments)
-    except OtherSystem:  # another system answers than the one of the state: the run must stop
-        raise
-    except KafkaformError as fault:
-        first = fault.diagnostics[0]
-        kind_of_fault = Unreached if isinstance(fault, ConnectError) else EvalError
-        raise kind_of_fault(
-            location, f"{plan.name} cannot be read: {first.summary}", advice=first.advice
-        ) from None
+        answer = query(config, plan.block.address.type, arguments)
+    except (OtherSystem, MissingObject):
+        raise  # if another system answers than the one of the state, the run must stop
+    except KafkaformError as error:
+        raise _make_fault(plan, error) from None
     # The object has its arguments and the answer; the answer wins, such as a normalised name.
     argument_values = {name: value for name, value in arguments.items() if value is not None}
     return FrozenMap({**argument_values, **(answer if isinstance(answer, FrozenMap) else {})})
+
+
+def _make_fault(plan: DataPlan, error: KafkaformError) -> EvalError:
+    first, location = error.diagnostics[0], Header(plan.block.block)
+    kind_of_fault = Unreached if isinstance(error, ConnectError) else EvalError
+    return kind_of_fault(
+        location, f"{plan.name} cannot be read: {first.summary}", advice=first.advice
+    )
 
 
 Check = Callable[[FrozenMap], Sequence[tuple[str, Diagnostic]]]

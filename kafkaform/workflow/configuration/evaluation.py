@@ -231,13 +231,14 @@ class Configuration(PartialRepr, frozen=True):
         ask: bool = True,
         leaves_out: bool = False,
         computed: Mapping[str, FrozenMap] | None = None,
+        waits: bool = True,
     ) -> Built:
         """Evaluate everything. The result has the values, the declared objects and all faults.
 
         offline: unset variables are no fault, and data sources are not read. ask: read data
         sources; without it, what needs them has no value. leaves_out: what needs a data source
         whose system cannot be reached is left out. computed: attributes that servers have set, by
-        address.
+        address. waits: the apply is still to come, which may create what data sources ask for.
         """
         read = make_confined_reader(self.root, self.folder)
         if self.inputs.untrusted:
@@ -253,6 +254,7 @@ class Configuration(PartialRepr, frozen=True):
             computed,
             self.asking if ask and not offline else None,
             leaves_out=leaves_out,
+            waits=waits,
         )
         desired, policies = built.desired, built.policies
         unfit = (*find_unmet_demands(self.tree, self.place), *desired.diagnostics)
@@ -403,7 +405,11 @@ class Configuration(PartialRepr, frozen=True):
         """Evaluate again, with the attributes that servers have set on the declared objects.
         planned: as in `evaluate_settled`."""
         computed = self._read_computed(desired, sessions, planned)
-        return self.evaluate(leaves_out=bool(desired.unread), computed=computed)
+        try:
+            return self.evaluate(leaves_out=bool(desired.unread), computed=computed, waits=planned)
+        finally:
+            # A data source that waited for the apply has connected again.
+            self.asking.close()
 
     def _read_computed(
         self, desired: Desired, sessions: Mapping[str, Session], planned: bool

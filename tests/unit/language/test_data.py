@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafkaform.core.diagnostics import Diagnostic, Severity
-from kafkaform.core.errors import ConfigurationError, KafkaformError
+from kafkaform.core.errors import ConfigurationError, KafkaformError, MissingObject
 from kafkaform.core.resource import ProviderConfig
 from kafkaform.core.value import FrozenMap
 from kafkaform.language.desired import VariableInputs
@@ -124,3 +124,31 @@ def test_references_name_declared_data() -> None:
         "main.kf.hcl:4:7: Which data source is meant?",
     ]
     assert found.diagnostics[0].advice == 'Did you mean "data.kafka_topics.old"?'
+
+
+def test_an_object_that_does_not_exist_yet_is_awaited() -> None:
+    """Only by a data source that depends on an object here, for each instance on its own: what it
+    has is its arguments, and everything else is known after the apply."""
+    text = """
+resource "kafka_topic" "a" { name = "a" }
+data "kafka_topics" "by" {
+  for_each = { old = "x", new = kafka_topic.a.name }
+  prefix   = each.value
+}
+output "prefixes" { value = [for d in data.kafka_topics.by : d.prefix] }
+output "old" { value = data.kafka_topics.by["old"].names }
+output "new" { value = data.kafka_topics.by["new"].names }
+"""
+
+    def query(config: ProviderConfig, kind: str, arguments: FrozenMap) -> FrozenMap:
+        if arguments["prefix"] == "a":
+            raise MissingObject("there is no a", "Create it.")
+        return FrozenMap(names=("x1",))
+
+    outputs = {item.name: item for item in sound(text, query=query).outputs}
+    assert outputs["prefixes"].value == ("a", "x")
+    assert outputs["old"].value == ("x1",)
+    assert outputs["new"].deferred
+    alone = text.replace("kafka_topic.a.name", '"a"')
+    (fault,) = desired(alone, query=query).diagnostics
+    assert fault.summary == "data.kafka_topics.by cannot be read: there is no a"

@@ -253,6 +253,62 @@ def test_version_and_id_are_known_where_nothing_changes(folder: Folder) -> None:
     assert "No changes" in folder.run("plan")
 
 
+DATA = """
+data "schema_registry_schema" "money" {
+  subject = %s
+}
+output "read" {
+  value = [data.schema_registry_schema.money.subject, data.schema_registry_schema.money.latest]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "schema_registry_schema.money.subject",
+        '"money"\n  depends_on = [schema_registry_schema.money]',
+    ],
+)
+def test_a_data_source_waits_for_the_subject_that_the_plan_creates(
+    folder: Folder, subject: str
+) -> None:
+    """Its answer is known after the apply, and in each later plan."""
+    folder.write(MONEY, "money.avsc")
+    folder.write(CHILD + DATA % subject)
+    assert "+ read = (known after apply)" in folder.run("plan")
+    assert 'read = ["money", 1]' in folder.run("apply", "-auto-approve")
+    assert "No changes" in folder.run("plan")
+
+
+def test_a_data_source_that_nothing_creates_is_an_error(folder: Folder) -> None:
+    """Without a dependency in the plan, otherwise after the apply; and nobody can use its answer in
+    a block."""
+    folder.write(MONEY, "money.avsc")
+    folder.write(CHILD + DATA % '"money"')
+    text = folder.run("plan", code=1)
+    assert "data.schema_registry_schema.money cannot be read: the subject money does not" in text
+    assert "subject = schema_registry_schema.NAME.subject" in text
+    folder.write(CHILD + DATA % '"mony"\n  depends_on = [schema_registry_schema.money]')
+    text = folder.run("apply", "-auto-approve", code=1)
+    assert "data.schema_registry_schema.money cannot be read: the subject mony does not" in text
+    assert folder.registry.subjects.list_names() == ["money"], text
+
+
+def test_no_block_can_use_an_answer_that_is_not_there_yet(folder: Folder) -> None:
+    """It says so, and nothing is sent."""
+    folder.write(MONEY, "money.avsc")
+    reader = PARENTS.replace('subject = "money" }', 'subject = "money", version = %s }')
+    folder.write(ORDER, "order.avsc")
+    folder.write(
+        CHILD
+        + DATA % "schema_registry_schema.money.subject"
+        + reader % "data.schema_registry_schema.money.latest"
+    )
+    text = folder.run("plan", code=1)
+    assert "data.schema_registry_schema.money.latest is not known before the apply" in text, text
+
+
 def test_a_version_that_is_not_there_is_found_before_the_parent_is_sent(desk: Desk) -> None:
     """Also in the dry run; a registry that cannot be asked now is no proof."""
     order = {"subject": "orders", "schema": ORDER}
