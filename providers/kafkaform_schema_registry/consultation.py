@@ -5,6 +5,8 @@ out, and nothing follows from it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from kafkaform.core.change import Impact
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
@@ -26,6 +28,7 @@ from .requests import (
     list_referring,
     list_uses,
     list_versions,
+    look_up,
     parse_answer,
     read_numbers,
     read_schema_version,
@@ -56,8 +59,10 @@ def answer_listing(context: RegistryContext, name: str, depth: Depth) -> Sweep:
 
 def _answer_versions(context: RegistryContext, questions: str) -> Mapping[str, FrozenMap]:
     """Subject -> `level`, the `versions` that it also counts for, and the registry's verdict:
-    `compatible`, None if it was not asked, with its `reasons`."""
+    `compatible`, None if it was not asked, with its `reasons`. `earlier` is the number of the
+    version that has the schema already, None if there is none."""
     versions_to_judge = read_versions(questions)
+    earlier = _find_earlier(context, versions_to_judge)
     levels = _read_levels(context, versions_to_judge)
     answers: dict[str, FrozenMap] = {}
     foreign: list[NextVersion] = []
@@ -71,7 +76,11 @@ def _answer_versions(context: RegistryContext, questions: str) -> Mapping[str, F
         if level is not None and level != "NONE" and is_foreign and not planned:
             foreign.append(item)
         answers[item.subject] = FrozenMap(
-            level=level, versions=versions or (), compatible=None, reasons=()
+            level=level,
+            versions=versions or (),
+            compatible=None,
+            reasons=(),
+            earlier=earlier.get(item.subject),
         )
     for item, verdict in zip(foreign, _ask_verdicts(context, foreign, levels), strict=True):
         if verdict is not None:
@@ -81,6 +90,36 @@ def _answer_versions(context: RegistryContext, questions: str) -> Mapping[str, F
                 {"compatible": compatible, "reasons": reasons}
             )
     return answers
+
+
+def _find_earlier(
+    context: RegistryContext, versions_to_judge: Sequence[NextVersion]
+) -> Mapping[str, int]:
+    """Subject -> the version that has its next schema already, if there are newer ones."""
+    calls = [look_up(_make_payload(item)) for item in versions_to_judge]
+    numbers: dict[str, int] = {}
+    for item, call, answer in zip(
+        versions_to_judge, calls, context.client.ask_all(calls), strict=True
+    ):
+        version = parse_answer(answer, call, partial(read_schema_version, subject=item.subject))
+        if isinstance(version, SchemaVersion):
+            numbers[item.subject] = version.version
+    live = _read_numbers(context, list(numbers), deleted=False)
+    return {
+        subject: number
+        for subject, number in numbers.items()
+        if number < max(live.get(subject, ()), default=0)
+    }
+
+
+def _make_payload(item: NextVersion) -> Mapping[str, Any]:
+    """The version as requests want it."""
+    return {
+        "subject": item.subject,
+        "format": item.format,
+        "schema": item.schema,
+        "references": item.references,
+    }
 
 
 def _read_levels(
@@ -135,15 +174,7 @@ def _ask_verdicts(
     levels: Mapping[str, tuple[str | None, bool]],
 ) -> list[tuple[bool, tuple[str, ...]] | None]:
     """What the registry says about each new version, None if it does not say."""
-    payloads = [
-        {
-            "subject": item.subject,
-            "format": item.format,
-            "schema": item.schema,
-            "references": item.references,
-        }
-        for item in versions_to_judge
-    ]
+    payloads = list(map(_make_payload, versions_to_judge))
     calls = [check_all(payload) for payload in payloads]
     verdicts = []
     for item, payload, call, answer in zip(

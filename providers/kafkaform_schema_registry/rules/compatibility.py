@@ -172,6 +172,20 @@ INCOMPATIBLE = Rule(
     Block.IMPOSSIBLE,
     proof=f"{PROOFS}test_levels_refuse_what_the_plan_blocks",
 )
+OLDER = Rule(
+    "schema-older-again",
+    "An older version would have to become the latest again",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "A registry does not register a schema twice: it answers with the id of the version that it "
+    "has, and the newer ones stay behind it.",
+    'schema = file("order-v1.avsc")   # and "orders-value" has versions 1 and 2',
+    "Delete the newer versions first, or change something that harms nobody, such as doc.",
+    Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_an_older_schema_does_not_become_the_latest",
+)
 READERS_STOP = Rule(
     "schema-readers-stop",
     "Readers stop at records, and no level prevents it",
@@ -271,12 +285,22 @@ def _survey_versions(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         answer = answers.get(change.identity.key, EMPTY)
         before, after = change.before or EMPTY, change.after or EMPTY
         findings = [
+            *_judge_earlier(change.identity.key, answer),
             *_judge_verdict(change.identity.key, answer),
             *_judge_reading(change.identity.key, before, after, answer),
         ]
         is_refused = any(finding.rule == INCOMPATIBLE.id for finding in findings)
         findings += _list_edits(change.identity.key, before, after, answer, is_refused=is_refused)
         yield from ((change.identity, finding) for finding in findings)
+
+
+def _judge_earlier(subject: str, answer: FrozenMap) -> Iterator[Finding]:
+    if (number := answer.get("earlier")) is not None:
+        yield OLDER.find(
+            f"this schema is version {number} of {subject}, which has newer ones",
+            TEXT,
+            figures=FrozenMap(version=number),
+        )
 
 
 def _judge_verdict(subject: str, answer: FrozenMap) -> Iterator[Finding]:
@@ -418,6 +442,7 @@ SURVEYS = (
     Survey(
         (
             INCOMPATIBLE,
+            OLDER,
             READERS_STOP,
             UPDATE_ORDER,
             COMPATIBLE,

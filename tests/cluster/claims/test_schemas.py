@@ -180,6 +180,20 @@ def test_a_reference_to_nothing_is_refused(desk: Desk) -> None:
     assert desk.register(text, references=[dict(reference)])[0] == 200
 
 
+def test_an_older_schema_does_not_become_the_latest(desk: Desk) -> None:
+    """The registry takes it and keeps the newer one as the latest; the plan blocks it. Apicurio
+    takes another spelling for a new version, so the text is the one that kafkaform registers."""
+    text = inspect_schema("avro", ORDER).normal
+    first, latest = desk.register(text), f"/subjects/{desk.subject}/versions/latest"
+    assert desk.register(ORDER_WITH_NOTE)[0] == 200
+    assert "schema-older-again" in desk.find(Action.UPDATE, schema=ORDER)
+    assert "schema-older-again" not in desk.find(Action.UPDATE, schema=ORDER_WITH_AMOUNT)
+    assert desk.register(text) == first
+    assert desk.client.ask("GET", latest)[1]["version"] == 2
+    assert desk.client.ask("DELETE", f"/subjects/{desk.subject}/versions/2")[0] == 200
+    assert desk.client.ask("GET", latest)[1]["version"] == 1
+
+
 def test_a_version_has_the_number_that_was_foreseen(desk: Desk) -> None:
     """One behind all that there were, also behind those that were deleted softly."""
     numbers = name_listing(NUMBERS, [desk.subject])

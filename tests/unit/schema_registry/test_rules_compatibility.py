@@ -91,6 +91,17 @@ def test_each_level_judges_a_new_version(
     assert all(item.level is levels.get(item.rule, Level.NOTE) for item in findings)
 
 
+def test_an_older_schema_again_is_told_in_the_plan(desk: Desk) -> None:
+    """With its number; once the newer versions are gone, it is the latest, and nothing changes."""
+    change = change_schema(desk, ORDER, ORDER_WITH_NOTE, ORDER)
+    first = judge(desk.session, change)[0]
+    assert (first.rule, first.level) == ("schema-older-again", Level.BLOCK)
+    assert first.text == f"this schema is version 1 of {NAME}, which has newer ones"
+    assert first.figures == FrozenMap(version=1)
+    newer = change_schema(desk, ORDER_WITH_NOTE, record(ID, NOTE, field("x", default="")))
+    assert "schema-older-again" not in list_rules(judge(desk.session, newer))
+
+
 @pytest.mark.parametrize("level", ["BACKWARD", "BACKWARD_TRANSITIVE"])
 def test_a_transitive_level_is_about_all_versions(desk: Desk, level: str) -> None:
     """A field without a default can be read in the latest version, and not in the first."""
@@ -150,7 +161,11 @@ def test_only_changed_subjects_are_asked_about(desk: Desk) -> None:
     change = change_schema(desk, ORDER, ORDER_WITH_NOTE)
     desk.registry.calls.clear()
     judge(desk.session, change)
-    assert [call.path for call in desk.registry.calls] == [f"/config/{NAME}", "/config"]
+    assert [call.path for call in desk.registry.calls] == [
+        f"/subjects/{NAME}",
+        f"/config/{NAME}",
+        "/config",
+    ]
     created, _ = desk.plan(schema.KIND, Action.CREATE, subject="new", schema=ORDER)
     assert list_needs([created]) == {}
     assert set(list_needs([change]).values()) == {Depth.FULL}
