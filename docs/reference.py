@@ -736,7 +736,8 @@ REGISTRY_RULES: Mapping[str, tuple[str, ...]] = {
         "A schema that an older version of the subject has is refused: a registry does not "
         "register it again.",
         "Schemas are protected like topics. Deletions are soft unless the provider block says "
-        "`hard_delete = true`: [deleting](../schema-registry.md#deleting).",
+        "`hard_delete = true`: [deleting](../schema-registry.md#deleting). `all_versions = true`: "
+        "[a whole history](../schema-registry.md#a-whole-history).",
     ),
     "schema_registry_subject_config": (
         "A level is set before the schemas of its subject are registered and checked.",

@@ -97,10 +97,10 @@ def _complete_group(
 
 
 def _foresee(item: Declared, kind: ResourceType, reading: Reading, session: Session) -> Outlook:
-    if isinstance(reading, Absent):
-        return Outlook(reading, changes=True)
-    if not isinstance(reading, Observed):
-        return Outlook(reading, changes=False)
-    before = kind.canonical(reading.attributes, session.facts)
+    if not isinstance(reading, Observed | Absent):
+        return Outlook(reading, item.attributes, changes=False)
     after = predict_attributes(item, kind, reading, session.facts)
-    return Outlook(reading, changes=before != after)
+    if isinstance(reading, Absent):
+        return Outlook(reading, after, changes=True)
+    before = kind.canonical(reading.attributes, session.facts)
+    return Outlook(reading, after, changes=before != after)

@@ -34,6 +34,8 @@ class Outlook(Struct, frozen=True):
 
     reading: Reading
     """How it was read."""
+    after: FrozenMap
+    """Its canonical attributes after the apply of a plan, as far as they can be foreseen."""
     changes: bool
     """A plan creates it, or changes what its system has of it."""
 

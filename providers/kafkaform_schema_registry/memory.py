@@ -539,7 +539,7 @@ def connect_simulated(
             registry.id,
             nodes=("registry",),
             principal=user,
-            values=product.make_facts(login=False, hard_delete=config.get("hard_delete") is True),
+            values=product.make_facts(config, login=False),
             profile=product.profile,
             protect=config.get("protect_schemas") is not False,
         )

@@ -32,6 +32,14 @@ CONFIG = make_schema(
         policy=True,
     ),
     AttributeSchema(
+        "all_versions",
+        BOOL,
+        "Subjects are read with all their versions, and not only with the newest one. Blocks with "
+        "`versions` need it; it costs a request for each version.",
+        default=False,
+        policy=True,
+    ),
+    AttributeSchema(
         "protect_schemas",
         BOOL,
         "Schemas cannot be deleted unless a reviewed change says so.",

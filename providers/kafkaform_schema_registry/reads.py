@@ -7,6 +7,9 @@ not see a subject gets 403 from all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+from msgspec.structs import replace
 
 from kafkaform.core.resource import (
     Absent,
@@ -25,7 +28,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
-from .formats.normal_form import BY_REGISTRY_NAME
+from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
 from .kinds import schema
 from .kinds.registry import RegistryFacts
 from .kinds.subject_settings import (
@@ -41,8 +44,10 @@ from .requests import (
     SchemaVersion,
     is_missing,
     is_not_set,
+    list_versions,
     parse_answer,
     read_names,
+    read_numbers,
     read_schema_version,
     read_setting,
     read_version,
@@ -128,9 +133,59 @@ def _read_schemas(context: RegistryContext, ids: Sequence[Identity]) -> list[Rea
     # Answers are read when all of them are there. Read in the threads that ask, they would take
     # more processor time, because Python lets one thread run at a time.
     answers = context.client.ask_all(calls)
-    return [
+    readings = [
         _read_schema(context, *arguments) for arguments in zip(ids, calls, answers, strict=True)
     ]
+    if not RegistryFacts.of(context.facts).all_versions:
+        return readings
+    return _add_versions(context, readings)
+
+
+def _add_versions(context: RegistryContext, readings: Sequence[Reading]) -> list[Reading]:
+    """The readings with all versions of their subjects. One of which something cannot be read has
+    failed as a whole."""
+    present = [reading for reading in readings if isinstance(reading, Observed)]
+    lists = [list_versions(reading.identity.key) for reading in present]
+    numbers: dict[Identity, tuple[int, ...] | Fault] = {}
+    calls: list[tuple[Observed, Call]] = []
+    for reading, call, answer in zip(present, lists, context.client.ask_all(lists), strict=True):
+        listed = numbers[reading.identity] = parse_answer(answer, call, read_numbers)
+        if not isinstance(listed, Fault):
+            calls += [(reading, read_version(reading.identity.key, n)) for n in sorted(listed)]
+    texts: dict[Identity, list[str]] = {reading.identity: [] for reading in present}
+    faults: dict[Identity, Fault] = {
+        identity: fault for identity, fault in numbers.items() if isinstance(fault, Fault)
+    }
+    answers = context.client.ask_all([call for _, call in calls])
+    for (reading, call), answer in zip(calls, answers, strict=True):
+        version = parse_answer(
+            answer, call, partial(read_schema_version, subject=reading.identity.key)
+        )
+        if isinstance(version, Fault):
+            faults[reading.identity] = version
+        else:
+            texts[reading.identity].append(_normalize(version))
+    return [_add_texts(reading, texts, faults) for reading in readings]
+
+
+def _normalize(version: SchemaVersion) -> str:
+    """The text in the normal form of its own format; of one that nobody knows, as it is."""
+    if version.kind not in BY_REGISTRY_NAME:
+        return version.schema
+    elsewhere = bool(version.references)
+    kind = BY_REGISTRY_NAME[version.kind].name
+    return inspect_schema(kind, version.schema, elsewhere=elsewhere).normal
+
+
+def _add_texts(
+    reading: Reading, texts: Mapping[Identity, Sequence[str]], faults: Mapping[Identity, Fault]
+) -> Reading:
+    if not isinstance(reading, Observed):
+        return reading
+    if reading.identity in faults:
+        return Failed(reading.identity, faults[reading.identity])
+    versions = schema.number_versions(texts[reading.identity])
+    return replace(reading, attributes=reading.attributes.with_items({"history": versions}))
 
 
 def _read_schema(

@@ -83,15 +83,16 @@ class Product(Struct, frozen=True):
             return "Apicurio: no modes, and no level NONE for one subject"
         return "" if self.modes else "no modes"
 
-    def make_facts(self, *, login: bool, hard_delete: bool) -> RegistryFacts:
-        """The facts of a session. login: it logs in; hard_delete: of the provider block."""
+    def make_facts(self, config: FrozenMap, *, login: bool) -> RegistryFacts:
+        """The facts of a session. config: the provider block; login: the session logs in."""
         return RegistryFacts(
             modes=self.modes,
             # PUT NONE removes the level of the subject, so that the registry's own takes effect.
             subject_none=not self.apicurio,
             listing_limit=APICURIO_LIMIT if self.apicurio else None,
             login=login,
-            hard_delete=hard_delete,
+            hard_delete=config.get("hard_delete") is True,
+            all_versions=config.get("all_versions") is True,
         )
 
 
@@ -275,8 +276,7 @@ def make_facts(config: FrozenMap, product: Product, url: str, settings: HttpSett
     named = f"{product.id}/{path}" if product.id and path else product.id
     login = settings.auth
     own_facts = product.make_facts(
-        login=login is not None or settings.certificate is not None,
-        hard_delete=config.get("hard_delete") is True,
+        config, login=login is not None or settings.certificate is not None
     )
     return Facts(
         named or config.get("registry_id") or node,

@@ -7,11 +7,19 @@ says what shall be. A change registers a new version; versions that exist are ne
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from kafkaform.core.change import Action, Change, Evidence, Step
+from kafkaform.core.change import Action, Change, Evidence, Path, Step
 from kafkaform.core.resource import Depth, Facts, Observed, Sweep, Use
-from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, list_of, make_schema, object_of
+from kafkaform.core.schema import (
+    NUMBER,
+    STRING,
+    AttributeSchema,
+    list_of,
+    make_schema,
+    map_of,
+    object_of,
+)
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import Completion, Outlook, ResourceType
 
@@ -32,19 +40,29 @@ from .registry import (
 )
 
 KIND, TOPIC = "schema_registry_schema", "kafka_topic"
-WRITTEN = ("subject", "format", "schema", "references")
+WRITTEN = ("subject", "format", "schema", "references", "history")
 MAX_BYTES = 1024 * 1024
 """Of a schema, in UTF-8. Registries keep it in one record, which has this limit by default."""
 
 
 def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
     """The schema in its normal form, references by name. What is no schema keeps its text."""
+    if versions := attributes.get("versions"):
+        added = {"history": number_versions(versions), "schema": versions[-1]}
+        attributes = attributes.with_items(added)
     kind, text = str(attributes.get("format")), attributes.get("schema")
     changed: dict[str, Value] = {}
     if isinstance(text, str):
         elsewhere = bool(attributes.get("references"))
         if (normal := inspect_schema(kind, text, elsewhere=elsewhere).normal) != text:
             changed["schema"] = normal
+    if history := attributes.get("history"):
+        changed["history"] = FrozenMap(
+            {
+                number: inspect_schema(kind, str(version)).normal
+                for number, version in history.items()
+            }
+        )
     if "references" in attributes:
         references = attributes["references"]
         if (ordered := sort_references(references or ())) != references:
@@ -62,14 +80,43 @@ def sort_references(references: tuple[FrozenMap, ...]) -> tuple[FrozenMap, ...]:
 
 
 def _target(declared: FrozenMap, _: Observed | None, facts: Facts, __: bool) -> FrozenMap:
-    references = declared.get("references") or ()
+    versions = declared.get("versions")
     target = FrozenMap(
         subject=names.name_subject(declared),
         format=declared["format"],
-        schema=declared["schema"],
-        references=references,
+        schema=versions[-1] if versions else declared["schema"],
+        references=declared.get("references") or (),
+        history=number_versions(versions) if versions else None,
     )
     return _canonical(target, facts)
+
+
+def number_versions(texts: Iterable[str]) -> FrozenMap:
+    """The texts by their places, from 1 on. They are not the numbers of the registry, which go on
+    behind versions that were deleted."""
+    return FrozenMap({str(place): text for place, text in enumerate(texts, 1)})
+
+
+def list_new_places(change: Change) -> list[str]:
+    """The places in the history that the change fills, in order."""
+    places = [item.path[1] for item in change.paths if item.path[0] == "history"]
+    return sorted(places, key=int)
+
+
+def _name_schema(attributes: FrozenMap) -> str:
+    if not attributes.get("schema") and not attributes.get("versions"):
+        raise ValueError("set schema, or versions with all that there should be")
+    return names.name_subject(attributes)
+
+
+def _write_arguments(attributes: FrozenMap) -> FrozenMap:
+    """The newest schema, or all versions if there are several and the references allow it."""
+    history = attributes.get("history") or EMPTY
+    arguments = attributes.without(["history"])
+    if len(history) < 2 or attributes.get("references"):
+        return arguments
+    texts = tuple(history[place] for place in sorted(history, key=int))
+    return arguments.without(["schema", "references"]).with_items({"versions": texts})
 
 
 def _refuse_references(references: tuple[FrozenMap, ...]) -> Iterator[tuple[str, str]]:
@@ -95,16 +142,41 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     if not paths:
         return ()
     after = change.after or EMPTY
-    payload = {
-        "subject": change.identity.key,
-        "format": after["format"],
-        "schema": after["schema"],
-        "references": after.get("references") or (),
-    }
-    # A registry checks only versions of a subject that exists.
-    evidence = Evidence.LOCAL if change.action is Action.CREATE else Evidence.REMOTE
-    weight = 1 + len(str(after["schema"])) // 1024
-    return (make_step(change, 1, REGISTER, payload, paths, weight=weight, evidence=evidence),)
+    places = list_new_places(change)
+    texts = [after["history"][place] for place in places] or [after["schema"]]
+    steps: list[Step] = []
+    for number, text in enumerate(texts, 1):
+        last, place = number == len(texts), places[number - 1] if places else ""
+        payload = {
+            "subject": change.identity.key,
+            "format": after["format"],
+            "schema": text,
+            "references": after.get("references") or (),
+        }
+        step = make_step(
+            change,
+            number,
+            REGISTER,
+            payload,
+            tuple(
+                path for path in paths if _is_made_true(path, place, first=number == 1, last=last)
+            ),
+            weight=1 + len(str(text)) // 1024,
+            # A registry checks only versions of a subject that exists.
+            evidence=Evidence.LOCAL if change.action is Action.CREATE else Evidence.REMOTE,
+            # All that come before, so that what they leave is nobody else's change.
+            after=tuple(earlier.id for earlier in steps),
+        )
+        steps.append(step)
+    return tuple(steps)
+
+
+def _is_made_true(path: Path, place: str, *, first: bool, last: bool) -> bool:
+    """Whether the request for the version at this place makes a path true: its own place, and the
+    newest schema if it is the last. The first makes everything else."""
+    if path[0] == "history":
+        return path[1] == place
+    return last if path[0] == "schema" else first
 
 
 def _delete_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
@@ -170,7 +242,10 @@ def _find_newest(
     """None if nobody knows."""
     outlook, answer = outlooks.get(subject), answers.get(subject, EMPTY)
     if outlook is not None and outlook.changes:
-        return answer.get("next")
+        live = outlook.reading.attributes if isinstance(outlook.reading, Observed) else EMPTY
+        new = len(outlook.after.get("history") or ()) - len(live.get("history") or ())
+        first: int | None = answer.get("next")
+        return None if first is None else first + max(new, 1) - 1
     if outlook is not None and isinstance(outlook.reading, Observed):
         version: int = outlook.reading.details["version"]
         return version
@@ -201,8 +276,13 @@ TYPE = ResourceType(
             STRING,
             'Text of the schema, such as file("order.avsc"). Whitespace, comments of protobuf and '
             "the order of JSON attributes make no difference.",
-            required=True,
             ending=lambda arguments: _ENDINGS[str(arguments.get("format") or "avro")],
+        ),
+        AttributeSchema(
+            "versions",
+            list_of(STRING),
+            "All versions that the subject should have, the oldest first, instead of schema: those "
+            "that it lacks are registered in order. Needs `all_versions` in the provider block.",
         ),
         AttributeSchema(
             "references",
@@ -216,18 +296,30 @@ TYPE = ResourceType(
         ),
         AttributeSchema("version", NUMBER, "The newest version of the subject.", computed=True),
         AttributeSchema(
+            "history",
+            map_of(STRING),
+            "The schema of each version by its place, from 1 on, if `all_versions` is set.",
+            computed=True,
+        ),
+        AttributeSchema(
             "schema_id",
             NUMBER,
             "Id of the content of that version, which records carry.",
             computed=True,
         ),
-        conflicts=(*names.CONFLICTS, ("subject", "strategy")),
+        conflicts=(
+            *names.CONFLICTS,
+            ("subject", "strategy"),
+            ("schema", "versions"),
+            ("versions", "references"),
+        ),
     ),
-    key=names.name_subject,
+    key=_name_schema,
     canonical=_canonical,
     target=_target,
     steps=_steps,
     import_key=names.check_subject,
+    written=_write_arguments,
     protect=True,
     uses=_find_uses,
     used_kinds=frozenset({TOPIC, subject_settings.SUBJECT_CONFIG, KIND}),

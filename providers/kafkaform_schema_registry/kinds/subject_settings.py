@@ -114,7 +114,8 @@ def find_topic(attributes: Mapping[str, object]) -> str | None:
 
 
 def _find_record(attributes: FrozenMap) -> str:
-    kind, text = str(attributes.get("format")), str(attributes.get("schema") or "")
+    declared = attributes.get("schema") or next(reversed(attributes.get("versions") or ()), "")
+    kind, text = str(attributes.get("format")), str(declared)
     try:
         return FORMATS[kind].find_name(text)
     except ValueError as error:

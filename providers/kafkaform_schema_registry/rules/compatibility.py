@@ -15,7 +15,7 @@ from ..formats.avro_changes import Unreadable, find_unreadable
 from ..formats.faults import EditKind, SchemaEdit
 from ..formats.normal_form import FORMATS
 from ..kinds.registry import collect_answers, name_listing
-from ..kinds.schema import KIND
+from ..kinds.schema import KIND, list_new_places
 from ..kinds.subject_settings import INHERITED, PROMISES, REGISTRY_CONFIG, SUBJECT_CONFIG
 from .schemas import PROOFS, TEXT, TYPES, VERSIONS, NextVersion
 
@@ -241,6 +241,8 @@ def _is_new_version(change: Change) -> bool:
         and change.action is Action.UPDATE
         and change.identity.kind == KIND
         and any(item.path[0] in ("schema", "format", "references") for item in change.paths)
+        # Of several new versions, each is checked against the one before when it is registered.
+        and len(list_new_places(change)) < 2
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import suggest
@@ -19,7 +20,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ..formats.faults import SchemaFault
 from ..formats.normal_form import FORMATS, inspect_schema
 from ..kinds.registry import NUMBERS, RegistryFacts, collect_answers, name_listing
-from ..kinds.schema import KIND, MAX_BYTES, WRITTEN, list_followed
+from ..kinds.schema import KIND, MAX_BYTES, WRITTEN, list_followed, list_new_places
 
 VERSIONS = "schema_registry_next_versions"
 """At what level new versions are checked, and what the registry says about them."""
@@ -122,6 +123,47 @@ REFERENCE_CIRCLE = Rule(
     "Write the version in one of these references.",
     Block.IMPOSSIBLE,
 )
+VERSIONS_UNREAD = Rule(
+    "schema-versions-unread",
+    "All versions are declared, and only the newest one is read",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.FACTS,
+    "Which versions are missing can only be told by reading all of them, which takes a request for "
+    "each and is therefore switched off unless the provider block says otherwise.",
+    'versions = [file("v1.avsc"), file("v2.avsc")]   # and no all_versions = true',
+    "Set all_versions = true in the provider block.",
+    Block.IMPOSSIBLE,
+)
+VERSION_TWICE = Rule(
+    "schema-version-twice",
+    "Two of the declared versions are the same schema",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.BLOCK,
+    "A registry does not register a schema twice: it answers with the id of the version that it "
+    "has.",
+    'versions = [file("v1.avsc"), file("v2.avsc"), file("v1.avsc")]',
+    "Remove one of them, or change something that harms nobody, such as doc.",
+    Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_an_older_schema_does_not_become_the_latest",
+)
+HISTORY_DIFFERS = Rule(
+    "schema-history-differs",
+    "The subject has other versions than are declared",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.OBJECT,
+    "A registry adds versions at the end and never changes one, so what it has must be the "
+    "beginning of what is declared.",
+    'versions = [file("v2.avsc"), file("v3.avsc")]   # and the subject has v1 and v2',
+    "Declare the versions that there are, or delete those that should not be there.",
+    Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_a_version_has_the_number_that_was_foreseen",
+)
 REFERRED = Rule(
     "schema-referred",
     "Schemas of other subjects refer to a subject that is deleted",
@@ -175,8 +217,10 @@ def _judge_text(change: Change, _: Facts) -> Iterator[Finding]:
     kind, text = str(after.get("format")), after.get("schema")
     if kind not in FORMATS or not isinstance(text, str):
         return
+    versions = after.get("history") or EMPTY
+    yield from _judge_versions(kind, versions)
     elsewhere = bool(after.get("references"))
-    for fault in inspect_schema(kind, text, elsewhere=elsewhere).faults:
+    for fault in () if versions else inspect_schema(kind, text, elsewhere=elsewhere).faults:
         yield _find_invalid(kind, fault)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
@@ -185,6 +229,47 @@ def _judge_text(change: Change, _: Facts) -> Iterator[Finding]:
             TEXT,
             figures=FrozenMap(bytes=size),
         )
+
+
+def _judge_versions(kind: str, versions: FrozenMap) -> Iterator[Finding]:
+    """versions: place -> text, in its normal form."""
+    places: dict[str, str] = {}
+    for place in sorted(versions, key=int):
+        text = str(versions[place])
+        for fault in inspect_schema(kind, text).faults:
+            finding = _find_invalid(kind, fault)
+            yield replace(
+                finding, text=f"version {place} of the list: {finding.text}", path=("versions",)
+            )
+        if text in places:
+            both = f"versions {places[text]} and {place} of the list are the same schema"
+            yield VERSION_TWICE.find(both, ("versions",))
+        places.setdefault(text, place)
+
+
+def _judge_history(change: Change, _: Facts) -> Iterator[Finding]:
+    """What the registry has must be the beginning of what is declared."""
+    before, after = change.before or EMPTY, change.after or EMPTY
+    live, declared = before.get("history") or EMPTY, after.get("history") or EMPTY
+    name = change.identity.key
+    if change.action not in WRITING or not declared:
+        return
+    differing = [place for place in live if live[place] != declared.get(place)]
+    if not differing:
+        return
+    place = min(differing, key=int)
+    if place not in declared:
+        versions = render_count(len(live), "version")
+        text = f"{name} has {versions}, and only {len(declared)} declared"
+    else:
+        text = f"version {place} of {name}, counted from the oldest, is another schema"
+    yield HISTORY_DIFFERS.find(text, ("versions",), figures=FrozenMap(version=int(place)))
+
+
+def _judge_reading(change: Change, facts: Facts) -> Iterator[Finding]:
+    versions = (change.after or EMPTY).get("history")
+    if change.action in WRITING and versions and not RegistryFacts.of(facts).all_versions:
+        yield VERSIONS_UNREAD.find("which versions the registry has is not read", ("versions",))
 
 
 def _is_written(change: Change) -> bool:
@@ -351,14 +436,15 @@ def _find_lack(subject: str, version: int, answer: FrozenMap, change: Change | N
         return f"this plan deletes {subject}"
     if change is not None and change.blocked and version not in versions:
         return f"{change.address}, which would register it, is blocked"
-    coming = (answer["next"] or max(versions, default=0) + 1) if writes else 0
-    if version in versions or version == coming:
+    first = answer["next"] or max(versions, default=0) + 1
+    number = max(len(list_new_places(change)), 1) if change is not None and writes else 0
+    if version in versions or version in range(first, first + number):
         return ""
     if versions:
         numbers = render_count(len(versions), "version")
         return f"it has {numbers}, of which {max(versions)} is the latest"
     if writes:
-        return f"this plan registers version {coming}"
+        return f"this plan registers version {first + number - 1}"
     return "there is no such subject"
 
 
@@ -385,7 +471,9 @@ def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
 
 
 JUDGES = (
-    Judge((INVALID, TOO_LARGE), TYPES, Needs.BLOCK, _judge_text),
+    Judge((INVALID, TOO_LARGE, VERSION_TWICE), TYPES, Needs.BLOCK, _judge_text),
+    Judge((VERSIONS_UNREAD,), TYPES, Needs.FACTS, _judge_reading),
+    Judge((HISTORY_DIFFERS,), TYPES, Needs.OBJECT, _judge_history),
     Judge((DELETED, PURGED), TYPES, Needs.OBJECT, _judge_deletion),
 )
 SURVEYS = (

@@ -64,7 +64,7 @@ class Desk:
 
     def find(self, action: Action, **declared: Value) -> list[str]:
         """The rules of what is found about a change of the subject."""
-        block = {"subject": self.subject, **declared}
+        block = {"subject": self.subject, "schema": ORDER, **declared}
         change = plan_change(self.session, schema.KIND, action, **block)
         return list_rules(judge(self.session, change))
 
@@ -222,7 +222,9 @@ def test_a_subject_that_others_refer_to_is_not_deleted(desk: Desk) -> None:
     reference = {"name": "Order", "subject": desk.subject, "version": 1}
     text = json.dumps({"type": "array", "items": "Order"})
     assert desk.register(text, subject=user, references=[reference])[0] == 200
-    change = plan_change(desk.session, schema.KIND, Action.DELETE, subject=desk.subject)
+    change = plan_change(
+        desk.session, schema.KIND, Action.DELETE, subject=desk.subject, schema=ORDER
+    )
     first = judge(desk.session, change)[0]
     assert (first.rule, first.level) == ("schema-referred", Level.BLOCK)
     assert first.text == f"{user} refers to {desk.subject}"
@@ -245,7 +247,7 @@ def test_ids_of_a_purged_subject_are_gone(desk: Desk, registry: Registry) -> Non
     text = record(ID, field(f"only_{desk.subject.replace('-', '_')}"))
     _, registered = desk.register(text)
     session = PROVIDER.open(INSTANCE, FrozenMap(url=registry.url, hard_delete=True), EMPTY)
-    change = plan_change(session, schema.KIND, Action.DELETE, subject=desk.subject)
+    change = plan_change(session, schema.KIND, Action.DELETE, subject=desk.subject, schema=ORDER)
     assert list_rules(judge(session, change)) == ["schema-deleted", "schema-purged"]
     session.close()
     for query in ("", "?permanent=true"):

@@ -112,6 +112,37 @@ output "version" {
 """
 
 
+def test_a_history_is_registered_in_order(here: Here, registry: Registry) -> None:
+    """In an empty subject, and behind what there is after a soft deletion; another one is
+    refused."""
+    subject, client = f"{uuid4().hex[:8]}-value", Client(registry.url)
+    block = BLOCKS.partition("resource")[0].replace("}", "  all_versions = true\n}") % registry.url
+    history = (
+        'resource "schema_registry_schema" "order" {\n  subject = "%s"\n  versions = [%s]\n}\n'
+    )
+    for name, text in (("v1", ORDER), ("v2", ORDER_WITH_NOTE), ("v3", ORDER_WITH_AMOUNT)):
+        here.write(f"{name}.avsc", text)
+
+    def declare(*names: str) -> None:
+        texts = ", ".join(f'file("{name}.avsc")' for name in names)
+        here.write("main.kf.hcl", block + history % (subject, texts))
+
+    declare("v1", "v2")
+    here.done("apply", "-auto-approve")
+    declare("v1", "v2", "v3")
+    here.done("apply", "-auto-approve")
+    assert client.ask("GET", f"/subjects/{subject}/versions")[1] == [1, 2, 3]
+    assert "No changes" in here.done("plan").out
+    declare("v1", "v3")
+    text = " ".join(here.fails("plan", code=8).split())
+    assert f"version 2 of {subject}, counted from the oldest, is another schema" in text
+    assert client.ask("DELETE", f"/subjects/{subject}/versions/2")[0] == 200
+    assert "No changes" in here.done("plan").out
+    assert client.ask("DELETE", f"/subjects/{subject}")[0] == 200
+    here.done("apply", "-auto-approve")
+    assert client.ask("GET", f"/subjects/{subject}/versions")[1] == [4, 5]
+
+
 def test_parents_follow_their_child(here: Here, registry: Registry) -> None:
     """Each version refers to the newest one of the subject below it, in one plan."""
     name, client = uuid4().hex[:8], Client(registry.url)
