@@ -92,6 +92,7 @@ class Product(Struct, frozen=True):
             listing_limit=APICURIO_LIMIT if self.apicurio else None,
             login=login,
             hard_delete=config.get("hard_delete") is True,
+            deleted_refer=self.apicurio,
             all_versions=config.get("all_versions") is True,
         )
 

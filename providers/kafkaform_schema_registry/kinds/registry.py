@@ -27,6 +27,8 @@ class RegistryFacts(ProviderFacts, frozen=True, kw_only=True):
     """The session logs in, so that a listing can lack what its user must not see."""
     hard_delete: bool = False
     """Deleted schemas are also removed for good (`hard_delete` of the provider block)."""
+    deleted_refer: bool = False
+    """What is deleted softly still refers to others, so that those cannot be deleted."""
     all_versions: bool = False
     """Subjects are read with all their versions (`all_versions` of the provider block)."""
 

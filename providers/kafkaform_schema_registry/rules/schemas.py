@@ -178,6 +178,11 @@ REFERRED = Rule(
     Block.IMPOSSIBLE,
     proof=f"{PROOFS}test_a_subject_that_others_refer_to_is_not_deleted",
 )
+DELETED_REFER = (
+    "This registry counts schemas that are deleted softly: set hard_delete = true in the provider "
+    "block, or keep this subject."
+)
+"""The fix if all users of a subject go with it."""
 DELETED = Rule(
     "schema-deleted",
     "A subject is deleted",
@@ -306,21 +311,31 @@ def _judge_deletion(change: Change, facts: Facts) -> Iterator[Finding]:
 
 
 def _survey_users(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
-    """A subject whose every user goes with it can be deleted: users go first."""
+    """A subject whose every user goes with it can be deleted: users go first. Some registries count
+    users that are deleted softly, too."""
+    facts = RegistryFacts.of(scene.facts)
     deleted = {change.identity.key for change in scene.changes if _is_deleted(change)}
+    stays = facts.deleted_refer and not facts.hard_delete
     answers = collect_answers(scene.sweeps, USERS)
     for change in scene.changes:
         answer = answers.get(change.identity.key)
         if not _is_deleted(change) or answer is None:
             continue
-        users = [subject for subject in answer["subjects"] if subject not in deleted]
+        users = [subject for subject in answer["subjects"] if stays or subject not in deleted]
         unnamed = answer["unnamed"]
         if users:
             surplus = len(users) - MAX_NAMES
             listing = ", ".join(users[:MAX_NAMES])
             names = f"{listing} and {surplus} more" if surplus > 0 else listing
             text = f"{names} {'refers' if len(users) == 1 else 'refer'} to {change.identity.key}"
-            yield change.identity, REFERRED.find(text, figures=FrozenMap(subjects=tuple(users)))
+            yield (
+                change.identity,
+                REFERRED.find(
+                    text,
+                    figures=FrozenMap(subjects=tuple(users)),
+                    fix=DELETED_REFER if deleted.issuperset(users) else None,
+                ),
+            )
         elif unnamed:
             # Their subjects may be among those that go, which the registry does not tell.
             level = Level.CAUTION if len(deleted) > 1 else None

@@ -28,6 +28,7 @@ from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.registry import NUMBERS, name_listing
 from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG
 from kafkaform_schema_registry.provider import PROVIDER
+from kafkaform_schema_registry.rules.schemas import DELETED_REFER
 
 from ...kit.schema_registry.java_avro import JavaAvro, run_java_avro
 from ...kit.schema_registry.judgement import INSTANCE, judge, list_rules, plan_change
@@ -229,6 +230,14 @@ def test_a_subject_that_others_refer_to_is_not_deleted(desk: Desk) -> None:
     assert (first.rule, first.level) == ("schema-referred", Level.BLOCK)
     assert first.text == f"{user} refers to {desk.subject}"
     assert desk.client.ask("DELETE", f"/subjects/{desk.subject}")[0] >= 400
+    # Apicurio counts the references of what is deleted softly.
+    other = plan_change(desk.session, schema.KIND, Action.DELETE, subject=user, schema=ORDER)
+    first = judge(desk.session, change, other)[0]
+    assert (first.rule, first.fix) == ("schema-referred", DELETED_REFER)
+    assert desk.client.ask("DELETE", f"/subjects/{user}")[0] == 200
+    assert desk.client.ask("DELETE", f"/subjects/{desk.subject}")[0] >= 400
+    assert desk.client.ask("DELETE", f"/subjects/{user}?permanent=true")[0] == 200
+    assert desk.client.ask("DELETE", f"/subjects/{desk.subject}")[0] == 200
 
 
 def test_writers_do_not_find_a_deleted_subject(desk: Desk) -> None:

@@ -162,3 +162,14 @@ def test_parents_follow_their_child(here: Here, registry: Registry) -> None:
         _, latest = client.ask("GET", f"/subjects/{name}-{subject}/versions/latest")
         assert [latest["version"], latest["references"][0]["version"]] == [2, 2]
     assert "No changes" in here.done("plan").out
+    state = json.loads((here.path / "kafkaform.state.json").read_text())
+    confirmation = "--confirm", state["providers"]["schema_registry"]
+    assert "set hard_delete = true" in " ".join(
+        here.fails("destroy", *confirmation, code=8).split()
+    )
+    text = (here.path / "main.kf.hcl").read_text()
+    here.write("main.kf.hcl", text.replace("}", "  hard_delete = true\n}", 1))
+    assert "3 destroyed" in here.done("destroy", *confirmation).out
+    for subject in ("money", "orders", "carts"):
+        deleted = f"/subjects/{name}-{subject}/versions?deleted=true"
+        assert client.ask("GET", deleted)[0] == 404

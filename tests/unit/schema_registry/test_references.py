@@ -253,6 +253,36 @@ def test_version_and_id_are_known_where_nothing_changes(folder: Folder) -> None:
     assert "No changes" in folder.run("plan")
 
 
+@pytest.mark.parametrize("apicurio", [False, True])
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_family_is_deleted_in_one_run(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, *, apicurio: bool, hard: bool
+) -> None:
+    """Those that refer to others go first, for good if the provider block says so: with Apicurio,
+    what is deleted softly refers to others still."""
+    monkeypatch.setattr(folder.registry, "apicurio", apicurio)
+    start(folder)
+    folder.write(MONEY_WITH_CODE, "money.avsc")
+    folder.run("apply", "-auto-approve")
+    setting = "  hard_delete = true\n" if hard else ""
+    provider = f'provider "schema_registry" {{\n  url = "{folder.served.url}"\n{setting}}}\n'
+    (folder.path / "main.kf.hcl").write_text(provider + CHILD + PARENTS)
+    state = json.loads((folder.path / "kafkaform.state.json").read_text())
+    folder.registry.calls.clear()
+    confirmation = "--confirm", state["providers"]["schema_registry"]
+    if apicurio and not hard:
+        text = folder.run("destroy", *confirmation, code=8)
+        assert "orders refers to money" in text and "set hard_delete = true" in text
+        assert not [call for call in folder.registry.calls if call.method == "DELETE"]
+        return
+    assert "3 destroyed" in folder.run("destroy", *confirmation)
+    assert not folder.registry.subjects.list_names()
+    assert bool(folder.registry.subjects.list_names(deleted=True)) is not hard
+    deletions = [call.path for call in folder.registry.calls if call.method == "DELETE"]
+    each = [f"/subjects/{name}" for name in ("carts", "orders", "money")]
+    assert deletions == [path for path in each for _ in range(1 + hard)]
+
+
 DATA = """
 data "schema_registry_schema" "money" {
   subject = %s
