@@ -131,6 +131,8 @@ class AttributeSchema(Struct, frozen=True):
     """It must be given."""
     computed: bool = False
     """The server sets it, so outputs can refer to it, and arguments cannot."""
+    instead: str = ""
+    """Of a computed attribute: what an argument can do instead of referring to it, as advice."""
     secret: bool = False
     """Its value is a secret reference and nothing else."""
     sensitive: bool = False

@@ -429,6 +429,7 @@ def make_deferred_fault(location: Location, deferred: Deferred, path: str) -> Di
         location,
         f"{deferred} is not known before the apply",
         "The server sets it, so only outputs, postconditions and checks can refer to it.",
+        deferred.instead,
         context=[f"while evaluating {path}"],
     )
 

@@ -241,7 +241,7 @@ def _lift_answer(plan: DataPlan, answer: FrozenMap) -> Mapping[str, Val]:
 def _lift_awaited(plan: DataPlan, arguments: FrozenMap, address: str) -> Mapping[str, Val]:
     """The arguments, and what is only known once the object exists."""
     return {
-        name: Computed(address, name, item.type)
+        name: Computed(address, name, item.type, item.instead)
         if item.computed
         else lift_value(arguments.get(name), item.type)
         for name, item in plan.info.schema.attributes.items()

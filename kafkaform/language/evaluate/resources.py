@@ -548,7 +548,7 @@ def _make_object(declared: Declared, info: TypeInfo, settled: Settled, budget: B
         elif server is not None and server.get(name) is not None and not attribute.secret:
             fields[name] = lift_value(server[name], attribute.type)
         else:
-            fields[name] = Computed(address, name, drop_optional(attribute.type))
+            fields[name] = Computed(address, name, drop_optional(attribute.type), attribute.instead)
     for name, inner in schema.blocks.items():
         fields[name] = _make_block(declared.attributes.get(name), inner)
     if left_out:

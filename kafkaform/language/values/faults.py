@@ -96,10 +96,12 @@ class Skipped(Poisoned):
 class Deferred(Exception):
     """The value is set by the server and known only after the apply."""
 
-    def __init__(self, address: str, attribute: str) -> None:
+    def __init__(self, address: str, attribute: str, instead: str = "") -> None:
         super().__init__(f"{address}.{attribute}")
         self.address = address
         self.attribute = attribute
+        self.instead = instead
+        """What an argument can do without it, as advice."""
 
 
 class ConvertFault(Exception):

@@ -224,9 +224,11 @@ class Computed(Struct, frozen=True, eq=False):
     address: str
     attribute: str
     type: Type
+    instead: str = ""
+    """See `AttributeSchema.instead`."""
 
     def defer(self) -> Deferred:
-        return Deferred(self.address, self.attribute)
+        return Deferred(self.address, self.attribute, self.instead)
 
 
 Val: TypeAlias = (

@@ -294,7 +294,13 @@ TYPE = ResourceType(
             "newest.",
             refuses=_refuse_references,
         ),
-        AttributeSchema("version", NUMBER, "The newest version of the subject.", computed=True),
+        AttributeSchema(
+            "version",
+            NUMBER,
+            "The newest version of the subject.",
+            computed=True,
+            instead="Leave out version in a reference, which then follows the newest version.",
+        ),
         AttributeSchema(
             "history",
             map_of(STRING),

@@ -144,6 +144,17 @@ def test_a_subject_that_does_not_exist_is_named(folder: Folder) -> None:
     assert not folder.served.writes
 
 
+def test_a_reference_cannot_name_the_computed_version(folder: Folder) -> None:
+    """As it would in Terraform; the message says how a reference follows."""
+    folder.write(MONEY, "money.avsc")
+    folder.write(ORDER, "order.avsc")
+    version = "version = schema_registry_schema.money.version"
+    folder.write(CHILD + PARENTS.replace('subject = "money" }', f'subject = "money", {version} }}'))
+    text = folder.run("validate", code=1)
+    assert "schema_registry_schema.money.version is not known before the apply" in text
+    assert "Fix: Leave out version in a reference, which then follows the newest version" in text
+
+
 def test_a_circle_is_refused(folder: Folder) -> None:
     """It would never end; a version in one of the references ends it."""
     circle = CHILD.replace('file("money.avsc")', 'file("money.avsc")\n  references = [%s]')
