@@ -72,6 +72,8 @@ def _answer_versions(context: RegistryContext, questions: str) -> Mapping[str, F
         if level in TRANSITIVE:
             versions = _read_older(context, item.subject)
         is_foreign = item.format != "avro" or item.references or versions is None
+        if item.references and not RegistryFacts.of(context.facts).checks_references:
+            is_foreign = False
         # The registry answers at the level of today.
         if level is not None and level != "NONE" and is_foreign and not planned:
             foreign.append(item)

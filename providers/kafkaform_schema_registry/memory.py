@@ -301,8 +301,10 @@ class SimulatedRegistry:
         if not versions and (self.apicurio or last == "latest"):
             code = 40402 if last == "latest" else 40401
             raise _Refused(404, code, f"Subject '{subject}' not found.")
-        draft = self._read_draft(call)
-        reasons = find_conflicts(draft, versions, self.levels.get(subject, self.level))
+        draft, level = self._read_draft(call), self.levels.get(subject, self.level)
+        if self.apicurio and draft.references and level != "NONE":
+            raise _Refused(422, 42201, "Could not execute compatibility rule on invalid schema")
+        reasons = find_conflicts(draft, versions, level)
         if self.apicurio:
             return {"is_compatible": not reasons, "reason": "; ".join(reasons) or None}
         return {"is_compatible": not reasons, "messages": reasons}

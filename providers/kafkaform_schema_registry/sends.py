@@ -15,6 +15,7 @@ from kafkaform.core.resource import Fault, FaultClass, Observed
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from . import requests
+from .kinds.registry import RegistryFacts
 from .reads import FIELDS, SETTING_OF, observe_schema
 from .requests import (
     BadAnswer,
@@ -77,6 +78,12 @@ def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Findi
     schema before: no registry makes an older version the latest one again."""
     findings = _compare_versions(context, steps)
     findings |= _check_references(context, [step for step in steps if step.id not in findings])
+    if not RegistryFacts.of(context.facts).checks_references:
+        findings |= {
+            step.id: None
+            for step in steps
+            if step.id not in findings and step.payload["references"]
+        }
     unsent = [step for step in steps if step.id not in findings]
     checks = [requests.check_all(step.payload) for step in unsent]
     answers = context.client.ask_all(checks)

@@ -93,6 +93,8 @@ class Product(Struct, frozen=True):
             login=login,
             hard_delete=config.get("hard_delete") is True,
             deleted_refer=self.apicurio,
+            # 2.6.13 parses the schema without its references (error 42201).
+            checks_references=not self.apicurio,
             all_versions=config.get("all_versions") is True,
         )
 

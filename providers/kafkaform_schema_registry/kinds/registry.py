@@ -29,6 +29,9 @@ class RegistryFacts(ProviderFacts, frozen=True, kw_only=True):
     """Deleted schemas are also removed for good (`hard_delete` of the provider block)."""
     deleted_refer: bool = False
     """What is deleted softly still refers to others, so that those cannot be deleted."""
+    checks_references: bool = True
+    """It can be asked whether a schema with references is compatible. False: it says of each that
+    it is no schema, and judges it only when it is registered."""
     all_versions: bool = False
     """Subjects are read with all their versions (`all_versions` of the provider block)."""
 

@@ -162,13 +162,19 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
                 path for path in paths if _is_made_true(path, place, first=number == 1, last=last)
             ),
             weight=1 + len(str(text)) // 1024,
-            # A registry checks only versions of a subject that exists.
-            evidence=Evidence.LOCAL if change.action is Action.CREATE else Evidence.REMOTE,
+            evidence=_find_evidence(change, facts),
             # All that come before, so that what they leave is nobody else's change.
             after=tuple(earlier.id for earlier in steps),
         )
         steps.append(step)
     return tuple(steps)
+
+
+def _find_evidence(change: Change, facts: Facts) -> Evidence:
+    """A registry checks only versions of a subject that exists, and some none with references."""
+    refers = bool((change.after or EMPTY).get("references"))
+    unasked = refers and not RegistryFacts.of(facts).checks_references
+    return Evidence.LOCAL if change.action is Action.CREATE or unasked else Evidence.REMOTE
 
 
 def _is_made_true(path: Path, place: str, *, first: bool, last: bool) -> bool:

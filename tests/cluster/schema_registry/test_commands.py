@@ -106,6 +106,11 @@ resource "schema_registry_schema" "money" {
   schema  = file("money.avsc")
 }
 
+resource "schema_registry_subject_config" "order" {
+  subject       = schema_registry_schema.order.subject
+  compatibility = "BACKWARD"
+}
+
 output "version" {
   value = schema_registry_schema.money.version
 }
@@ -169,7 +174,7 @@ def test_parents_follow_their_child(here: Here, registry: Registry) -> None:
     )
     text = (here.path / "main.kf.hcl").read_text()
     here.write("main.kf.hcl", text.replace("}", "  hard_delete = true\n}", 1))
-    assert "3 destroyed" in here.done("destroy", *confirmation).out
+    assert "4 destroyed" in here.done("destroy", *confirmation).out
     for subject in ("money", "orders", "carts"):
         deleted = f"/subjects/{name}-{subject}/versions?deleted=true"
         assert client.ask("GET", deleted)[0] == 404

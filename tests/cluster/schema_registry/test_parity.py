@@ -14,6 +14,7 @@ from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.memory import SimulatedRegistry
 
 from ...kit.schema_registry.schemas import (
+    NOTE,
     ORDER,
     ORDER_WITH_AMOUNT,
     ORDER_WITH_NOTE,
@@ -99,6 +100,11 @@ def deletions(name: str) -> Iterator[Call]:
         send(other, record(field("o", "Order"), name="Cart"), "avro", reference)
     )
     yield requests.read_version(other, None)
+    yield requests.put_setting("config", other, {"compatibility": "BACKWARD"})
+    yield requests.check_all(
+        send(other, record(field("o", "Order"), NOTE, name="Cart"), "avro", reference)
+    )
+    yield requests.list_versions(name, deleted=True)
     yield requests.delete_subject(name, permanent=False)
     yield requests.delete_subject(other, permanent=False)
     yield requests.delete_subject(name, permanent=False)
@@ -107,6 +113,7 @@ def deletions(name: str) -> Iterator[Call]:
     yield requests.delete_subject(name, permanent=False)
     yield requests.read_version(name, None)
     yield requests.list_versions(name)
+    yield requests.list_versions(name, deleted=True)
     yield requests.look_up(send(name, ORDER))
     yield requests.register(send(name, ORDER_WITH_AMOUNT))
     yield requests.list_versions(name)

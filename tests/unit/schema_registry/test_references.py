@@ -264,6 +264,22 @@ def test_version_and_id_are_known_where_nothing_changes(folder: Folder) -> None:
     assert "No changes" in folder.run("plan")
 
 
+def test_a_registry_that_cannot_be_asked_about_references_checks_them_itself(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apicurio calls every schema with references invalid in its check, and registers it."""
+    monkeypatch.setattr(folder.registry, "apicurio", True)
+    start(folder)
+    folder.write(MONEY_WITH_CODE, "money.avsc")
+    folder.registry.level = "BACKWARD"
+    text = folder.run("plan")
+    assert text.count("the registry will check") == 1
+    assert text.count("will be checked locally") == 2
+    folder.run("apply", "-auto-approve")
+    assert list_references(folder.registry, "orders") == [[1], [2]]
+    assert "No changes" in folder.run("plan")
+
+
 @pytest.mark.parametrize("apicurio", [False, True])
 @pytest.mark.parametrize("hard", [False, True])
 def test_a_family_is_deleted_in_one_run(
