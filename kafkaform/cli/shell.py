@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -22,6 +23,8 @@ from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.secret import holds_secret
 from ..provider.commands import NameListing
 from ..provider.contract import Session
+from ..provider.registry import Registry
+from ..workflow.connection import KAFKA, ConnectionInputs
 from .command_tree import get_commands, run_typed
 from .commands import COMMANDS
 from .commands.console import keep_history, locate_history, raise_interrupts
@@ -124,7 +127,8 @@ class Completer(Struct):
         takes_value = _has_value(command, words[-1])
         complete = completions.get(words[-1] if takes_value else "")
         if complete:
-            offers = tuple(complete(words, self.list_names))
+            provider = Registry().find_provider(words[0], name)
+            offers = tuple(complete(words, partial(self.list_names, provider=provider)))
         else:
             offers = _complete_in_command(command, typed, text)
         return offers if takes_value else offers or _list_flags(command)
@@ -140,8 +144,9 @@ class Completer(Struct):
             return tuple(complete(("alter", kind), self.list_names)) if complete else ()
         return (TYPE, NAME, DEFAULT, *(_EDITS if words[0] == "alter" else ()))
 
-    def list_names(self, listing: NameListing) -> tuple[str, ...]:
-        """The names that a listing finds, without those that need quotes."""
+    def list_names(self, listing: NameListing, provider: str = KAFKA) -> tuple[str, ...]:
+        """The names that a listing finds, without those that need quotes. provider: the one that
+        the listing asks."""
         # Kept for some seconds, also if it failed: otherwise each press of the key would wait for a
         # system that does not answer.
         since, names = self.known.get(listing, (0.0, ()))
@@ -149,13 +154,13 @@ class Completer(Struct):
         if listing not in self.known or now - since > FRESH_SECONDS:
             # A listing that fails offers nothing; the command that is typed says why.
             with suppress(KafkaformError):
-                session = self._get_session()
+                session = self._get_session(provider)
                 names = tuple(name for name in listing(session) if _PLAIN.fullmatch(name))
             self.known[listing] = (now, names)
         return names
 
-    def _get_session(self) -> Session:
-        way = Way(self.kept.flags, Console.make_standard(), self.kept)
+    def _get_session(self, provider: str) -> Session:
+        way = Way(ConnectionInputs(), Console.make_standard(), self.kept, provider)
         return self.kept.get_session(way.resolve_connection())
 
 

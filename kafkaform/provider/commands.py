@@ -9,17 +9,20 @@ before anything connects, raises UsageError, and returns a `Question` (`describe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from fnmatch import fnmatchcase
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from ..core.address import Address
+from ..core.canonical import render_number
 from ..core.change import Change
-from ..core.diagnostics import Diagnostics
+from ..core.diagnostics import Diagnostics, suggest
 from ..core.errors import KafkaformError
 from ..core.resource import Declared, Identity, Reading
-from ..core.text.display import Page
+from ..core.text.display import Grid, Page, inline
 from ..core.value import FrozenMap
 from .contract import Session
 
@@ -30,6 +33,45 @@ Ask: TypeAlias = Callable[[NameListing], Iterable[str]]
 Complete: TypeAlias = Callable[[Sequence[str], Ask], Iterable[str]]
 """The typed words, from `describe`, `explain`, `alter` or `propose` on -> what the next word can
 be. A word that ends with `=` is continued without a blank."""
+
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+def offer_names(listing: NameListing) -> Complete:
+    """Complete with the names that a listing finds."""
+    return lambda _, ask: ask(listing)
+
+
+def offer_words(words: Iterable[str]) -> Complete:
+    """Complete with fixed words."""
+    offered = tuple(words)
+    return lambda *_: offered
+
+
+def is_glob(text: str) -> bool:
+    """Whether a text stands for several names."""
+    return _GLOB.search(text) is not None
+
+
+def select_names(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """The names that some pattern fits, which can be a name itself; all without a pattern."""
+    return [n for n in names if not patterns or any(fnmatchcase(n, item) for item in patterns)]
+
+
+def refuse_missing(
+    names: Iterable[str], patterns: Sequence[str], noun: str, plural: str
+) -> KafkaformError | None:
+    """The error for what was typed as a name and is none; None if all of it exists. noun: what the
+    object is called; plural: what several are, after `describe`."""
+    existing = set(names)
+    missing = [item for item in patterns if not is_glob(item) and item not in existing]
+    if not missing:
+        return None
+    return KafkaformError(
+        f"there is no {noun} {', '.join(map(inline, missing))}",
+        suggest(missing[0], existing) or f"`kafkaform describe {plural}` lists all.",
+    )
 
 
 # Data instead of typer's own classes: a provider must not depend on the library of the command
@@ -63,6 +105,20 @@ class Answer(Struct, frozen=True):
     """What the document lacks. It is raised after the document is shown."""
 
 
+class PartnerQuestion(Struct, frozen=True):
+    """What an answer lacks that only another system knows, which a command of `describe` asks."""
+
+    provider: str
+    """The provider of that system, which `Facts.partners` names."""
+    command: str
+    """Its command of `describe`."""
+    arguments: FrozenMap
+    """The arguments of the command."""
+    add: Callable[[FrozenMap, FrozenMap | None, str], FrozenMap]
+    """The document, what the other system answered (None if it cannot be asked) and why not (""
+    if it answered) -> the whole document."""
+
+
 class Question(Struct, frozen=True):
     """What a command of `describe` or `explain` asks the system."""
 
@@ -72,6 +128,8 @@ class Question(Struct, frozen=True):
     """The document as a text for people."""
     warnings: Diagnostics = ()
     """Doubts about what was typed. They are shown before anything connects."""
+    ask_partner: Callable[[FrozenMap], PartnerQuestion | None] = lambda _: None
+    """Gets the document, and says what another system is asked."""
 
 
 def _keep(change: Change, _: Reading) -> Change:
@@ -140,5 +198,40 @@ class Command(Struct, frozen=True):
 class CommandGroup(Struct, frozen=True):
     """The commands that a provider adds to `describe`, `explain`, `alter` or `propose`."""
 
+    provider: str
+    """The provider whose sessions the commands need."""
     help: str
     commands: tuple[Command, ...]
+
+
+# ── pages ───────────────────────────────────────────────────────────────────────────────
+
+NOTHING = "-"
+"""What stands in a table for an unknown value."""
+Column: TypeAlias = tuple[str, Callable[[FrozenMap], str]]
+"""The head of a column, and its cell in the row of an object."""
+
+
+def cell(value: Any) -> str:
+    """One value of a document; a dash for an unknown one."""
+    if value is None or value == "":
+        return NOTHING
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(map(cell, value)) or NOTHING
+    return value if isinstance(value, str) else render_number(value)
+
+
+def render_field(name: str) -> Callable[[FrozenMap], str]:
+    """The cells of a column that has a field of the objects as it is."""
+    return lambda row: cell(row[name])
+
+
+def make_grid(
+    rows: Iterable[FrozenMap], columns: Iterable[Column], right: frozenset[int] = frozenset()
+) -> Grid:
+    """The table of these objects. right: see `Grid`."""
+    columns = tuple(columns)
+    head = tuple(name for name, _ in columns)
+    return Grid((head, *(tuple(text(row) for _, text in columns) for row in rows)), right)

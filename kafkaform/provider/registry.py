@@ -27,6 +27,9 @@ GROUP = "kafkaform.providers"
 # And none is looked for, which takes longer than Python's own start.
 BUILT_IN: Mapping[str, str] = {"kafka": "kafkaform_kafka.provider"}
 """The providers that come with kafkaform: name -> the module that has its `PROVIDER`."""
+COMMANDS = ("kafkaform_connect.commands", "kafkaform_schema_registry.commands")
+"""Modules that come with kafkaform, too: their `GROUPS` have what further providers add to
+commands. Nothing else of these providers is loaded before a command asks a system."""
 _PARTS = tuple(
     name for name in vars(Provider) if not name.startswith("_") and not hasattr(OptionalParts, name)
 )
@@ -80,11 +83,22 @@ class Registry:
         return self._loaded[name]
 
     def load_commands(self, group: str) -> tuple[CommandGroup, ...]:
-        """What the built-in providers add to the commands of this group. Other packages are not
-        asked: finding them would slow down each of these commands."""
+        """What the providers of this package add to the commands of this group. Other packages are
+        not asked: finding them would slow down each of these commands."""
         providers = (self.load(name) for name in self.built_in)
         references = (provider.commands.get(group) for provider in providers)
-        return tuple(load(reference) for reference in references if reference is not None)
+        built_in = tuple(load(reference) for reference in references if reference is not None)
+        further = (load(f"{module}:GROUPS").get(group) for module in COMMANDS)
+        return (*built_in, *(commands for commands in further if commands is not None))
+
+    def find_provider(self, group: str, name: str) -> str:
+        """The provider that adds this command to the group."""
+        return next(
+            item.provider
+            for item in self.load_commands(group)
+            for command in item.commands
+            if command.name == name
+        )
 
     def load_simulation(self, name: str) -> Simulation:
         """How this provider simulates its system. Raises ConfigurationError if it cannot, and as

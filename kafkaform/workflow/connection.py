@@ -219,14 +219,33 @@ class Connection(PartialRepr, frozen=True):
         return self.provider.open(self.instance, self.settings.config, self.secrets)
 
 
-def resolve_configured(inputs: ConnectionInputs) -> Connection:
+def resolve_configured(inputs: ConnectionInputs, provider: str = KAFKA) -> Connection:
     """Resolve the provider instance of the folder's configuration, or the cluster of the repository
-    file that is meant. Raises UsageError, ConfigurationError."""
-    cluster = _resolve_cluster(inputs, KAFKA)
+    file that is meant. provider: the name of its provider. Raises UsageError,
+    ConfigurationError."""
+    cluster = _resolve_cluster(inputs, provider)
     if cluster is not None:
         return cluster
-    configuration, providers = _read_providers(inputs)
-    return _connect(configuration, _choose_instance(providers, inputs.provider))
+    configuration, providers = _read_providers(inputs, provider)
+    return _connect(configuration, _choose_instance(providers, inputs.provider, provider))
+
+
+def resolve_partners(
+    connection: Connection, inputs: ConnectionInputs, provider: str
+) -> Iterator[Connection]:
+    """The connections of the same configuration, or repository file, that use another provider.
+    Raises UsageError, ConfigurationError with the next one that cannot be resolved."""
+    repository = connection.repository
+    if repository is None:
+        configuration, providers = _read_providers(inputs)
+        for settings in providers.values():
+            if settings.name == provider:
+                yield _connect(configuration, settings)
+        return
+    for name, cluster in repository.clusters.items():
+        if cluster.provider == provider:
+            partner = replace(inputs, provider=f"{PREFIX}{name}")
+            yield resolve_configured(partner, provider)
 
 
 def resolve_every(inputs: ConnectionInputs) -> tuple[Connection, ...]:
@@ -268,15 +287,17 @@ def _refuse_question(config: ProviderConfig) -> Session:
 
 
 def _read_providers(
-    inputs: ConnectionInputs,
+    inputs: ConnectionInputs, provider: str = KAFKA
 ) -> tuple[Configuration, Mapping[str, ProviderConfig]]:
     folder = Path.cwd()
     configuration = read_configuration(folder, inputs.inputs, load_outputs=load_outputs)
     if not configuration.tree.configuration and not read_folder(find_root(folder), folder):
+        change = "Change to a folder with a configuration"
         raise UsageError(
             "there is no configuration here, and no cluster is named",
-            "Give --bootstrap-server HOST:PORT (and --command-config FILE), or change to a "
-            "folder with a configuration.",
+            f"{change}, or give --bootstrap-server HOST:PORT (and --command-config FILE)."
+            if provider == KAFKA
+            else f"{change} that has a provider block for {provider}.",
         )
     # Data sources come after provider blocks, so none is read: a cluster can be looked at while
     # another one is down, or while a right for one of them is missing.
@@ -322,13 +343,19 @@ def read_block_parts(
     return blocks, desired.diagnostics
 
 
+def _advise_block(provider: str) -> str:
+    return _NO_CLUSTER if provider == KAFKA else f"Add a provider block for {provider}."
+
+
 def _choose_instance(
-    providers: Mapping[str, ProviderConfig], instance_name: str | None
+    providers: Mapping[str, ProviderConfig], instance_name: str | None, provider: str
 ) -> ProviderConfig:
-    """Choose the Kafka cluster. Raises UsageError if there is none, or more than one."""
-    # Only commands for Kafka connect so; providers of other systems are passed over.
-    clusters = {name: block for name, block in providers.items() if block.name == KAFKA}
+    """Choose the instance of this provider. Raises UsageError if there is none, or more than
+    one."""
+    # Providers of other systems than the command is for are passed over.
+    clusters = {name: block for name, block in providers.items() if block.name == provider}
     listed = ", ".join(sorted(clusters))
+    lack = _advise_block(provider)
     if instance_name is not None:
         if instance_name not in providers:
             raise UsageError(
@@ -337,16 +364,19 @@ def _choose_instance(
             )
         if instance_name not in clusters:
             raise UsageError(
-                f"provider instance {instance_name!r} is not a Kafka cluster",
-                f"Choose one with --provider: {listed}." if clusters else _NO_CLUSTER,
+                f"provider instance {instance_name!r} has the provider "
+                f"{providers[instance_name].name}, and this command needs {provider}",
+                f"Choose one with --provider: {listed}." if clusters else lack,
             )
         return clusters[instance_name]
     if providers and not clusters:
-        raise UsageError("no provider instance of the configuration is Kafka", _NO_CLUSTER)
+        raise UsageError(
+            f"no provider instance of the configuration has the provider {provider}", lack
+        )
     if len(clusters) != 1:
         raise UsageError(
             f"the configuration has {len(clusters)} provider instances",
-            f"Choose one with --provider: {listed}." if clusters else _NO_CLUSTER,
+            f"Choose one with --provider: {listed}." if clusters else lack,
         )
     return next(iter(clusters.values()))
 

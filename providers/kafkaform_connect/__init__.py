@@ -9,8 +9,8 @@ from kafkaform.core.lazy import load_on_use
 
 # `validate` opens no session and judges few changes.
 if TYPE_CHECKING:
-    from . import reaches, rules, session
+    from . import documents, reaches, rules, session
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["reaches", "rules", "session"]
+__all__ = ["documents", "reaches", "rules", "session"]

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from kafkaform.core.clock import Clock
 from kafkaform.core.resource import (
     Absent,
@@ -330,6 +332,15 @@ def _judge_answers(
         return failure.fault
 
 
+class DetailedConnector(Struct, frozen=True):
+    """A connector as people look at it."""
+
+    connector: Connector
+    """With its tasks, and with its secrets."""
+    observed: Observed
+    """Without its secrets, which are masked in all output from now on."""
+
+
 class ConnectorReader:
     """Reads connectors through one session."""
 
@@ -410,6 +421,26 @@ class ConnectorReader:
         RequestFailed."""
         connectors = list_connectors(client)
         return {name: connectors[name] for name in names if name in connectors}
+
+    def read_details(
+        self, client: WorkersClient, names: Sequence[str] | None
+    ) -> dict[str, DetailedConnector | Fault | None]:
+        """Connectors with their tasks, None for one that does not exist. names: None for all.
+        Raises RequestFailed."""
+        answers: dict[str, Connector | Fault | None] = {}
+        if names is None:
+            answers.update(self._list_all(client))
+        else:
+            answers.update(self.read_plain(client, names))
+            answers.update(self.ask_patiently(client, [n for n in names if n not in answers]))
+        connectors = [item for item in answers.values() if isinstance(item, Connector)]
+        definitions = self._definitions.fetch(client, connectors)
+        return {
+            name: DetailedConnector(item, observe(self._instance, item, definitions))
+            if isinstance(item, Connector)
+            else item
+            for name, item in answers.items()
+        }
 
     def ask_patiently(
         self, client: WorkersClient, names: Sequence[str]

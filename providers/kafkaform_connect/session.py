@@ -39,7 +39,14 @@ from .connector import CLASS, NAME
 from .data_sources import Answers, answer_query, make_query_error
 from .definitions import ConnectFacts, read_listing
 from .provider_block import OPERATION_TIMEOUT, WORDS
-from .reading import ConnectorReader, describe_progress, list_failures, parse, read_ticket
+from .reading import (
+    ConnectorReader,
+    DetailedConnector,
+    describe_progress,
+    list_failures,
+    parse,
+    read_ticket,
+)
 from .rest import (
     Connector,
     Plugin,
@@ -204,6 +211,16 @@ class ConnectSession:
             fault = Fault("NO_SUCH_NODE", f"there is no worker {at}", FaultClass.NOT_APPLIED)
             return {identity: Failed(identity, fault) for identity in ids}
         return self._reader.read(client, ids)
+
+    def read_details(
+        self, names: Sequence[str] | None
+    ) -> Mapping[str, DetailedConnector | Fault | None]:
+        """See `ConnectorReader.read_details`. Raises KafkaformError."""
+        self._refuse_stranger()
+        try:
+            return self._reader.read_details(self._main, names)
+        except RequestFailed as failure:
+            raise make_query_error("the connectors", failure.fault) from None
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
         self._refuse_stranger()

@@ -10,8 +10,8 @@ from kafkaform.core.lazy import load_on_use
 
 # `validate` opens no session.
 if TYPE_CHECKING:
-    from . import session
+    from . import documents, session
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["session"]
+__all__ = ["documents", "session"]

@@ -243,7 +243,7 @@ def _answer_users(context: RegistryContext, questions: str) -> Mapping[str, Froz
         referring = parse_answer(answer, call, read_numbers)
         if not isinstance(referring, Fault):
             ids[subject].update(referring)
-    names = _name_schemas(context, sorted({id for group in ids.values() for id in group}))
+    names = name_schemas(context, sorted({id for group in ids.values() for id in group}))
     answers: dict[str, FrozenMap] = {}
     for subject, group in ids.items():
         users = {name for id in group for name in names.get(id, ())} - {subject}
@@ -253,7 +253,7 @@ def _answer_users(context: RegistryContext, questions: str) -> Mapping[str, Froz
     return answers
 
 
-def _name_schemas(context: RegistryContext, ids: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
+def name_schemas(context: RegistryContext, ids: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
     """Id of a content -> the subjects that have it; without those that the registry does not
     tell."""
     calls: list[Call] = [list_uses(id) for id in ids]

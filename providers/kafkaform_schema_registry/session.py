@@ -179,6 +179,11 @@ class RegistrySession:
         self._context = RegistryContext(instance, client, facts)
 
     @property
+    def context(self) -> RegistryContext:
+        """What requests of this session need."""
+        return self._context
+
+    @property
     def facts(self) -> Facts:
         return self._context.facts
 

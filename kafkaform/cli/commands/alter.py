@@ -24,7 +24,7 @@ from ..terminal.screen import accept, advise, open_screen, show_run
 READS = "this shell only reads; nothing was sent"
 
 
-def _carry_out(make: Callable[..., Alteration]) -> Callable[..., None]:
+def _carry_out(make: Callable[..., Alteration], _: str) -> Callable[..., None]:
     """A command that carries out the alteration that `make` makes of its flags."""
 
     @connects

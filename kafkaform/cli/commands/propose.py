@@ -22,7 +22,7 @@ Out = Annotated[
 ]
 
 
-def _carry_out(make: Callable[..., Proposal]) -> Callable[..., None]:
+def _carry_out(make: Callable[..., Proposal], _: str) -> Callable[..., None]:
     """A command that shows the proposal that `make` makes of its flags, and writes it."""
 
     @connects

@@ -84,7 +84,7 @@ def list_addresses(context: typer.Context) -> Iterator[str]:
 def ask_names(context: typer.Context, complete: Callable[..., Iterable[str]]) -> Iterable[str]:
     """What can follow the words that are typed so far."""
     _enter_folder(context)
-    params = context.params
+    params, words = context.params, _list_words(context)
     # typer makes paths of texts only when it calls a command.
     files = [Path(file) for file in params.get("var_file") or ()]
     config = params.get("command_config")
@@ -97,15 +97,17 @@ def ask_names(context: typer.Context, complete: Callable[..., Iterable[str]]) ->
             params.get("provider"),
             Inputs.read(params.get("var") or (), files),
         )
-        direct = inputs.direct
-        connection = resolve_direct(inputs, os.environ)[0] if direct else resolve_configured(inputs)
+        if inputs.direct:
+            connection = resolve_direct(inputs, os.environ)[0]
+        else:
+            connection = resolve_configured(inputs, Registry().find_provider(*words[:2]))
         session = connection.open()
         try:
             return tuple(listing(session))
         finally:
             session.close()
 
-    return complete(_list_words(context), ask)
+    return complete(words, ask)
 
 
 def _list_words(context: typer.Context) -> Sequence[str]:

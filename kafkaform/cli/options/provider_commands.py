@@ -20,16 +20,32 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.canonical import digest
 from ...core.errors import KafkaformError, UsageError
-from ...provider.commands import Command, Complete, Operand, Option, Question
+from ...core.value import FrozenMap
+from ...provider.commands import (
+    Command,
+    Complete,
+    Operand,
+    Option,
+    PartnerQuestion,
+    Question,
+)
 from ...provider.contract import Session
 from ...provider.registry import Registry
 from ...render.text import render_json, render_page
 from ...workflow.configuration.evaluation import Inputs
 from ...workflow.configuration.instances import Systems
-from ...workflow.connection import Connection, ConnectionInputs, resolve_configured, resolve_direct
+from ...workflow.connection import (
+    KAFKA,
+    Connection,
+    ConnectionInputs,
+    resolve_configured,
+    resolve_direct,
+    resolve_partners,
+)
 from ..terminal.console import Console
 from .flags import InOrder, NoColor, Var, VarFile, take_flags
 from .tab_names import complete_names
@@ -99,18 +115,25 @@ class Way(Struct, frozen=True):
     console: Console
     kept: ShellContext | None = None
     """The shell that the command is typed in, None outside of one."""
+    provider: str = KAFKA
+    """The provider that the command is for."""
 
     @property
     def wanted(self) -> ConnectionInputs:
         """The command's own flags, or else those of the shell."""
         own = self.flags.direct or self.flags.provider is not None
-        return self.flags if own or self.kept is None else self.kept.flags
+        if own or self.kept is None:
+            return self.flags
+        if self.provider == KAFKA:
+            return self.kept.flags
+        # What the shell names is a Kafka cluster.
+        return ConnectionInputs(inputs=self.kept.flags.inputs)
 
     def resolve_connection(self) -> Connection:
         """Find the connection that the flags mean, and show warnings. Raises UsageError,
         ConfigurationError with every fault."""
         if not self.wanted.direct:
-            return resolve_configured(self.wanted)
+            return resolve_configured(self.wanted, self.provider)
         connection, warnings = resolve_direct(self.wanted, os.environ)
         if self.wanted is self.flags:  # a shell has shown its own when it began
             self.console.show_diagnostics(warnings)
@@ -119,7 +142,12 @@ class Way(Struct, frozen=True):
     @contextmanager
     def open_session(self) -> Iterator[Session]:
         """Open a session until the block ends, or take the one of the shell."""
-        connection = self.resolve_connection()
+        with self.open(self.resolve_connection()) as session:
+            yield session
+
+    @contextmanager
+    def open(self, connection: Connection) -> Iterator[Session]:
+        """The same over a connection that is resolved."""
         if self.kept is not None:
             yield self.kept.get_session(connection)
             return
@@ -154,6 +182,18 @@ def make_way(
     return Way(direct, Console.make_standard(no_color=no_color), context.find_object(ShellContext))
 
 
+def make_configured_way(
+    context: typer.Context,
+    provider: ProviderInstance = None,
+    var: Var = [],
+    var_file: VarFile = [],
+    no_color: NoColor = False,
+) -> Way:
+    """Read the flags of a command for a system that only a provider block names."""
+    flags = ConnectionInputs(provider=provider, inputs=Inputs.read(var, var_file))
+    return Way(flags, Console.make_standard(no_color=no_color), context.find_object(ShellContext))
+
+
 def read_direct_flags(
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
@@ -175,14 +215,18 @@ class _Offered(InOrder):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
-def make_app(group: str, run: Callable[[Callable[..., Any]], Callable[..., None]]) -> typer.Typer:
-    """The commands of a group. run: makes a command from the function that checks its arguments."""
+def make_app(
+    group: str, run: Callable[[Callable[..., Any], str], Callable[..., None]]
+) -> typer.Typer:
+    """The commands of a group. run: makes a command from the function that checks its arguments,
+    and the name of the provider."""
     groups = Registry().load_commands(group)
     app = typer.Typer(help=" ".join(item.help for item in groups), no_args_is_help=True)
-    for command in (command for item in groups for command in item.commands):
-        function = run(_translate_signature(command))
-        function.__doc__ = command.make.__doc__
-        app.command(command.name, cls=_Offered)(function)
+    for item in groups:
+        for command in item.commands:
+            function = run(_translate_signature(command), item.provider)
+            function.__doc__ = command.make.__doc__
+            app.command(command.name, cls=_Offered)(function)
     return app
 
 
@@ -252,13 +296,13 @@ def _make_completion(complete: Complete) -> Callable[[typer.Context, str], list[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-def answer_question(make: Callable[..., Question]) -> Callable[..., None]:
+def answer_question(make: Callable[..., Question], provider: str) -> Callable[..., None]:
     """A command that asks the question that `make` makes from its flags, and shows the answer."""
 
-    @connects
+    @connects if provider == KAFKA else take_flags("way", make_configured_way)
     @take_flags("question", make, first=True)
     def command(way: Way, question: Question, json: Json = False) -> None:
-        _show_answer(way, question, json)
+        _show_answer(replace(way, provider=provider), question, json)
 
     return command
 
@@ -267,8 +311,14 @@ def _show_answer(way: Way, question: Question, json: bool) -> None:
     """Ask and show. Raises KafkaformError for what cannot be read, after everything else is
     shown."""
     way.console.show_diagnostics(question.warnings)
-    with way.open_session() as session:
+    connection = way.resolve_connection()
+    with way.open(connection) as session:
         answer = question.read(session)
+        partner = question.ask_partner(answer.document)
+        if partner is not None:
+            id = session.facts.partners.get(partner.provider)
+            reply, reason = _ask_partner(way, connection, partner, id)
+            answer = replace(answer, document=partner.add(answer.document, reply, reason))
     if json:
         way.console.write(render_json(answer.document))
     else:
@@ -276,6 +326,34 @@ def _show_answer(way: Way, question: Question, json: bool) -> None:
         way.console.write_lines(render_page(question.page(answer.document), width))
     if answer.fault is not None:
         raise answer.fault
+
+
+def _ask_partner(
+    way: Way, connection: Connection, question: PartnerQuestion, id: str | None
+) -> tuple[FrozenMap | None, str]:
+    """The document of the system behind the one that was asked, or None and why there is none. id:
+    of that system."""
+    commands = {
+        command.name: command
+        for group in Registry().load_commands("describe")
+        for command in group.commands
+        if group.provider == question.provider
+    }
+    further = commands[question.command].make(**question.arguments)
+    assert isinstance(further, Question)
+    reason = f"no provider block is for the {question.provider} cluster {id or 'that it uses'}"
+    try:
+        for partner in resolve_partners(connection, way.wanted, question.provider):
+            # Another block can lead to the right cluster while this one leads nowhere.
+            try:
+                with way.open(partner) as session:
+                    if session.facts.scope_id == id:
+                        return further.read(session).document, ""
+            except KafkaformError as error:
+                reason = error.message
+    except KafkaformError as error:
+        reason = error.message
+    return None, reason
 
 
 def get_terminal_width(console: Console) -> int | None:

@@ -28,6 +28,7 @@ from kafkaform.provider.commands import (
     Operand,
     Option,
     Question,
+    offer_names,
 )
 
 from ..inspect.cells import count
@@ -35,13 +36,7 @@ from ..inspect.source import DescribeQuery
 from ..kinds.commanded.resource_types import LEADERS as LEADERS
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..rules.commands import LEADERS_ELECTED, MOVE_STOPPED
-from .completion import (
-    complete_altered_keys,
-    complete_altered_pairs,
-    complete_entity,
-    list_clients,
-    offer_names,
-)
+from .completion import complete_altered_keys, complete_altered_pairs, complete_entity, list_clients
 from .delegation_tokens import alter_delegation_token
 from .describe import ask_document, ask_own_configs
 from .drafts import ConfigEdit, make_drafts, read_edit, read_entity_names, refuse_missing
@@ -322,6 +317,7 @@ def escape_glob(name: str | None) -> str:
 
 
 GROUP = CommandGroup(
+    "kafka",
     "Change settings that no block manages.",
     (
         Command("topic", alter_topic),

@@ -131,17 +131,6 @@ LISTINGS: Mapping[str, NameListing] = {
 # ── completions ─────────────────────────────────────────────────────────────────────────
 
 
-def offer_names(listing: NameListing) -> Complete:
-    """Complete with the names that a listing finds."""
-    return lambda _, ask: ask(listing)
-
-
-def offer_words(words: Iterable[str]) -> Complete:
-    """Complete with fixed words."""
-    offered = tuple(words)
-    return lambda *_: offered
-
-
 def complete_entity(words: Sequence[str], ask: Ask) -> Iterable[str]:
     """Complete with names of the objects that the command is about (`describe topics`, `alter
     topic`); for `describe configs`, those of the entity type."""

@@ -22,7 +22,15 @@ from kafkaform.core.resource import Absent, Fault, Identity, Observed, Reading
 from kafkaform.core.secret import Secret
 from kafkaform.core.text.display import inline
 from kafkaform.core.value import EMPTY, FrozenMap, Value
-from kafkaform.provider.commands import Alteration, Answer, Draft, Operand, Option, Question
+from kafkaform.provider.commands import (
+    Alteration,
+    Answer,
+    Draft,
+    Operand,
+    Option,
+    Question,
+    offer_names,
+)
 from kafkaform.provider.contract import Session
 
 from ..inspect.document_page import document_page
@@ -32,7 +40,7 @@ from ..kinds.commanded.requests import list_rows
 from ..kinds.commanded.resource_types import LONGEST, TOKEN, NewToken, parse_period
 from ..rules.commands import TOKEN_CONNECTIONS, TOKEN_CREATED, TOKEN_EXPIRES
 from ..session import KafkaSession
-from .completion import complete_entity, list_principals, offer_names
+from .completion import complete_entity, list_principals
 
 FLAG = "--hmac-file"
 

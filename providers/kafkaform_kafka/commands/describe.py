@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Annotated
 
@@ -14,11 +13,23 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.text.display import Page, inline
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.commands import Answer, Command, CommandGroup, Operand, Option, Question
+from kafkaform.provider.commands import (
+    Answer,
+    Command,
+    CommandGroup,
+    Operand,
+    Option,
+    Question,
+    is_glob,
+    offer_names,
+    offer_words,
+    refuse_missing,
+    select_names,
+)
 from kafkaform.provider.contract import Session
 
 from .. import inspect
-from ..inspect.configs import CONFIG_ENTITIES, ENTITY_TYPES, find_unknown, is_glob, select_own
+from ..inspect.configs import CONFIG_ENTITIES, ENTITY_TYPES, find_unknown, select_own
 from ..inspect.document_page import document_page
 from ..inspect.documents import open_source, read_document
 from ..inspect.source import DescribeQuery
@@ -36,8 +47,6 @@ from .completion import (
     list_transactional_ids,
     list_users,
     merge_objects,
-    offer_names,
-    offer_words,
     read_objects,
 )
 from .delegation_tokens import ask_delegation_tokens
@@ -526,24 +535,15 @@ def _ask_rows(
         if not names:
             return Answer(document)
         rows = {str(row[column]): row for row in document[document_name]}
-        chosen = tuple(
-            row for key, row in rows.items() if any(fnmatchcase(key, name) for name in names)
-        )
-        missing = [name for name in names if not is_glob(name) and name not in rows]
-        fault = (
-            KafkaformError(
-                f"there is no {noun} {', '.join(map(inline, missing))}",
-                suggest(missing[0], rows) or f"`kafkaform describe {document_name}` lists all.",
-            )
-            if missing
-            else None
-        )
+        chosen = tuple(rows[key] for key in select_names(rows, names))
+        fault = refuse_missing(rows, names, noun, document_name)
         return Answer(document.with_items({document_name: chosen}), fault)
 
     return Question(read, document_page)
 
 
 GROUP = CommandGroup(
+    "kafka",
     "Show topics, configs, ACLs, quotas, users, groups, brokers.",
     (
         Command("topics", ask_topics),

@@ -18,6 +18,7 @@ from kafkaform.provider.commands import (
     Operand,
     Option,
     Question,
+    offer_names,
 )
 from kafkaform.provider.contract import Session
 
@@ -35,7 +36,6 @@ from .completion import (
     list_clients,
     list_users,
     merge_objects,
-    offer_names,
     read_objects,
 )
 from .describe import CLIENT_LISTINGS
@@ -171,6 +171,7 @@ def _read_words(words: list[str]) -> tuple[str, str, str]:
 
 
 GROUP = CommandGroup(
+    "kafka",
     "Explain access, quotas and config values.",
     (
         Command("access", ask_access),

@@ -8,7 +8,15 @@ from typing import Annotated
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import CoverageKind, Depth, Sweep
-from kafkaform.provider.commands import Answer, NameListing, Operand, Option, Question
+from kafkaform.provider.commands import (
+    Answer,
+    NameListing,
+    Operand,
+    Option,
+    Question,
+    offer_names,
+    offer_words,
+)
 from kafkaform.provider.contract import Session
 
 from ..inspect.access import (
@@ -28,8 +36,6 @@ from .completion import (
     list_topics,
     list_transactional_ids,
     merge_objects,
-    offer_names,
-    offer_words,
     read_objects,
 )
 

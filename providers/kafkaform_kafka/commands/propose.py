@@ -13,14 +13,23 @@ from kafkaform.core.resource import Declared
 from kafkaform.core.text.display import Cells, Grid, Page, Prose
 from kafkaform.core.text.quantity import parse_whole
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.commands import Command, CommandGroup, Operand, Option, Proposal, Proposed
+from kafkaform.provider.commands import (
+    Command,
+    CommandGroup,
+    Operand,
+    Option,
+    Proposal,
+    Proposed,
+    cell,
+    offer_names,
+)
 from kafkaform.provider.contract import Session
 
-from ..inspect.cells import cell, count, size
+from ..inspect.cells import count, size
 from ..placement.proposal import PlacementQuery, propose_placement, read_layout
 from ..protocol.config_keys import parse_size
 from ..session import KafkaSession
-from .completion import list_brokers, list_topics, offer_names
+from .completion import list_brokers, list_topics
 
 _NAMED = 5
 """Names in a sentence; the document has all."""
@@ -197,5 +206,5 @@ def _compute(
 
 
 GROUP = CommandGroup(
-    "Write a proposal for the configuration.", (Command("placement", place_replicas),)
+    "kafka", "Write a proposal for the configuration.", (Command("placement", place_replicas),)
 )

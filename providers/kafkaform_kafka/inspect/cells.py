@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafkaform.core.canonical import render_number
 from kafkaform.core.text.quantity import render_amount, render_quantity, render_with_exact
+from kafkaform.provider.commands import NOTHING, cell
 
 from ..kinds.quota.limits import find_quota_unit
 from ..protocol.config_keys import (
@@ -17,21 +17,9 @@ from ..protocol.config_keys import (
     parse_integer,
 )
 
-NOTHING = "-"
 _LIMITS = ("retention.ms", "retention.bytes")
 _COARSE: Mapping[str, int] = {".hours": 3_600_000, ".minutes": 60_000, ".seconds": 1000}
 """How the names of brokers' times in other units end -> the milliseconds of the unit."""
-
-
-def cell(value: Any) -> str:
-    """One value of a document; a dash for an unknown one."""
-    if value is None or value == "":
-        return NOTHING
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ",".join(map(cell, value)) or NOTHING
-    return value if isinstance(value, str) else render_number(value)
 
 
 def size(number: int | None) -> str:

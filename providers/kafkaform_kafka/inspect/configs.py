@@ -16,6 +16,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.text.display import Cells, Grid, Page, Prose
 from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.commands import is_glob
 
 from ..kinds.context import ClusterContext, attempt, find_answering_node
 from ..protocol import config_keys
@@ -66,13 +67,6 @@ SOURCES: Mapping[int, tuple[str, str]] = {
     8: ("GROUP_CONFIG", "Group config"),
 }
 """Number in the protocol -> its name there, and the words of KIP-248 for people."""
-
-_GLOB = re.compile(r"[*?\[]")
-
-
-def is_glob(text: str) -> bool:
-    """Whether a text stands for several names; no name of Kafka's has such a character."""
-    return _GLOB.search(text) is not None
 
 
 def document_configs(source: DescribeSource, query: DescribeQuery) -> dict[str, Value]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafkaform.core.text.display import Grid, Page
 from kafkaform.core.value import FrozenMap
+from kafkaform.provider.commands import Column, cell, make_grid, render_field
 
-from .cells import cell, config_text, count, entity_text, limit_text, size
+from .cells import config_text, count, entity_text, limit_text, size
 from .documents import render_features
-
-Column = tuple[str, Callable[[FrozenMap], str]]
 
 
 def document_page(document: FrozenMap) -> Page:
@@ -23,49 +22,37 @@ def document_page(document: FrozenMap) -> Page:
         yield f"Others may be hidden: {document['hidden']}."
 
 
-def _make_field_renderer(name: str) -> Callable[[FrozenMap], str]:
-    return lambda row: cell(row[name])
-
-
-def _grid(
-    rows: Iterable[FrozenMap], columns: Iterable[Column], right: frozenset[int] = frozenset()
-) -> Grid:
-    columns = tuple(columns)
-    head = tuple(name for name, _ in columns)
-    return Grid((head, *(tuple(text(row) for _, text in columns) for row in rows)), right)
-
-
 # ── kinds ───────────────────────────────────────────────────────────────────────────────
 
 
 def _render_topics(document: FrozenMap) -> Page:
     rows = document["topics"]
     columns: list[Column] = [
-        ("Topic", _make_field_renderer("name")),
-        ("Partitions", _make_field_renderer("partitions")),
+        ("Topic", render_field("name")),
+        ("Partitions", render_field("partitions")),
         ("RF", _render_factor),
         ("Problems", _render_problems),
         ("Internal", lambda row: "yes" if row["internal"] else ""),
-        ("Id", _make_field_renderer("topic_id")),
+        ("Id", render_field("topic_id")),
     ]
     if rows and "size_bytes" in rows[0]:
         columns.insert(3, ("Size", lambda row: size(row["size_bytes"])))
     if rows:
-        yield _grid(rows, columns, frozenset({1, 2}))
+        yield make_grid(rows, columns, frozenset({1, 2}))
     for row in rows:
         if "assignment" in row:
             yield ""
             yield f"Partitions of {row['name']}"
-            yield _grid(row["assignment"], _PARTITION)
+            yield make_grid(row["assignment"], _PARTITION)
     yield f"{count(len(rows), 'topic')}."
 
 
 _PARTITION: tuple[Column, ...] = (
-    ("Partition", _make_field_renderer("partition")),
+    ("Partition", render_field("partition")),
     ("Leader", lambda row: "none" if row["leader"] is None else cell(row["leader"])),
-    ("Replicas", _make_field_renderer("replicas")),
-    ("In sync", _make_field_renderer("isr")),
-    ("Offline", _make_field_renderer("offline")),
+    ("Replicas", render_field("replicas")),
+    ("In sync", render_field("isr")),
+    ("Offline", render_field("offline")),
 )
 
 
@@ -100,7 +87,7 @@ def _render_configs(document: FrozenMap) -> Page:
         if entity["error"]:
             yield f"  They cannot be read: {_render_error(entity['error'])}"
         elif entity["configs"]:
-            yield _grid(entity["configs"], _CONFIG, frozenset({0}))
+            yield make_grid(entity["configs"], _CONFIG, frozenset({0}))
         else:
             yield "  Nothing is set."
         yield ""
@@ -115,10 +102,10 @@ _ENTITIES = {
     "client-metrics": "CLIENT METRICS",
 }
 _CONFIG: tuple[Column, ...] = (
-    ("Name", _make_field_renderer("name")),
+    ("Name", render_field("name")),
     ("  Value", lambda row: f"= {_render_config_value(row)}"),
-    ("Sensitive", _make_field_renderer("sensitive")),
-    ("Read-only", _make_field_renderer("read_only")),
+    ("Sensitive", render_field("sensitive")),
+    ("Read-only", render_field("read_only")),
     ("Source", lambda row: cell(row["source"]).replace("_", " ").capitalize()),
 )
 
@@ -137,18 +124,18 @@ def _render_error(error: FrozenMap) -> str:
 def _render_acls(document: FrozenMap) -> Page:
     rows = document["acls"]
     if rows:
-        yield _grid(rows, _ACL)
+        yield make_grid(rows, _ACL)
     yield f"{count(len(rows), 'ACL')}."
 
 
 _ACL: tuple[Column, ...] = (
-    ("Principal", _make_field_renderer("acl_principal")),
-    ("Host", _make_field_renderer("acl_host")),
-    ("Permission", _make_field_renderer("acl_permission_type")),
-    ("Operation", _make_field_renderer("acl_operation")),
-    ("Resource", _make_field_renderer("resource_type")),
-    ("Pattern", _make_field_renderer("resource_pattern_type_filter")),
-    ("Name", _make_field_renderer("resource_name")),
+    ("Principal", render_field("acl_principal")),
+    ("Host", render_field("acl_host")),
+    ("Permission", render_field("acl_permission_type")),
+    ("Operation", render_field("acl_operation")),
+    ("Resource", render_field("resource_type")),
+    ("Pattern", render_field("resource_pattern_type_filter")),
+    ("Name", render_field("resource_name")),
 )
 
 
@@ -159,15 +146,15 @@ def _render_quotas(document: FrozenMap) -> Page:
         for key, value in sorted(quota["config"].items())
     ]
     if rows:
-        yield _grid(rows, _QUOTA)
+        yield make_grid(rows, _QUOTA)
     yield f"{count(len(document['quotas']), 'quota')}."
 
 
 _QUOTA: tuple[Column, ...] = (
-    ("Entity", _make_field_renderer("entity")),
-    ("Name", _make_field_renderer("key")),
+    ("Entity", render_field("entity")),
+    ("Name", render_field("key")),
     ("  Value", lambda row: f"= {limit_text(row['key'], row['value'])}"),
-    ("Source", _make_field_renderer("source")),
+    ("Source", render_field("source")),
 )
 
 
@@ -178,48 +165,48 @@ def _render_users(document: FrozenMap) -> Page:
         for credential in u["credentials"]
     ]
     if rows:
-        yield _grid(rows, _USER)
+        yield make_grid(rows, _USER)
     yield f"{count(len(document['users']), 'user')} with SCRAM credentials."
 
 
 _USER: tuple[Column, ...] = (
-    ("User", _make_field_renderer("name")),
-    ("Mechanism", _make_field_renderer("mechanism")),
-    ("Iterations", _make_field_renderer("iterations")),
+    ("User", render_field("name")),
+    ("Mechanism", render_field("mechanism")),
+    ("Iterations", render_field("iterations")),
 )
 
 
 def _render_tokens(document: FrozenMap) -> Page:
     rows = document["delegation-tokens"]
     if rows:
-        yield _grid(rows, _TOKEN)
+        yield make_grid(rows, _TOKEN)
     yield f"{count(len(rows), 'delegation token')}."
 
 
 _TOKEN: tuple[Column, ...] = (
-    ("Id", _make_field_renderer("token_id")),
-    ("Owner", _make_field_renderer("owner")),
-    ("Requester", _make_field_renderer("requester")),
-    ("Renewers", _make_field_renderer("renewers")),
-    ("Issued", _make_field_renderer("issued")),
-    ("Expires", _make_field_renderer("expires")),
-    ("Ends", _make_field_renderer("ends")),
+    ("Id", render_field("token_id")),
+    ("Owner", render_field("owner")),
+    ("Requester", render_field("requester")),
+    ("Renewers", render_field("renewers")),
+    ("Issued", render_field("issued")),
+    ("Expires", render_field("expires")),
+    ("Ends", render_field("ends")),
 )
 
 
 def _render_brokers(document: FrozenMap) -> Page:
-    yield _grid(document["brokers"], _BROKER)
+    yield make_grid(document["brokers"], _BROKER)
     yield f"{count(len(document['brokers']), 'broker')}."
 
 
 _BROKER: tuple[Column, ...] = (
-    ("Broker", _make_field_renderer("id")),
-    ("Host", _make_field_renderer("host")),
-    ("Port", _make_field_renderer("port")),
-    ("Rack", _make_field_renderer("rack")),
+    ("Broker", render_field("id")),
+    ("Host", render_field("host")),
+    ("Port", render_field("port")),
+    ("Rack", render_field("rack")),
     ("Kafka", lambda row: _render_release(row["release"], row["metadata_version_max"])),
-    ("Fenced", _make_field_renderer("fenced")),
-    ("Controller", _make_field_renderer("controller")),
+    ("Fenced", render_field("fenced")),
+    ("Controller", render_field("controller")),
     ("Throttles", lambda row: _render_throttles(row["throttles"])),
 )
 

@@ -15,6 +15,7 @@ from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
 from kafkaform.core.text.display import Grid, Page
 from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.commands import cell
 from kafkaform.provider.contract import Session
 
 from ..kinds.commanded.requests import find_feature_fault
@@ -41,7 +42,7 @@ from ..wire import describe as wire
 from ..wire.cluster import FeatureRow, read_features
 from ..wire.configs import describe_configs
 from ..wire.describe import BrokerRow, DescribedTopic, ResourceRow
-from .cells import cell, count
+from .cells import count
 from .configs import document_configs, read_config_rows
 from .source import (
     TOPICS_HIDDEN,

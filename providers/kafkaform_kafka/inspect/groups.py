@@ -13,12 +13,12 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault
 from kafkaform.core.text.display import Cells, Grid, Page, inline
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.commands import Answer
+from kafkaform.provider.commands import NOTHING, Answer, cell
 
 from ..protocol.cluster_facts import KafkaFacts
 from ..wire.groups import DescribedGroup, MemberRow
 from ..wire.usage import CONSUMER
-from .cells import NOTHING, cell, count
+from .cells import count
 from .group_details import (
     SHARE,
     ListedGroup,

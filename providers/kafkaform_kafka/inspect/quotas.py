@@ -11,6 +11,7 @@ from msgspec import Struct
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.text.display import Cells, Grid, Page, inline
 from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.commands import cell
 
 from ..kinds.quota.limits import (
     CLIENT_ID,
@@ -23,7 +24,7 @@ from ..kinds.quota.limits import (
 )
 from ..kinds.quota.resource_type import IP, index_quotas, make_exact
 from ..protocol.cluster_facts import KafkaFacts
-from .cells import cell, entity_text, limit_text
+from .cells import entity_text, limit_text
 
 UNNAMED = "\0"
 """Stands for a user or client id that no quota names; no real one has this character."""

@@ -16,7 +16,7 @@ from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.text.display import Cells, Grid, Page, inline
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.commands import Answer
+from kafkaform.provider.commands import NOTHING, Answer, cell
 
 from ..kinds.context import live_nodes
 from ..protocol.faults import code_name, fault_of
@@ -30,7 +30,7 @@ from ..wire.describe import (
     describe_transactions,
     list_transactions,
 )
-from .cells import NOTHING, cell, count
+from .cells import count
 from .source import (
     READ_THE_ANSWER,
     DescribeSource,

@@ -174,7 +174,7 @@ def describe_schema(attributes: FrozenMap) -> str:
     kind, text = str(attributes["format"]), str(attributes["schema"])
     try:
         title = _TITLES[kind](text)
-    except ValueError:
+    except (KeyError, ValueError):
         title = f"no {FORMATS[kind].title}" if kind in FORMATS else kind
     return f"{title}, {render_amount(len(text.encode('utf-8', 'surrogatepass')), 'bytes')}"
 

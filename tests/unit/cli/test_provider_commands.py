@@ -36,7 +36,7 @@ def ask_boxes(
     )
 
 
-BOXES = CommandGroup("Show things.", (Command("boxes", ask_boxes),))
+BOXES = CommandGroup("kafka", "Show things.", (Command("boxes", ask_boxes),))
 
 
 def test_annotations_are_flags(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,9 @@ def test_annotations_are_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Registry, "load_commands", lambda *_: (BOXES,))
     made: list[object] = []
 
-    def run(make: object) -> object:
+    def run(make: object, provider: str) -> object:
+        assert provider == "kafka"
+
         def command(**given: object) -> None:
             made.append(make(**given))
 

@@ -266,7 +266,7 @@ def test_live_names(
 ) -> None:
     """Wherever a name may stand, those that the cluster has now; no default entity, no name that
     would need quotes, and nothing where nobody can know."""
-    monkeypatch.setattr(Completer, "_get_session", lambda self: None)
+    monkeypatch.setattr(Completer, "_get_session", lambda *_: None)
     monkeypatch.setattr(completion, "read_document", described)
     found = [
         name.rstrip()

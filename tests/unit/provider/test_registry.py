@@ -192,8 +192,10 @@ def test_commands_come_from_built_in_providers_that_have_some(
     monkeypatch.setattr(providers, "PROVIDER", providers.GOOD, raising=False)
     monkeypatch.setattr(registry_module, "BUILT_IN", {**BUILT_IN, "good": module})
     registry = Registry([point("broken", "no_such_module:PROVIDER")])
-    (kafka,) = registry.load_commands("describe")
-    assert "topics" in {command.name for command in kafka.commands}
+    groups = {group.provider: group for group in registry.load_commands("describe")}
+    assert groups.keys() == {"kafka", "kafka_connect", "schema_registry"}
+    assert "topics" in {command.name for command in groups["kafka"].commands}
+    assert registry.find_provider("describe", "subjects") == "schema_registry"
     assert registry.load_commands("no such group") == ()
 
 

@@ -121,11 +121,16 @@ def test_commands_for_kafka_choose_kafka(both: Folder, cluster: SimulatedCluster
     change = ("--add-config", "retention.ms=3600000", "--validate")
     assert "IncrementalAlterConfigs" in both.run("alter", "topic", "payments", *change)
     refused = both.run("alter", "topic", "refunds", *change, "--provider", "textstore", code=1)
-    assert "provider instance 'textstore' is not a Kafka cluster" in refused
+    assert (
+        "provider instance 'textstore' has the provider textstore, and this command needs kafka"
+        in refused
+    )
     both.write(both.connect())
     for words in (
         ("describe", "topics"),
         ("alter", "topic", "refunds", *change),
         ("explain", "access", "--topic", "refunds"),
     ):
-        assert "no provider instance of the configuration is Kafka" in both.run(*words, code=1)
+        assert "no provider instance of the configuration has the provider kafka" in both.run(
+            *words, code=1
+        )

@@ -8,7 +8,12 @@ import pytest
 
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.workflow.configuration.evaluation import Inputs
-from kafkaform.workflow.connection import ConnectionInputs, resolve_configured, resolve_every
+from kafkaform.workflow.connection import (
+    ConnectionInputs,
+    resolve_configured,
+    resolve_every,
+    resolve_partners,
+)
 
 FILE = """repository {
   name = "acme"
@@ -115,6 +120,14 @@ def test_wrong_names_are_refused_with_the_right_ones(
     with pytest.raises(UsageError, match=message) as caught:
         resolve_configured(ask(name))
     assert advice in caught.value.advice
+
+
+def test_a_system_finds_its_partners(top: Path) -> None:
+    """The clusters of the same file that another provider has."""
+    registry = resolve_configured(ask("cluster.registry"), "schema_registry")
+    partners = resolve_partners(registry, ask("cluster.registry"), "kafka")
+    servers = [partner.settings.config["bootstrap_servers"] for partner in partners]
+    assert servers == [("prod:1",), ("dr:1",)]
 
 
 def test_any_system_can_be_checked(top: Path) -> None:

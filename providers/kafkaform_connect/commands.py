@@ -1,0 +1,231 @@
+"""What this provider adds to `describe` and `explain`: the connectors with their tasks, and what
+one of them needs. Every command line of these groups loads this module, so it loads no session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import kafkaform_connect
+from kafkaform.core.errors import UsageError
+from kafkaform.core.resource import Depth
+from kafkaform.core.text.display import Grid, Page, Prose
+from kafkaform.core.text.quantity import render_count
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.commands import (
+    Answer,
+    Column,
+    Command,
+    CommandGroup,
+    Operand,
+    Option,
+    PartnerQuestion,
+    Question,
+    cell,
+    make_grid,
+    offer_names,
+    offer_words,
+    render_field,
+)
+from kafkaform.provider.contract import Session
+
+PROVIDER = "kafka_connect"
+STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "UNASSIGNED", "RESTARTING")
+"""The states of connectors and tasks (AbstractStatus.State of Kafka 4.3)."""
+
+
+def list_names(session: Session) -> Iterable[str]:
+    """The connectors that we can see."""
+    return [
+        item.identity.key for item in session.sweep("kafka_connect_connector", Depth.NAMES).items
+    ]
+
+
+# ── describe connectors ─────────────────────────────────────────────────────────────────
+
+
+def ask_connectors(
+    names: Annotated[list[str] | None, Operand("CONNECTOR…", offer_names(list_names))] = None,
+    name: Annotated[
+        str,
+        Option(
+            "--name", "Only matching names; * stands for any text.", "GLOB", offer_names(list_names)
+        ),
+    ] = "*",
+    state: Annotated[
+        str, Option("--state", "RUNNING, FAILED, …", "STATE", offer_words(STATES))
+    ] = "*",
+    class_: Annotated[
+        str,
+        Option(
+            "--class", "Only connectors of such a class, in full or without its package.", "GLOB"
+        ),
+    ] = "*",
+    tasks: Annotated[bool, Option("--tasks", "Show each task with its worker.")] = False,
+) -> Question:
+    """List connectors with class, state and tasks."""
+    if "" in (names or ()):
+        raise UsageError(
+            "no connector has an empty name", "`kafkaform describe connectors` lists all."
+        )
+    if names and name != "*":
+        raise UsageError("--name and names exclude each other", "Give one of them.")
+    return Question(
+        lambda session: kafkaform_connect.documents.describe_connectors(
+            session, names or (), name, state, class_
+        ),
+        lambda document: _render_connectors(document, tasks=tasks),
+    )
+
+
+def _render_connectors(document: FrozenMap, *, tasks: bool) -> Page:
+    rows = document["connectors"]
+    if rows:
+        yield make_grid(rows, _CONNECTOR)
+    for row in rows if tasks else ():
+        if row["tasks"]:
+            yield ""
+            yield f"Tasks of {row['name']}"
+            yield make_grid(row["tasks"], _TASK)
+    yield f"{render_count(len(rows), 'connector')}."
+    for row in rows:
+        yield from _render_causes(row)
+        if row["error"]:
+            yield f"{row['name']} cannot be read: {row['error']['message']}"
+    if document["hidden"]:
+        yield f"Others may be hidden: {document['hidden']}."
+
+
+def _render_tasks(row: FrozenMap) -> str:
+    """`2 of 3 run`, with those that have failed."""
+    running = sum(task["state"] == "RUNNING" for task in row["tasks"])
+    failed = sum(task["state"] == "FAILED" for task in row["tasks"])
+    text = f"{running} of {len(row['tasks'])} run" if row["tasks"] else cell(None)
+    return f"{text}, {failed} failed" if failed else text
+
+
+def _render_causes(row: FrozenMap) -> Page:
+    if row["cause"]:
+        yield Prose(f"{row['name']} failed on worker {cell(row['worker'])}: {row['cause']}")
+    for task in row["tasks"]:
+        if task["cause"]:
+            place = f"task {task['id']} of {row['name']} failed on worker {cell(task['worker'])}"
+            yield Prose(f"{place}: {task['cause']}")
+
+
+_CONNECTOR: tuple[Column, ...] = (
+    ("Connector", render_field("name")),
+    ("Type", render_field("type")),
+    ("Class", lambda row: cell(row["class"]).rpartition(".")[2]),
+    ("State", render_field("state")),
+    ("Tasks", _render_tasks),
+    ("Worker", render_field("worker")),
+)
+_TASK: tuple[Column, ...] = (
+    ("Task", render_field("id")),
+    ("State", render_field("state")),
+    ("Worker", render_field("worker")),
+)
+
+
+# ── explain connector ───────────────────────────────────────────────────────────────────
+
+
+def ask_connector(
+    name: Annotated[str, Operand("CONNECTOR", offer_names(list_names))],
+) -> Question:
+    """Show what a connector works with, and how it is.
+
+    Lists its topics, the rights that the login of its workers needs for them, its tasks, and the
+    lag of its group, if a provider block leads to the Kafka cluster of the workers.
+    """
+    if not name:
+        raise UsageError(
+            "no connector has an empty name", "`kafkaform describe connectors` lists all."
+        )
+    return Question(
+        lambda session: Answer(kafkaform_connect.documents.explain_connector(session, name)),
+        _render_explanation,
+        ask_partner=_ask_lag,
+    )
+
+
+def _ask_lag(document: FrozenMap) -> PartnerQuestion | None:
+    if document["group"] is None:
+        return None
+    arguments = FrozenMap(names=(document["group"],), members=True)
+    return PartnerQuestion("kafka", "groups", arguments, kafkaform_connect.documents.add_lag)
+
+
+def _render_explanation(document: FrozenMap) -> Page:
+    yield Grid(
+        (
+            ("Connector", document["name"]),
+            ("Class", cell(document["class"])),
+            ("Type", cell(document["type"])),
+            ("State", cell(document["state"])),
+            ("Worker", cell(document["worker"])),
+            ("Kafka cluster", cell(document["kafka_id"])),
+            *((("Group", document["group"]),) if document["group"] else ()),
+            *((("Lag", _render_lag(document["lag"])),) if document["lag"] else ()),
+        )
+    )
+    yield ""
+    if document["tasks"]:
+        yield make_grid(document["tasks"], _TASK)
+    else:
+        yield "It has no tasks."
+    yield from _render_causes(document)
+    yield ""
+    yield from _render_rights(document)
+
+
+def _render_lag(lag: FrozenMap) -> str:
+    if lag["unknown"]:
+        return f"unknown: {lag['unknown']}"
+    if lag["records"] is None:
+        return "unknown: no offset of the group can be seen"
+    amount = f"{'' if lag['complete'] else 'at least '}{render_count(lag['records'], 'record')}"
+    return f"{amount}; the group is {lag['state']} with {render_count(lag['members'], 'member')}"
+
+
+def _render_rights(document: FrozenMap) -> Page:
+    principal = document["principal"]
+    login = f"{principal}, the login of the workers," if principal else "The login of the workers"
+    if document["uses"]:
+        yield f"{login} needs these rights for it:"
+        yield make_grid(document["uses"], _USE)
+    else:
+        yield "No config of it names a topic of this Kafka cluster."
+    if document["further"]:
+        yield "It can also work with:"
+        yield from (f"  {text}" for text in document["further"])
+    if document["uses"]:
+        first = document["uses"][0]
+        words = f"{first['resource_type']} {first['name']}"
+        flag = f" --principal {principal}" if principal else ""
+        yield Prose(
+            f"`kafkaform explain access {words}{flag}` says whether it has them."
+            if not first["pattern"]
+            else "`kafkaform explain access topic NAME` says whether it has them."
+        )
+        if not principal:
+            yield Prose("worker_principal in the provider block names that login.")
+
+
+_USE: tuple[Column, ...] = (
+    ("Resource", render_field("resource_type")),
+    ("Name", lambda row: f"{row['name']} (pattern)" if row["pattern"] else row["name"]),
+    ("It", render_field("verb")),
+    ("Rights", lambda row: cell(row["rights"]) if row["rights"] else "of the login in its configs"),
+)
+
+GROUPS = {
+    "describe": CommandGroup(
+        PROVIDER, "Show connectors.", (Command("connectors", ask_connectors),)
+    ),
+    "explain": CommandGroup(
+        PROVIDER, "Explain connectors.", (Command("connector", ask_connector),)
+    ),
+}
+"""Group of commands -> what this provider adds to it."""
