@@ -13,11 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from .avro import NAMED, AvroType
-from .faults import EditKind, SchemaEdit
+from .faults import MAX_SHOWN, EditKind, SchemaEdit, cut_sides
 from .json_schema import write_json
-
-MAX_SHOWN = 60
-"""Characters of a value."""
 
 
 def list_avro_edits(before: AvroType, after: AvroType) -> tuple[SchemaEdit, ...]:
@@ -124,15 +121,18 @@ def _compare_attributes(
     before: Mapping[str, Any], after: Mapping[str, Any], path: str, subject: str, own_keys: set[str]
 ) -> Iterator[SchemaEdit]:
     for key in sorted({*before, *after} - own_keys):
-        old, new = (f"{key} {_show(node[key])}" if key in node else "" for node in (before, after))
-        if old == new:
+        sides = (write_json(node[key]) if key in node else "" for node in (before, after))
+        first, second = sides
+        if first == second:
             continue
+        shown = cut_sides(first, second)
+        old, new = (f"{key} {side}" if side else "" for side in shown)
         if not old:
             text = f"{subject}: {new} is added"
         elif not new:
             text = f"{subject}: {old} is removed"
         else:
-            text = f"{subject}: {key} changes from {_show(before[key])} to {_show(after[key])}"
+            text = f"{subject}: {key} changes from {shown[0]} to {shown[1]}"
         yield SchemaEdit(EditKind.REMARK, path, text, old, new)
 
 

@@ -4,6 +4,7 @@ of them."""
 from __future__ import annotations
 
 import json
+import os.path
 from enum import StrEnum
 from typing import Any
 
@@ -44,6 +45,27 @@ class SchemaEdit(Struct, frozen=True):
     """The old side for people: `long`; empty if there was none."""
     after: str = ""
     """The new side; empty if there is none."""
+
+
+MAX_SHOWN = 60
+"""Characters of a value."""
+_BEFORE = 12
+"""Characters that are shown before the first difference of two long values."""
+
+
+def cut_sides(before: str, after: str) -> tuple[str, str]:
+    """Two texts without what is too long to be read. Long ones begin shortly before their first
+    difference, so that it can be seen."""
+    start = 0
+    if min(len(before), len(after)) > MAX_SHOWN:
+        shared = len(os.path.commonprefix((before, after)))
+        start = max(shared - _BEFORE, 0) if shared > MAX_SHOWN - _BEFORE else 0
+    return _cut_side(before, start), _cut_side(after, start)
+
+
+def _cut_side(text: str, start: int) -> str:
+    part = text[start : start + MAX_SHOWN]
+    return f"{'…' if start else ''}{part}{'…' if start + MAX_SHOWN < len(text) else ''}"
 
 
 SIGNS = {True: "+", False: "-", None: "~"}

@@ -18,7 +18,7 @@ import msgspec
 from kafkaform.core.canonical import render_number
 from kafkaform.core.diagnostics import suggest
 
-from .faults import EditKind, Place, PlacedFault, SchemaEdit
+from .faults import MAX_SHOWN, EditKind, Place, PlacedFault, SchemaEdit, cut_sides
 
 _AS_TEXT = msgspec.json.Encoder(decimal_format="string")
 _AS_NUMBER = msgspec.json.Encoder(decimal_format="number")
@@ -55,8 +55,6 @@ def write_sorted(value: Any) -> str:
     return _IN_ORDER.encode(value).decode()
 
 
-MAX_SHOWN = 60
-"""Characters of a value."""
 _DEFINITIONS = ("$defs", "definitions")
 _COMBINED = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "prefixItems")
 _REMARKS = frozenset(
@@ -203,7 +201,9 @@ def _compare_keywords(
         old, new = before.get(key), after.get(key)
         if key == "$ref" or (key in before and key in after and old == new):
             continue
-        sides = _show(old) if key in before else "", _show(new) if key in after else ""
+        sides = cut_sides(
+            write_json(old) if key in before else "", write_json(new) if key in after else ""
+        )
         if not sides[0]:
             text = f"{subject}: {key} {sides[1]} is added"
         elif not sides[1]:

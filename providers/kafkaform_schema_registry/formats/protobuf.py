@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -257,6 +258,8 @@ class ProtobufFile(Struct, frozen=True):
     enums: Mapping[str, ProtobufEnum]
 
 
+# Names, faults and differences of one text are asked for one after the other.
+@lru_cache(maxsize=64)
 def open_protobuf(text: str) -> ProtobufFile:
     """What a file declares. Raises NotProtobuf."""
     statements = parse_protobuf(text)

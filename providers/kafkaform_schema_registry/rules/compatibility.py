@@ -436,7 +436,13 @@ def _list_edits(
 
 
 def _find_edit(edit: SchemaEdit, level: Level | None) -> Finding:
-    figures = FrozenMap(fields=(edit.path,)) if edit.path else EMPTY
+    sides = {"before": edit.before, "after": edit.after}
+    figures = FrozenMap(
+        {
+            **({"fields": (edit.path,)} if edit.path else {}),
+            **{name: text for name, text in sides.items() if text},
+        }
+    )
     return EDITS[edit.kind].find(edit.text, TEXT, figures=figures, level=level)
 
 

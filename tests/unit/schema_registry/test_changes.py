@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_schema_registry.formats.faults import write_edit
-from kafkaform_schema_registry.formats.normal_form import FORMATS, MAX_LINES, describe_texts
+from kafkaform_schema_registry.formats.faults import cut_sides, write_edit
+from kafkaform_schema_registry.formats.normal_form import (
+    DIFF_LINES,
+    FORMATS,
+    MAX_LINES,
+    describe_texts,
+)
 from kafkaform_schema_registry.provider_block import WORDS
 
 from ...kit.schema_registry.schemas import AMOUNT, ID, NOTE, ORDER, field, record
@@ -239,7 +244,11 @@ def test_a_change_is_a_line_for_each_difference() -> None:
     before, after = make_object(ORDER), make_object(record(ID, AMOUNT))
     assert describe_texts(before, after) == (
         "record Order: 1 field, 79 B → record Order: 2 fields, 114 B",
-        "+ amount: int, no default",
+        "+ amount: int, no default (new readers stop at old records)",
+        "the text:",
+        '      {"name":"id","type":"long"},',
+        '+     {"name":"amount","type":"int"}',
+        "    ],",
     )
     assert describe_texts(before, before) == ()
 
@@ -257,8 +266,75 @@ def test_many_differences_are_counted() -> None:
     """A line for each of a hundred fields would hide everything else."""
     wide = record(ID, *(field(f"f{number}", default="") for number in range(100)))
     lines = describe_texts(make_object(ORDER), make_object(wide))
-    assert len(lines) == MAX_LINES + 2
-    assert lines[-1] == f"and {100 - MAX_LINES} more differences"
+    at = lines.index("the text:")
+    assert at == MAX_LINES + 2
+    assert lines[at - 1] == f"and {100 - MAX_LINES} more differences"
+    assert len(lines) == at + 1 + DIFF_LINES + 1 and lines[-1] == "and more lines"
+
+
+@pytest.mark.parametrize("kind", ["avro", "json", "protobuf"])
+def test_a_wide_schema_stays_short(kind: str) -> None:
+    """Two thousand fields with long texts: what is shown does not grow with them, and a difference
+    at the end of a long value can be seen."""
+    before, after = (_make_wide(kind, end) for end in ("old", "new"))
+    lines = describe_texts(make_object(before, kind), make_object(after, kind))
+    assert len(lines) <= MAX_LINES + DIFF_LINES + 4
+    assert sum(map(len, lines)) < 20_000
+    text = "\n".join(lines)
+    assert "2,000" in lines[0] and "old" in text and "new" in text
+
+
+def _make_wide(kind: str, end: str) -> str:
+    """A schema of 2,000 fields, about a megabyte."""
+    names, doc = [f"field_{number}" for number in range(2000)], "x" * 400 + end
+    if kind == "avro":
+        return record(*(field(name, default="", doc=doc) for name in names))
+    if kind == "json":
+        properties = {name: {"type": "string", "description": doc} for name in names}
+        return json.dumps({"type": "object", "properties": properties})
+    lines = (f"  string {name}_{end} = {n};" for n, name in enumerate(names, 1))
+    return "\n".join(('syntax = "proto3";', "message Wide {", *lines, "}"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effect"),
+    [
+        (record(ID), record(ID, NOTE), "new readers see the default in old records"),
+        (record(ID, NOTE), record(ID), "old readers see their default in new records"),
+        (record(ID, AMOUNT), record(ID), "old readers stop at new records"),
+        (
+            record(field("a", "int")),
+            record(field("a", "long")),
+            "new readers convert it, old readers stop at new records",
+        ),
+        (record(field("a", "string")), record(field("a", "bytes")), "readers convert it"),
+        (
+            record(field("a", "string")),
+            record(field("a", "long")),
+            "new readers stop at old records",
+        ),
+    ],
+)
+def test_a_field_says_what_readers_see(before: str, after: str, effect: str) -> None:
+    """By Avro's rules of schema resolution."""
+    line = describe_texts(make_object(before), make_object(after))[1]
+    assert line.endswith(f"({effect})"), line
+
+
+def test_a_new_message_has_no_value_that_readers_see() -> None:
+    """A field of protobuf has one, a message has none."""
+    old = "message A { string a = 1; }"
+    new = "message A { string a = 1; int32 b = 2; } message B { string c = 1; }"
+    lines = describe_texts(make_object(old, "protobuf"), make_object(new, "protobuf"))
+    assert lines[1] == "+ A.b: int32 = 2 (old readers keep it as an unknown field)"
+    assert lines[2] == "+ B: message, 1 field"
+
+
+def test_long_values_begin_at_their_difference() -> None:
+    """What is the same at the beginning of both would hide it."""
+    sides = cut_sides("x" * 90 + "old", "x" * 90 + "new")
+    assert sides == ("…" + "x" * 12 + "old", "…" + "x" * 12 + "new")
+    assert cut_sides("a", "x" * 61) == ("a", "x" * 60 + "…")
 
 
 def test_other_objects_have_no_documents() -> None:
