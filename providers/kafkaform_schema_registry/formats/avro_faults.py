@@ -264,6 +264,9 @@ def _check_own_name(node: Mapping[str, Any], space: str, steps: Place) -> Iterat
         return
     if not _is_name(name):
         yield PlacedFault(_describe_name(name), (*steps, "name"))
+    # Schema.NamedSchema of Avro's Java library.
+    elif join_name(node["name"], str(node.get("namespace", space))) in PRIMITIVES:
+        yield PlacedFault(f"a type has the name of the primitive {name}", (*steps, "name"))
 
 
 def _is_name(name: str) -> bool:

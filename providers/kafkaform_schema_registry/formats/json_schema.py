@@ -282,28 +282,51 @@ _NUMBER = (_is_number, "a number")
 _TEXT = (_is_text, "a text")
 _LIMIT = (lambda value: isinstance(value, bool) or _is_number(value), "a number or a bool")
 _BOOL = (lambda value: isinstance(value, bool), "a bool")
+
+
+def _is_dependencies(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(item, dict | bool) or _is_name_list(item) for item in value.values()
+    )
+
+
+def _is_name_lists(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_name_list, value.values()))
+
+
 _VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "$anchor": _TEXT,
+    "$comment": _TEXT,
     "$id": _TEXT,
     "$ref": _TEXT,
     "$schema": _TEXT,
+    "contentEncoding": _TEXT,
+    "contentMediaType": _TEXT,
+    "dependencies": (_is_dependencies, "an object with a schema or a list of names for each name"),
+    "dependentRequired": (_is_name_lists, "an object with a list of names for each name"),
+    "deprecated": _BOOL,
     "description": _TEXT,
     "enum": (lambda value: isinstance(value, list), "a list"),
     "exclusiveMaximum": _LIMIT,
     "exclusiveMinimum": _LIMIT,
     "format": _TEXT,
+    "maxContains": _COUNT,
     "maxItems": _COUNT,
     "maxLength": _COUNT,
     "maxProperties": _COUNT,
     "maximum": _NUMBER,
+    "minContains": _COUNT,
     "minItems": _COUNT,
     "minLength": _COUNT,
     "minProperties": _COUNT,
     "minimum": _NUMBER,
     "multipleOf": (lambda value: _is_number(value) and value > 0, "a number above 0"),
     "pattern": _TEXT,
+    "readOnly": _BOOL,
     "required": (_is_name_list, "a list of different names"),
     "title": _TEXT,
     "uniqueItems": _BOOL,
+    "writeOnly": _BOOL,
 }
 """Keyword -> whether its value is right, and what it has to be."""
 
@@ -355,6 +378,8 @@ def _check_kind(value: Any, steps: Place) -> Iterator[PlacedFault]:
     names = value if isinstance(value, list) else [value]
     if not names:
         yield PlacedFault("type is an empty list", steps)
+    elif len({*map(write_json, names)}) < len(names):
+        yield PlacedFault("type names a type twice", steps)
     for name in names:
         if name not in TYPES:
             near = suggest(name, TYPES) if isinstance(name, str) else ""

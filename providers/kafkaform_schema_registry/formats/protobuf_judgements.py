@@ -141,6 +141,11 @@ SCALARS = frozenset(
         *(f"{sign}fixed{bits}" for sign in ("", "s") for bits in (32, 64)),
     }
 )
+SYNTAXES = ("proto2", "proto3")
+"""The syntaxes that a file can name; files of an edition name none."""
+KEYS = SCALARS - {"double", "float", "bytes"}
+"""The types of the keys of maps."""
+MAX_ENUM = 2**31 - 1
 FORBIDDEN = (19000, 19999)
 """Numbers of fields that protobuf keeps for itself."""
 GOOGLE = "google/protobuf/"
@@ -163,6 +168,9 @@ def find_protobuf_faults(text: str, *, elsewhere: bool) -> Iterator[SchemaFault]
 
 
 def _find_faults(file: ProtobufFile, *, elsewhere: bool) -> Iterator[Fault]:
+    if file.syntax not in SYNTAXES and not file.syntax.isdigit():
+        text = f'there is no syntax "{file.syntax}"'
+        yield text, 0, suggest(file.syntax, SYNTAXES) or "Write proto3 or proto2."
     for path, message in file.messages.items():
         names: dict[str, int] = {}
         numbers: dict[int, str] = {}
@@ -186,12 +194,27 @@ def _find_faults(file: ProtobufFile, *, elsewhere: bool) -> Iterator[Fault]:
                 )
             if field.name in message.reserved_names:
                 yield f"{field_path} has a name that is reserved", field.offset, ""
+            yield from _check_form(field, field_path, file.syntax)
             names[field.name] = field.number
             numbers.setdefault(field.number, field.name)
         if not elsewhere:
             yield from _check_types(message, path, file)
     for path, enum in file.enums.items():
         yield from _check_enum(path, enum, file.syntax)
+
+
+def _check_form(field: ProtobufField, field_path: str, syntax: str) -> Iterator[Fault]:
+    """What a field of its kind must not have."""
+    key = field.type.removeprefix("map<").partition(",")[0] if field.type[:4] == "map<" else ""
+    if key and key not in KEYS:
+        near = suggest(key, KEYS) or "Keys are whole numbers, bool or string."
+        yield f'{field_path} is a map whose keys cannot be of the type "{key}"', field.offset, near
+    if field.label and (key or field.oneof):
+        place = "a map" if key else f"in the oneof {field.oneof}"
+        yield f"{field_path} is {place}, and cannot be {field.label}", field.offset, ""
+    if field.label == "required" and syntax == "proto3":
+        text = f"{field_path} is required, which {syntax} does not have"
+        yield text, field.offset, "Leave the word out."
 
 
 def _contains(limits: tuple[int, int], number: int) -> bool:
@@ -219,6 +242,8 @@ def _check_types(message: ProtobufMessage, path: str, file: ProtobufFile) -> Ite
 def _check_enum(path: str, enum: ProtobufEnum, syntax: str) -> Iterator[Fault]:
     names: set[str] = set()
     numbers: dict[int, str] = {}
+    if not enum.values:
+        yield f"the enum {path} has no value", 0, ""
     if syntax == "proto3" and enum.values and enum.values[0][1] != 0:
         name, _, offset = enum.values[0]
         yield f"the first value of the enum {path}, {name}, is not 0", offset, ""
@@ -227,6 +252,9 @@ def _check_enum(path: str, enum: ProtobufEnum, syntax: str) -> Iterator[Fault]:
             yield f"the value {name} of the enum {path} is there twice", offset, ""
         elif number in numbers and not enum.aliases:
             text = f"the values {numbers[number]} and {name} of the enum {path} are both {number}"
+            yield text, offset, ""
+        if not -MAX_ENUM - 1 <= number <= MAX_ENUM:
+            text = f"the value {name} of the enum {path} is {number:,}, which is no int32"
             yield text, offset, ""
         names.add(name)
         numbers.setdefault(number, name)

@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkaform.provider.http.exchange import HttpAnswer
 from kafkaform_schema_registry.formats.faults import MAX_FAULTS
 from kafkaform_schema_registry.formats.normal_form import FORMATS, inspect_schema
+from kafkaform_schema_registry.memory import SimulatedRegistry
+from kafkaform_schema_registry.requests import register
 
 from ...kit.quick import examples
+from ...kit.schema_registry.corpus import SOUND, WRONG
 from ...kit.schema_registry.schemas import field, record
 
 RECORD = """{
@@ -242,6 +246,7 @@ KEYWORDS = (
     *("type", "required", "items", "enum", "minimum", "minLength", "maxItems", "multipleOf"),
     *("pattern", "title", "additionalProperties", "allOf", "not", "if", "patternProperties"),
     *("propertyNames", "contains", "uniqueItems", "format", "const", "default", "x-own"),
+    *("readOnly", "$comment", "contentEncoding", "dependencies"),
 )
 SCHEMAS = st.recursive(
     st.dictionaries(st.sampled_from(KEYWORDS), VALUES, max_size=3),
@@ -277,3 +282,23 @@ def _has_empty_items(node: Any) -> bool:
     """Draft-04 allows an empty list of items, newer ones do not."""
     inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
     return (isinstance(node, dict) and node.get("items") == []) or any(map(_has_empty_items, inner))
+
+
+@pytest.mark.parametrize(("kind", "text"), WRONG)
+def test_wrong_schemas_are_refused_by_us_and_by_the_simulation(kind: str, text: str) -> None:
+    """With a place for us, and with the code of real registries there."""
+    assert inspect_schema(kind, text).faults
+    answer = _register(kind, text)
+    assert (answer.status, answer.body["error_code"]) == (422, 42201)
+
+
+@pytest.mark.parametrize(("kind", "text"), SOUND)
+def test_sound_schemas_are_taken_by_us_and_by_the_simulation(kind: str, text: str) -> None:
+    """A block of a schema that is none would stop a plan."""
+    assert not inspect_schema(kind, text).faults
+    assert _register(kind, text).status == 200
+
+
+def _register(kind: str, text: str) -> HttpAnswer:
+    payload = {"subject": "a", "format": kind, "schema": text, "references": ()}
+    return SimulatedRegistry().answer(register(payload))
