@@ -1,6 +1,11 @@
 """Wrong and sound schemas of every format, for each that judges them: ours, the simulated registry,
 and whatever real one is at hand. Sources: Avro 1.12 (`Schema` of its Java library), the metaschemas
-of JSON Schema, and the specifications of the protobuf language (protobuf.dev)."""
+of JSON Schema, and the specifications of the protobuf language (protobuf.dev).
+
+Apicurio 2.6 refuses the wrong ones but these: a property whose schema is a number; and of protobuf
+keys of a map that are floats, the number 0, reserved numbers, doubled numbers across a oneof, and
+enums that are empty or do not begin with 0. It takes the sound ones but both JSON schemas and the
+file of an edition, from which it does not find out the format."""
 
 from __future__ import annotations
 
