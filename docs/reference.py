@@ -741,11 +741,16 @@ REGISTRY_RULES: Mapping[str, tuple[str, ...]] = {
     ),
     "schema_registry_subject_config": (
         "A level is set before the schemas of its subject are registered and checked.",
-        "Apicurio has no modes, and no level NONE for one subject; both are refused.",
+        "Apicurio has no modes, and no level NONE for one subject; Karapace has no modes that can "
+        "be set: [products](../schema-registry-products.md).",
+        "READONLY_OVERRIDE is a mode of Confluent's registry alone.",
     ),
     "schema_registry_config": (
         "Removing the block leaves level and mode as they are.",
-        "Apicurio has no modes.",
+        "Apicurio has no modes, Karapace none that can be set: "
+        "[products](../schema-registry-products.md).",
+        "READONLY_OVERRIDE and FORWARD are modes of Confluent's registry alone. The others refuse "
+        "them.",
     ),
 }
 REGISTRY_DATA_RULES: Mapping[str, tuple[str, ...]] = {

@@ -30,7 +30,7 @@ from kafkaform.provider.http.exchange import (
 from .formats.avro import open_schema, parse_avro
 from .formats.avro_changes import Unreadable, find_unreadable
 from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
-from .kinds.subject_settings import LEVELS, MODES, PROMISES
+from .kinds.subject_settings import CLOSING, LEVELS, MODES, PROMISES, REGISTRY_MODES
 from .provider import PROVIDER, SchemaRegistryProvider
 from .requests import BadAnswer, read_schema_version
 from .session import APICURIO_LIMIT, RegistrySession, identify_product
@@ -275,7 +275,8 @@ class SimulatedRegistry:
 
     def _list_referring(self, subject: str, version: str, call: Call) -> Any:
         body = self._read_version(subject, version, call)
-        return self.subjects.list_referring(subject, body["version"])
+        # With Apicurio, versions that are deleted softly refer to others still.
+        return self.subjects.list_referring(subject, body["version"], deleted=self.apicurio)
 
     def _list_uses(self, id: str, _: str, __: Call) -> Any:
         uses = [
@@ -313,7 +314,7 @@ class SimulatedRegistry:
 
     def _register(self, subject: str, _: str, call: Call) -> Any:
         draft = self._read_draft(call)
-        if self.modes.get(subject, self.mode) == "READONLY":
+        if self.modes.get(subject, self.mode) in CLOSING:
             raise _Refused(422, 42205, f"Subject {subject} is in read-only mode")
         stored = self.subjects.find_equal(subject, draft)
         if stored is not None:
@@ -414,7 +415,8 @@ class SimulatedRegistry:
 
     def _put_mode(self, subject: str, _: str, call: Call) -> Any:
         mode = (call.body or {}).get("mode")
-        if mode not in MODES:
+        allowed: tuple[str, ...] = MODES if subject else REGISTRY_MODES
+        if mode not in allowed:
             raise _Refused(422, 42204, "Invalid mode")
         versions = (
             self.subjects.list_names() if not subject else self.subjects.list_versions(subject)

@@ -34,7 +34,13 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 from kafkaform.provider.http.client import HttpClient, Proof
-from kafkaform.provider.http.exchange import ANSWER_LOST, NOT_SENT, Call, HttpAnswer
+from kafkaform.provider.http.exchange import (
+    ANSWER_LOST,
+    NOT_SENT,
+    Call,
+    HttpAnswer,
+    read_error_code,
+)
 from kafkaform.provider.http.settings import BasicLogin, HttpSettings, list_urls, read_settings
 
 from . import consultation, data_sources, reads, sends
@@ -63,6 +69,11 @@ WITHOUT_ID = (401, 403, 404, 405)
 """What registries that have no id, or show it to nobody, answer to the question for it."""
 APICURIO_LIMIT = 1000
 """Apicurio lists so many subjects and says nothing about the others (2.6.13)."""
+NOBODY = "kafkaform-nobody"
+"""A subject that does not exist. What a registry says about its mode tells whether subjects have
+modes of their own."""
+NO_SUBJECT = 40401
+"""Karapace says so where others say that the subject has no mode (40409)."""
 
 
 class Product(Struct, frozen=True):
@@ -73,7 +84,7 @@ class Product(Struct, frozen=True):
     hides_id: bool
     """It may have an id that this user must not see."""
     modes: bool
-    """It has modes."""
+    """It has modes that can be set and read."""
     apicurio: bool
 
     @property
@@ -81,13 +92,12 @@ class Product(Struct, frozen=True):
         """What a plan says about it."""
         if self.apicurio:
             return "Apicurio: no modes, and no level NONE for one subject"
-        return "" if self.modes else "no modes"
+        return "" if self.modes else "no modes that can be set"
 
     def make_facts(self, config: FrozenMap, *, login: bool) -> RegistryFacts:
         """The facts of a session. config: the provider block; login: the session logs in."""
         return RegistryFacts(
             modes=self.modes,
-            # PUT NONE removes the level of the subject, so that the registry's own takes effect.
             subject_none=not self.apicurio,
             listing_limit=APICURIO_LIMIT if self.apicurio else None,
             login=login,
@@ -101,25 +111,34 @@ class Product(Struct, frozen=True):
 
 def identify_product(client: RegistryClient, url: str) -> Product:
     """Ask a registry what it is. Raises ConnectError with the address, the cause and advice."""
-    level, mode, named = client.ask_all(
-        [read_setting("config", None), read_setting("mode", None), IDENTIFY]
-    )
+    calls = [
+        read_setting("config", None),
+        read_setting("mode", None),
+        read_setting("mode", NOBODY),
+        IDENTIFY,
+    ]
+    level, mode, mode_of_nobody, named = client.ask_all(calls)
     _require_level(level, url)
     # Without an answer nobody knows whether it has an id, and the state is bound to one.
-    for call, answer in ((read_setting("mode", None), mode), (IDENTIFY, named)):
+    for call, answer in zip(calls[1:], (mode, mode_of_nobody, named), strict=True):
         if isinstance(answer, Fault):
             raise _make_error(url, answer)
         if answer.status >= 500 or answer.status in (407, 409, 429) or 300 <= answer.status < 400:
             raise _make_refusal(url, answer, call)
     assert isinstance(mode, HttpAnswer)
+    assert isinstance(mode_of_nobody, HttpAnswer)
     assert isinstance(named, HttpAnswer)
     if not named.succeeded and named.status not in WITHOUT_ID:
         raise _make_refusal(url, named, IDENTIFY)
-    apicurio = APICURIO_PATH in f"{urlsplit(url).path}/" or _is_apicurio(mode)
+    in_path = APICURIO_PATH in f"{urlsplit(url).path}/"
+    # Apicurio 3 gives every subject the mode of the registry.
+    apicurio = in_path or _is_apicurio(mode) or mode_of_nobody.succeeded
+    # Confluent's registry said the same before 7.0, and it has an id.
+    is_karapace = named.status in (404, 405) and read_error_code(mode_of_nobody) == NO_SUBJECT
     return Product(
         id=read_registry_id(named.body) if named.succeeded else None,
         hides_id=named.status in (401, 403) and not apicurio,
-        modes=not (apicurio or lacks_endpoint(mode)),
+        modes=not (apicurio or is_karapace or lacks_endpoint(mode)),
         apicurio=apicurio,
     )
 

@@ -17,10 +17,10 @@ class RegistryFacts(ProviderFacts, frozen=True, kw_only=True):
     """What a registry can do, and what the provider block says about it."""
 
     modes: bool = True
-    """It has modes, of its own and of subjects."""
+    """It has modes that can be set and read, of its own and of subjects."""
     subject_none: bool = True
-    """A subject can have the level NONE. False: the registry takes that as the removal of the
-    subject's level, so that its own counts."""
+    """A subject can have the level NONE. False: the registry says NONE also for a subject without a
+    level of its own."""
     listing_limit: int | None = None
     """A listing of subjects ends after so many, without a word; None if it has all."""
     login: bool = False

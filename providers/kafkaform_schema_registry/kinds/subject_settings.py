@@ -136,7 +136,12 @@ LEVELS = (
 )
 TRANSITIVE = frozenset(level for level in LEVELS if level.endswith("_TRANSITIVE"))
 """Levels that count for all versions, and not only for the latest one."""
-MODES = ("READWRITE", "READONLY", "IMPORT")
+MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT")
+"""Modes of a subject. READONLY_OVERRIDE is Confluent's (`Mode.java`), and deprecated there."""
+REGISTRY_MODES = (*MODES, "FORWARD")
+"""Modes of a registry. FORWARD is Confluent's, and refused for a subject (`ModeResource.java`)."""
+CLOSING = frozenset({"READONLY", "READONLY_OVERRIDE", "FORWARD"})
+"""Modes in which no schema can be registered without an id."""
 
 
 class Promise(Struct, frozen=True):
@@ -220,7 +225,7 @@ def _make_subject_step(change: Change, number: int, name: str, value: str) -> St
     if name == "compatibility":
         request = REMOVE_LEVEL if removed else SET_LEVEL
     else:
-        request = REMOVE_MODE if removed else CLOSE_MODE if value == "READONLY" else OPEN_MODE
+        request = REMOVE_MODE if removed else CLOSE_MODE if value in CLOSING else OPEN_MODE
     return make_step(change, number, request, payload, paths)
 
 
@@ -282,7 +287,7 @@ def _make_registry_steps(change: Change, _: Facts) -> tuple[Step, ...]:
             SET_LEVEL
             if name == "compatibility"
             else CLOSE_MODE
-            if after[name] == "READONLY"
+            if after[name] in CLOSING
             else OPEN_MODE,
             {"subject": None, name: after[name]},
             list_paths(change, name),
@@ -307,7 +312,7 @@ REGISTRY_CONFIG_TYPE = ResourceType(
             "mode",
             STRING,
             "Whether schemas can be registered; not managed if left out.",
-            choices=MODES,
+            choices=REGISTRY_MODES,
         ),
     ),
     key=lambda _: REGISTRY_KEY,

@@ -14,7 +14,7 @@ from ..formats.avro import AvroType, NotAvro, open_schema, parse_avro
 from ..formats.avro_changes import Unreadable, find_unreadable
 from ..formats.faults import EditKind, SchemaEdit
 from ..formats.normal_form import FORMATS
-from ..kinds.registry import collect_answers, name_listing
+from ..kinds.registry import RegistryFacts, collect_answers, name_listing
 from ..kinds.schema import KIND, list_new_places
 from ..kinds.subject_settings import INHERITED, PROMISES, REGISTRY_CONFIG, SUBJECT_CONFIG
 from .schemas import PROOFS, TEXT, TYPES, VERSIONS, NextVersion
@@ -186,6 +186,20 @@ OLDER = Rule(
     Block.IMPOSSIBLE,
     proof=f"{PROOFS}test_an_older_schema_does_not_become_the_latest",
 )
+UNCHECKED = Rule(
+    "schema-compatibility-unasked",
+    "The registry cannot be asked whether it takes a new version",
+    Level.CAUTION,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "Apicurio 2 and 3 leave the references out when they check a schema (testCompatibilityBy… and "
+    "checkAllCompatibility of `CompatibilityResourceImpl`), so that no schema with references "
+    "passes, at any level. They resolve them when a version is registered, and judge it "
+    "then.",
+    'references = [{ name = "Money", subject = "money-value", version = 1 }]   # with Apicurio',
+    "Compare the schemas yourself, or register the version in a registry for tests first.",
+)
 READERS_STOP = Rule(
     "schema-readers-stop",
     "Readers stop at records, and no level prevents it",
@@ -288,6 +302,7 @@ def _survey_versions(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         before, after = change.before or EMPTY, change.after or EMPTY
         findings = [
             *_judge_earlier(change.identity.key, answer),
+            *_judge_unasked(change.identity.key, after, answer, scene),
             *_judge_verdict(change.identity.key, answer),
             *_judge_reading(change.identity.key, before, after, answer),
         ]
@@ -303,6 +318,22 @@ def _judge_earlier(subject: str, answer: FrozenMap) -> Iterator[Finding]:
             TEXT,
             figures=FrozenMap(version=number),
         )
+
+
+def _judge_unasked(
+    subject: str, after: FrozenMap, answer: FrozenMap, scene: Scene
+) -> Iterator[Finding]:
+    """What nobody can say before the version is registered."""
+    level = answer.get("level")
+    references = after.get("references") or ()
+    if level == "NONE" or not references or RegistryFacts.of(scene.facts).checks_references:
+        return
+    level_name = f"level {level}" if level else "its level"
+    yield UNCHECKED.find(
+        f"whether {level_name} allows the new version of {subject} cannot be asked, because the "
+        "check of this registry leaves references out: it is judged when it is registered",
+        TEXT,
+    )
 
 
 def _judge_verdict(subject: str, answer: FrozenMap) -> Iterator[Finding]:
@@ -451,6 +482,7 @@ SURVEYS = (
         (
             INCOMPATIBLE,
             OLDER,
+            UNCHECKED,
             READERS_STOP,
             UPDATE_ORDER,
             COMPATIBLE,

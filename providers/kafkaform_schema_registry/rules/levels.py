@@ -42,13 +42,15 @@ NOTHING_SET = Rule(
 )
 NO_MODES = Rule(
     "schema-mode-unsupported",
-    "The registry has no modes",
+    "The registry has no modes that can be set",
     Level.BLOCK,
     Harm.NONE,
     TYPES,
     Needs.FACTS,
-    "Apicurio answers requests about modes with `Operation not supported` (404).",
-    'mode = "READONLY"   # with Apicurio',
+    "Apicurio 2 answers requests about modes with `Operation not supported` (404). Apicurio 3 and "
+    "Karapace show the registry's mode for each subject (getSubjectMode of `ModeResourceImpl` and "
+    "get_subject_mode of `controller.py`), and Karapace has no request that sets one.",
+    'mode = "READONLY"   # with Apicurio or Karapace',
     "Remove mode from the block.",
     Block.IMPOSSIBLE,
     proof=f"{PROOFS}test_apicurio_has_no_modes_and_no_level_none_of_a_subject",
@@ -60,8 +62,9 @@ NO_SUBJECT_NONE = Rule(
     Harm.NONE,
     (SUBJECT_CONFIG,),
     Needs.FACTS,
-    "Apicurio takes NONE for a subject as the removal of its level: the registry's own takes "
-    "effect.",
+    "Apicurio 2 takes NONE for a subject as the removal of its level, so that the registry's own "
+    "takes effect. Both 2 and 3 say NONE for a subject without a level, so that nobody can see "
+    "which of the two it is.",
     'compatibility = "NONE"   # of one subject, with Apicurio',
     "Set another level, or NONE for the whole registry.",
     Block.IMPOSSIBLE,
@@ -100,12 +103,11 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
     if after is None or change.action in (Action.DELETE, Action.FORGET):
         return
     if after.get("mode") not in (None, INHERITED) and not RegistryFacts.of(facts).modes:
-        yield NO_MODES.find("this registry has no modes", ("mode",))
+        yield NO_MODES.find("this registry has no modes that can be set", ("mode",))
     is_none = change.identity.kind == SUBJECT_CONFIG and after.get("compatibility") == "NONE"
     if is_none and not RegistryFacts.of(facts).subject_none:
         yield NO_SUBJECT_NONE.find(
-            "Apicurio has no compatibility NONE for one subject: with it, the registry's own level "
-            "takes effect",
+            "Apicurio does not tell compatibility NONE of one subject from no level at all",
             LEVEL_PATH,
         )
 

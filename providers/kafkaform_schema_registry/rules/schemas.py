@@ -172,7 +172,8 @@ REFERRED = Rule(
     TYPES,
     Needs.SYSTEM,
     "Registries refuse to delete what others refer to (error 42206), because those could not be "
-    "parsed without it. Old versions count as well.",
+    "parsed without it. Old versions count as well, and with Apicurio also those that are deleted "
+    "softly.",
     'removed { from = schema_registry_schema.money … }   # and "orders-value" refers to it',
     "Delete these subjects first, or keep this one.",
     Block.IMPOSSIBLE,
