@@ -40,7 +40,7 @@ from ..core.head import GENESIS, Head
 from ..core.resource import Desired, Fault, FaultClass, Identity, World
 from ..core.secret import KnownSecrets, PartialRepr, keep_secrets, watched
 from ..core.storage import read_named_file
-from ..core.value import FrozenMap, SecretRef
+from ..core.value import FrozenMap, find_references
 from ..core.words import Vocabulary
 from ..plan.build import select_instances
 from ..plan.codec import read_instances
@@ -404,7 +404,7 @@ def list_display_settings(space: Workspace) -> FrozenMap:
                     name: value
                     for name, value in provider.config.items()
                     if value is not None
-                    and not isinstance(value, SecretRef)
+                    and not any(find_references(value))
                     and not HIDDEN_SETTINGS.search(name)
                 }
             )

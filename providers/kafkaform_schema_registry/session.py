@@ -303,7 +303,8 @@ def make_facts(config: FrozenMap, product: Product, url: str, settings: HttpSett
     named = f"{product.id}/{path}" if product.id and path else product.id
     login = settings.auth
     own_facts = product.make_facts(
-        config, login=login is not None or settings.certificate is not None
+        config,
+        login=login is not None or settings.certificate is not None or bool(settings.headers),
     )
     return Facts(
         named or config.get("registry_id") or node,

@@ -34,7 +34,7 @@ from .exchange import (
     read_message,
     read_retry_after,
 )
-from .settings import Auth, BasicLogin, BearerToken, HttpSettings
+from .settings import LOGIN_HEADER, Auth, BasicLogin, BearerToken, HttpSettings
 from .tls import CertificateFault, tls_context
 from .tokens import TokenSource, fetch_token
 
@@ -252,8 +252,9 @@ class HttpClient:
             self._prove_before(connection)
 
     def _make_headers(self) -> Mapping[str, str]:
+        headers = {name: value.reveal() for name, value in self._settings.headers.items()}
         login = self._login()
-        return {} if login is None else {"Authorization": login.reveal()}
+        return headers if login is None else {**headers, LOGIN_HEADER: login.reveal()}
 
     # ── who answers ─────────────────────────────────────────────────────────────────────
 

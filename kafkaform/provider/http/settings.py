@@ -3,6 +3,7 @@ blocks of systems that speak HTTP have, their faults, and the settings that foll
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,8 +13,8 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.errors import ConfigurationError
-from ...core.schema import ANY, NUMBER, STRING, AttributeSchema, list_of
-from ...core.secret import Secret
+from ...core.schema import ANY, NUMBER, STRING, AttributeSchema, list_of, map_of
+from ...core.secret import Secret, remember_secret
 from ...core.value import FrozenMap, SecretRef
 from ..block_checks import CERTIFICATES, is_pem, is_safe_url, parse_seconds
 from .tokens import BEARER, TokenEndpoint
@@ -60,11 +61,49 @@ class HttpSettings(Struct, frozen=True):
     passphrase: Secret | None = None
     """Of the key."""
     auth: Auth | None = None
+    headers: Mapping[str, Secret] = {}
+    """Further headers of every call."""
     max_bytes: int = MAX_BYTES
     """The largest answer that is read."""
 
 
 MAX_CONCURRENCY = 64
+LOGIN_HEADER = "Authorization"
+OWN_HEADERS = frozenset(
+    {
+        *("accept", "accept-encoding", "connection", "content-length", "content-type", "expect"),
+        *("host", "keep-alive", "proxy-authorization", "te", "trailer", "transfer-encoding"),
+        *("upgrade", "user-agent"),
+    }
+)
+"""Headers that say how a call is sent, in lower case (RFC 9110, RFC 9112): kafkaform sets them."""
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
+_HEADER_VALUE = re.compile(r"[!-~]([ \t!-~]{0,8190}[!-~])?")
+
+
+def _refuse_headers(headers: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Faults of the names, which files contain."""
+    names: dict[str, str] = {}
+    for name in headers:
+        if not _HEADER_NAME.fullmatch(name):
+            yield (
+                f"{name[:40]!r} in headers is no name of a header",
+                "write letters, digits and hyphens (RFC 9110, section 5.1); in a variable of the "
+                "environment, a line is NAME: VALUE",
+            )
+        elif name.lower() in OWN_HEADERS:
+            yield (
+                f"the header {name} cannot be set: kafkaform sets it itself, or it says how a "
+                "request is sent",
+                "remove it from headers",
+            )
+        elif name.lower() in names:
+            yield (
+                f"the headers {names[name.lower()]} and {name} are the same",
+                "remove one of them: names of headers have no case",
+            )
+        names.setdefault(name.lower(), name)
+
 
 ATTRIBUTES = (
     AttributeSchema(
@@ -86,6 +125,15 @@ ATTRIBUTES = (
     AttributeSchema("oauth_client_id", STRING, "Client id at the token endpoint."),
     AttributeSchema("oauth_client_secret", STRING, "Secret of that client.", secret=True),
     AttributeSchema("oauth_scopes", list_of(STRING), "Scopes to ask the token endpoint for."),
+    AttributeSchema(
+        "headers",
+        map_of(STRING),
+        "Further headers of every request, by name. Their values are secrets, which are sent to "
+        "url alone, and neither shown nor recorded. In the environment: a line `NAME: VALUE` for "
+        "each.",
+        secret=True,
+        refuses=_refuse_headers,
+    ),
     *CERTIFICATES,
     AttributeSchema("client_key_passphrase", STRING, "Passphrase of client_key.", secret=True),
     AttributeSchema(
@@ -126,6 +174,7 @@ def find_faults(config_values: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic
         for name, summary, advice in (
             *_check_urls(config_values),
             *_check_login(config_values),
+            *_check_headers(config_values),
             *_check_tls(config_values),
             *_check_limits(config_values),
         )
@@ -140,6 +189,10 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         **config,
         **{n: secrets.get(str(r)) for n, r in references.items()},
     }
+    headers = config.get("headers")
+    if isinstance(headers, Mapping):
+        references |= {f"{name} in headers": value for name, value in headers.items()}
+        config_values["headers"] = {n: secrets.get(str(value)) for n, value in headers.items()}
     faults = [
         Diagnostic(
             Severity.ERROR,
@@ -164,6 +217,7 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         key=Secret(key) if isinstance(key, str) and is_pem(key) else key,
         passphrase=_to_secret(config_values.get("client_key_passphrase")),
         auth=_read_auth(config_values, ca),
+        headers=dict(_read_headers(config_values.get("headers"))),
     )
 
 
@@ -186,6 +240,21 @@ def _read_auth(config_values: Mapping[str, Any], ca: str | None) -> Auth | None:
     return None
 
 
+def _read_headers(headers: object) -> Iterator[tuple[str, Secret]]:
+    """Name and value of each header. headers: secrets by name, or one secret with a line for each
+    header, as a variable of the environment has it."""
+    if isinstance(headers, Mapping):
+        yield from headers.items()
+    elif isinstance(headers, Secret):
+        for line in filter(None, map(str.strip, headers.reveal().splitlines())):
+            name, colon, value = line.partition(":")
+            if not colon:
+                # It may be the secret, so nothing must repeat it as a name.
+                name, value = "", line
+            remember_secret(value.strip())
+            yield name.strip(), Secret(value.strip())
+
+
 def _to_secret(value: str | Secret | None) -> Secret | None:
     return (Secret(value) if isinstance(value, str) else value) or None
 
@@ -195,12 +264,14 @@ def _check_urls(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
     if not urls and config_values.get("url") is not None:
         yield "url", "url is empty", "write an address such as https://HOST:PORT"
     for url in urls:
-        cause = _find_url_fault(url, bool(_list_logins(config_values)))
+        login = "login" if _list_logins(config_values) else ""
+        cause = _find_url_fault(url, login or ("headers" if config_values.get("headers") else ""))
         if cause:
             yield "url", *cause
 
 
-def _find_url_fault(url: str, login: bool) -> tuple[str, str] | None:
+def _find_url_fault(url: str, secrets: str) -> tuple[str, str] | None:
+    """secrets: what is sent there that nobody else may read; empty for nothing."""
     try:
         address = urlsplit(url)
         host, _ = address.hostname, address.port
@@ -212,9 +283,9 @@ def _find_url_fault(url: str, login: bool) -> tuple[str, str] | None:
         return "url contains a login", "remove it, and set username and password"
     if address.scheme not in ("http", "https") or address.query or address.fragment:
         return f"{url!r} in url is not an address", "write https://HOST:PORT, without ? and #"
-    if login and not is_safe_url(url):
+    if secrets and not is_safe_url(url):
         return (
-            f"{url} would get the login in the clear",
+            f"{url} would get the {secrets} in the clear",
             "write https://; http is only for a system on this computer",
         )
     return None
@@ -287,6 +358,30 @@ def _check_login(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
             "oauth_token_url must begin with https:// and contain no login",
             "the client secret is sent there; http is only for an endpoint on this computer",
         )
+
+
+def _check_headers(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
+    headers = config_values.get("headers")
+    if isinstance(headers, SecretRef):
+        return
+    pairs = dict(_read_headers(headers))
+    for summary, advice in _refuse_headers(pairs):
+        yield "headers", summary, advice
+    logins = _list_logins(config_values)
+    for name, value in pairs.items():
+        if name.lower() == LOGIN_HEADER.lower() and logins:
+            yield (
+                "headers",
+                f"the block has several logins: {logins[0]}, and {name} in headers",
+                "keep one of them",
+            )
+        if isinstance(value, Secret) and not _HEADER_VALUE.fullmatch(value.reveal()):
+            yield (
+                "headers",
+                f"the value of {name[:40]!r} in headers is one that no header can have",
+                "it has up to 8,192 printable ASCII characters, and no blanks at its ends "
+                "(RFC 9110, section 5.5)",
+            )
 
 
 def _check_tls(config_values: Mapping[str, Any]) -> Iterator[_Fault]:

@@ -177,7 +177,7 @@ def _find_refusals(
             "Untrusted files cannot set it.",
             advice=f"Whoever runs this sets {source}, with credentials that can only read.",
         )
-    elif value is not None and not isinstance(value, SecretRef) and value != environment_value:
+    elif value is not None and not attribute.secret and value != environment_value:
         fault = "is not set" if environment_value is None else "has another value"
         yield Diagnostic(
             Severity.ERROR,

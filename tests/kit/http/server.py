@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,12 +14,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Request:
-    """body: the JSON value that came, None without one."""
+    """body: the JSON value that came, None without one; headers: all of them, names in lower
+    case."""
 
     method: str
     path: str
     login: str
     body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass
@@ -88,7 +90,9 @@ def serving(answers: Callable[[Request], tuple[int, Any]] = echo) -> Iterator[Se
                 return
             body = json.loads(data) if size else None
             login = self.headers.get("Authorization", "")
-            status, value = served.answer(Request(self.command, self.path, login, body))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            request = Request(self.command, self.path, login, body, headers)
+            status, value = served.answer(request)
             said = b"" if value is None else json.dumps(value).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(said)))

@@ -31,8 +31,10 @@ REVEALED = {
     "providers/kafkaform_kafka/memory/session.py": 1,  # the simulated cluster's requests
     "providers/kafkaform_kafka/kinds/config/requests.py": 2,  # a request, and the broker's words
     "providers/kafkaform_kafka/kinds/user/requests.py": 1,  # what is hashed for a request
-    "kafkaform/provider/http/settings.py": 1,  # whether a token has the form of one
-    "kafkaform/provider/http/client.py": 6,  # the login of each call, the key and its passphrase
+    # The form of a token and of a header, and the headers of a variable of the environment.
+    "kafkaform/provider/http/settings.py": 3,
+    # The login and the headers of each call, the key and its passphrase.
+    "kafkaform/provider/http/client.py": 7,
     "kafkaform/provider/http/connection.py": 1,  # the form that asks for a login token
     "kafkaform/provider/http/tokens.py": 1,  # what that form says
     "providers/kafkaform_kafka/publishing.py": 1,  # a login token

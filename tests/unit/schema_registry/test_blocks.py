@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from kafkaform.core.value import FrozenMap
 from kafkaform_schema_registry.kinds.subject_settings import check_subject, find_topic, name_subject
 from kafkaform_schema_registry.session import name_place
 
+from ...kit.http.server import Request
 from ...kit.schema_registry.schemas import record
+from ...kit.schema_registry.server import read_call
 from .conftest import Folder
 
 FULL_NAME = '{"type":"record","name":"Order","namespace":"shop","fields":[]}'
@@ -104,6 +110,73 @@ def test_the_provider_block_is_checked(folder: Folder) -> None:
         '  password = secret_env("X")\n}\n'
     )
     assert "would get the login in the clear" in folder.run("validate", code=1)
+
+
+HEADERS = """provider "schema_registry" {
+  url   = "%s"
+  token = secret_env("TOKEN")
+  headers = {
+    "target-sr-cluster"          = secret_env("SR_CLUSTER")
+    "Confluent-Identity-Pool-Id" = %s
+  }
+}
+
+resource "schema_registry_schema" "order" {
+  subject = "orders-value"
+  schema  = jsonencode({ type = "record", name = "Order", fields = [] })
+}
+"""
+
+
+def test_headers_reach_the_registry_and_no_file(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each request has them; plan, state, log and output have neither values nor names of
+    variables."""
+    for name, value in (("TOKEN", "t"), ("SR_CLUSTER", "lsrc-hidden"), ("POOL", "pool-hidden")):
+        monkeypatch.setenv(name, value)
+    folder.served.answers = _answer_anybody(folder)
+    text = HEADERS % (folder.served.url, 'secret_env("POOL")')
+    (folder.path / "main.kf.hcl").write_text(text)
+    shown = folder.run("plan", "--out", "p.plan")
+    shown += folder.run("show", "p.plan", "--json") + folder.run("apply", "p.plan")
+    shown += folder.run("audit", "show") + folder.run("show", "--json")
+    files = [path for path in folder.path.rglob("*") if path.is_file() and path.suffix != ".hcl"]
+    assert len(files) > 2
+    for content in (shown, *(path.read_text(errors="replace") for path in files)):
+        assert "hidden" not in content and "SR_CLUSTER" not in content
+    for request in folder.served.asked:
+        assert request.headers["target-sr-cluster"] == "lsrc-hidden"
+        assert request.headers["confluent-identity-pool-id"] == "pool-hidden"
+
+
+def _answer_anybody(folder: Folder) -> Callable[[Request], tuple[int, Any]]:
+    def answer(request: Request) -> tuple[int, Any]:
+        found = folder.registry.answer(read_call(request))
+        return found.status, found.body
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ('Host = secret_env("X")', "the header Host cannot be set"),
+        ('content-length = secret_env("X")', "the header content-length cannot be set"),
+        ('Authorization = secret_env("X")', "several logins: token, and Authorization in headers"),
+        ('X-Pool = "in the file"', "needs a reference to a secret"),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_refused_at_its_line(
+    folder: Folder, line: str, text: str
+) -> None:
+    """While typing: nothing connects for that."""
+    block = HEADERS % ("https://registry", 'secret_env("POOL")')
+    (folder.path / "main.kf.hcl").write_text(block.replace("  }\n", f"    {line}\n  }}\n", 1))
+    said = folder.run("validate", code=1)
+    assert text in said and re.search(r"main\.kf\.hcl:[4-7]\b", said), said
+    assert "in the file" not in said
+    assert not folder.served.asked
 
 
 TEST_FILE = """

@@ -69,6 +69,15 @@ FAULTS: dict[str, tuple[str, dict[str, Any]]] = {
     "no user": ("username", {"password": PW}),
     "two logins": ("token", {"username": "ci", "password": PW, "token": PW}),
     "a colon": ("username", {"username": "a:b", "password": PW}),
+    "headers in the clear": ("url", {"url": "http://r", "headers": FrozenMap(a=PW)}),
+    "two logins of which one is a header": (
+        "headers",
+        {"headers": FrozenMap(authorization=PW), "token": PW},
+    ),
+    "a header of HTTP itself": ("headers", {"headers": FrozenMap({"Content-Length": PW})}),
+    "a header for another host": ("headers", {"headers": FrozenMap(Host=PW)}),
+    "a header twice": ("headers", {"headers": FrozenMap(A=PW, a=PW)}),
+    "no name of a header": ("headers", {"headers": FrozenMap({"a b": PW})}),
     "no client": ("oauth_token_url", {"oauth_token_url": "https://t", "oauth_client_id": "c"}),
     "scopes alone": ("oauth_token_url", {"oauth_scopes": ("a",)}),
     "an endpoint in the clear": (
@@ -96,6 +105,37 @@ def test_each_fault_names_its_attribute(name: str, given: dict[str, Any]) -> Non
         read(**given)
     said = caught.value.message + caught.value.advice
     assert 'provider "registry"' in said and "hunter2" not in said and "ci:pw" not in said
+
+
+def test_headers_are_secrets_by_name() -> None:
+    """Or the lines of one secret, as a variable of the environment has them; also a login of
+    another kind."""
+    named = FrozenMap({"target-sr-cluster": PW, "Authorization": PW})
+    assert read(headers=named).headers == dict.fromkeys(named, SECRETS["env:PW"])
+    lines = {"env:PW": Secret("target-sr-cluster: lsrc-1\nConfluent-Identity-Pool-Id: pool:2\n\n")}
+    assert read_settings("registry", block(headers=PW), lines).headers == {
+        "target-sr-cluster": Secret("lsrc-1"),
+        "Confluent-Identity-Pool-Id": Secret("pool:2"),
+    }
+    with pytest.raises(ConfigurationError, match="target-sr-cluster in headers refers to env:PW"):
+        read_settings("registry", block(headers=named), {})
+
+
+@pytest.mark.parametrize("value", ["", " pool-9", "a\r\nX: y", "ü", "a" * 8200])
+def test_a_value_that_no_header_can_carry_is_not_repeated(value: str) -> None:
+    """Known once the secret is there, and before anything is sent."""
+    headers = FrozenMap({"target-sr-cluster": PW})
+    with pytest.raises(ConfigurationError, match="'target-sr-cluster' in headers") as caught:
+        read_settings("registry", block(headers=headers), {"env:PW": Secret(value)})
+    assert not value or value not in caught.value.message + caught.value.advice
+
+
+@pytest.mark.parametrize("lines", ["Bearer abcdef", "abcdef", "x-pool: 9\nabcdef"])
+def test_a_line_without_a_name_is_not_repeated(lines: str) -> None:
+    """It may be the secret alone."""
+    with pytest.raises(ConfigurationError, match="is no name of a header") as caught:
+        read_settings("registry", block(headers=PW), {"env:PW": Secret(lines)})
+    assert "abcdef" not in caught.value.message + caught.value.advice
 
 
 @pytest.mark.parametrize("token", ["Bearer a.b.c", "x y", "a\r\nX: y", "ü"])

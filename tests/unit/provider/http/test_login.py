@@ -13,13 +13,13 @@ import pytest
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import Secret
-from kafkaform.provider.http.client import HttpClient, open_login
-from kafkaform.provider.http.exchange import CallFailed, NotSent
+from kafkaform.provider.http.client import HttpClient, Proof, open_login
+from kafkaform.provider.http.exchange import Call, CallFailed, NotSent
 from kafkaform.provider.http.settings import BasicLogin, BearerToken, HttpSettings
 from kafkaform.provider.http.tokens import LoginToken, TokenEndpoint, TokenSource
 
 from ....kit.http.proxy import Proxy, proxying
-from ....kit.http.server import Served
+from ....kit.http.server import Served, serving
 from ....kit.kafka import doors, token_endpoint
 from ....kit.kafka.token_endpoint import CLIENT, SECRET
 
@@ -83,6 +83,34 @@ def test_without_a_token_nothing_is_sent(server: Served, connect: Connect) -> No
     assert "refused to give a token: HTTP 401, invalid_client" in caught.value.cause
     assert "oauth_client_secret" in caught.value.advice
     assert not server.asked
+
+
+def test_headers_go_to_the_system_alone(server: Served, connect: Connect) -> None:
+    """With each call, also with the proof and beside a login. Neither the token endpoint nor the
+    host of a redirection gets them."""
+    headers = {"target-sr-cluster": Secret("lsrc-77"), "X-Pool": Secret("pool-77")}
+    with (
+        serving() as elsewhere,
+        token_endpoint.serving(lambda: {"access_token": "t", "expires_in": 600}) as endpoint,
+    ):
+        server.answers = lambda _: (307, {"message": f"see {elsewhere.url}"})
+        login = TokenEndpoint(endpoint.url, CLIENT, Secret(SECRET))
+        client = connect(server.url, auth=login, headers=headers)
+        assert client.ask("GET", "/x", reads=True).status == 307
+        assert client.ask("PUT", "/x", {}).status == 307
+        assert not elsewhere.asked
+        assert "77" not in repr(endpoint.asked)
+    for request in server.asked:
+        assert (request.headers["target-sr-cluster"], request.headers["x-pool"]) == (
+            "lsrc-77",
+            "pool-77",
+        )
+        assert request.login == "Bearer t"
+    proof = Proof(Call("GET", "/id", reads=True), lambda _: None)
+    connect(server.url, headers=headers, proof=proof).ask("PUT", "/y", {})
+    ids = [request.headers["x-pool"] for request in server.asked if request.path == "/id"]
+    assert ids and {*ids} == {"pool-77"}
+    assert "77" not in repr(HttpSettings(("https://x",), headers=headers))
 
 
 def test_nothing_shows_a_login() -> None:
