@@ -93,7 +93,7 @@ class Origins(Struct):
                     origins.pop(identity, None)
 
     def _complete_scope(self, instance: str, scope: str) -> None:
-        """The id of a system of which only a half was recorded: what was proven there stays so."""
+        """Another id of the same system: what was proven there stays so."""
         half = self.scopes.get(instance, scope)
         self.scopes[instance] = scope
         if half == scope:

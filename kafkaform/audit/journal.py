@@ -153,7 +153,8 @@ def make_state_edit_body(
     serial: that of the new state; version: that of the edited one; reason: the command; rows: each
     touched object as the new state has it, None if it is gone from it; instance: a provider
     instance that is forgotten as a whole, with the system that it was; scopes: provider instance ->
-    the whole id of its system, of which only a half was recorded.
+    the id of its system, which has another one there: a whole one instead of a half, or that of
+    the same system at another address.
     """
     # With whole rows, a state that was restored from a backup can be brought up to date.
     touched = [

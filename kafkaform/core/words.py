@@ -53,6 +53,9 @@ class Words(Struct, frozen=True):
     """What a step sets for the time of a task and what must be removed after it."""
     held: str = "held"
     """How an object is while the setting exists: "still … by run R"."""
+    moved: Callable[[str, str], str] | None = None
+    """Provider instance, the id in the state -> what to do if the system is the same at another
+    address, a sentence; empty if its id does not depend on that. None: it never does."""
 
     kinds: FrozenMap = EMPTY
     """Resource type -> `KindWords`, in the order in which people read about the types: what
@@ -87,6 +90,11 @@ class Words(Struct, frozen=True):
     def check_address(self) -> str:
         """The advice for a user who reached another system than expected."""
         return f"Check {self.address or 'the provider block'}."
+
+    def advise_move(self, instance: str, recorded: str) -> str:
+        """A blank and the sentence of `moved`, or nothing."""
+        advice = "" if self.moved is None else self.moved(instance, recorded)
+        return advice and f" {advice}"
 
 
 NEUTRAL = Words()

@@ -248,7 +248,8 @@ def refuse_other_scopes(world: World, state: State, providers: Mapping[str, Prov
             raise PlanRefused(
                 f'provider instance "{instance}" answers as {words.system} {scope}, but this state '
                 f"belongs to {words.system} {recorded}",
-                f"{words.check_address} A new {words.system} needs a new state (another folder).",
+                f"{words.check_address} A new {words.system} needs a new state (another folder)."
+                f"{words.advise_move(instance, recorded)}",
             )
 
 

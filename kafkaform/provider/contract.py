@@ -367,6 +367,10 @@ class Provider(Protocol):
         attributes: those of a block, or of a live object.
         """
 
+    def move_block(self, config: FrozenMap, address: str) -> FrozenMap | None:
+        """Pure: the provider block as it was when the system had another address, without a name of
+        its own for it. None if systems of this provider say who they are, wherever they are."""
+
     def list_login_rights(
         self, principal: object, lists: Mapping[str, Sequence[str]]
     ) -> tuple[Sequence[tuple[str, Mapping[str, Any]]], Sequence[str]]:
@@ -431,6 +435,9 @@ class OptionalParts:
         return b""
 
     def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
+        return None
+
+    def move_block(self, config: FrozenMap, address: str) -> FrozenMap | None:
         return None
 
     def list_login_rights(

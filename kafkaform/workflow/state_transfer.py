@@ -1,5 +1,5 @@
-"""What the commands of `state` do with a state and its log: edit both, and copy both from one place
-to another (`state pull`, `state push`).
+"""What the commands of `state` do with a state and its log: edit both, bind them to a system that
+has moved (`state rebind`), and copy both from one place to another (`state pull`, `state push`).
 
 A state without its log proves nothing and could not be recovered, so both go together. The log at
 the target must be the beginning of the log that replaces it, so that no record there is lost.
@@ -7,13 +7,15 @@ the target must be the beginning of the log that replaces it, so that no record 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..apply.recovery import replay_log
+from ..apply.secrets import resolve_instance_secrets
 from ..audit.chain import read_records, verify_log
 from ..audit.checkpoint import make_checkpointer
 from ..audit.event import Line, Record, RecordKind, read_line, render_time
@@ -30,16 +32,25 @@ from ..audit.sink import Sink
 from ..core.change import Outcome, OutcomeStatus
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import suggest
-from ..core.errors import OutcomeUnknown, UsageError
+from ..core.errors import OtherSystem, OutcomeUnknown, UsageError
 from ..core.head import GENESIS, Head
-from ..core.resource import Fault, FaultClass, Identity
+from ..core.resource import Fault, FaultClass, Identity, Observed, Reading
 from ..core.value import FrozenMap
+from ..provider.contract import Session
 from ..render.text import render_count
 from ..state.backend import LockInfo
 from ..state.codec import encode_row
-from ..state.model import State, count_change, drop_instance, set_head
+from ..state.model import State, count_change, drop_instance, set_head, set_scope
 from .stores import Store
-from .workspace import find_actor, make_lock_info, make_run_id, open_journal, read_log
+from .workspace import (
+    Workspace,
+    find_actor,
+    make_lock_info,
+    make_run_id,
+    open_instance,
+    open_journal,
+    read_log,
+)
 
 GONE = Fault(
     "FORGOTTEN",
@@ -67,11 +78,12 @@ def edit_state(
     timeout: float,
     change: Callable[[State], State],
     instance: str | None = None,
+    scopes: Mapping[str, str] | None = None,
 ) -> Edited:
     """Edit the state under the lock. The log records the edit before the state is saved.
 
-    instance: a provider instance that is forgotten as a whole (`forget_instance`). Raises
-    UsageError, Locked, OutcomeUnknown, StorageError.
+    instance: a provider instance that is forgotten as a whole (`forget_instance`); scopes: the new
+    ids of systems, which `change` sets. Raises UsageError, Locked, OutcomeUnknown, StorageError.
     """
     clock, run = SystemClock(), make_run_id()
     info = make_lock_info(run, command, render_time(clock.now()))
@@ -93,7 +105,8 @@ def edit_state(
         if instance is not None and after == before and not (steps or work):
             raise _make_unknown_error(instance, before)
         rows = compare_rows(before, after)
-        edit = make_state_edit_body(before.serial + 1, version or "", command, rows, instance)
+        serial = before.serial + 1
+        edit = make_state_edit_body(serial, version or "", command, rows, instance, scopes)
         journal = open_journal(store.sink, clock, run, before, index, lease)
         # First the log, then the state: the other way round, a crash would leave a state that
         # nobody can prove. In one append, so that a crash leaves all of it or nothing.
@@ -117,6 +130,121 @@ def forget_instance(store: Store, instance: str, timeout: float) -> Edited:
     """
     forget = partial(drop_instance, instance=instance)
     return edit_state(store, "state rm", timeout, forget, instance)
+
+
+# ── the same system at another address ──────────────────────────────────────────────────
+
+
+class Rebound(Struct, frozen=True):
+    """A system that has another id in the state from now on."""
+
+    before: str
+    after: str
+    objects: int
+    """How many recorded objects it was recognized by."""
+
+
+def rebind_instance(space: Workspace, instance: str, address: str, timeout: float) -> Rebound:
+    """Bind a provider instance to the system that its block leads to, if that proves to be the one
+    at a former address: every recorded object is at both, with equal values and ids. Nothing is
+    written there.
+
+    address: the former one, which still answers. Raises UsageError for an instance of which
+    nothing is known, or which nothing can prove; OtherSystem if the systems differ; ConnectError,
+    and as `edit_state` does.
+    """
+    state = space.backend.load().state
+    if state is None:
+        raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")
+    identities = sorted(identity for identity in state.objects if identity.instance == instance)
+    recorded = state.providers.get(instance)
+    if recorded is None or not identities:
+        raise _make_unknown_error(instance, state)
+    _refuse_open_work(read_log(space.sink, state), instance)
+    with ExitStack() as stack:
+        former = stack.enter_context(closing(_open_former(space, instance, address)))
+        words = former.words
+        if former.facts.scope_id != recorded:
+            raise OtherSystem(
+                f"{address} answers as {words.system} {former.facts.scope_id}, but this state "
+                f"belongs to {words.system} {recorded}",
+                "Name the address that the last apply used.",
+            )
+        session = stack.enter_context(closing(open_instance(space, instance)))
+        scope = str(session.facts.scope_id)
+        if scope == recorded:
+            raise UsageError(
+                f"the state belongs to {words.system} {recorded} already",
+                f"Change {words.address} in the provider block first.",
+            )
+        differences = _compare_systems(former, session, identities)
+        if differences:
+            raise OtherSystem(
+                f"{words.system} {scope} is not the one at {address}: of {len(identities):,} "
+                f"recorded objects {len(differences):,} differ ({'; '.join(differences[:3])})",
+                f"{words.check_address} Nothing was recorded.",
+            )
+        for side in (former, session):
+            side.prove()
+
+    def bind(before: State) -> State:
+        if before.audit_head != state.audit_head or before.objects != state.objects:
+            raise UsageError("the state has changed meanwhile", "Run the same command again.")
+        return set_scope(before, instance, scope)
+
+    store = Store(space.configuration.folder, space.backend, space.sink)
+    edit_state(store, "state rebind", timeout, bind, scopes={instance: scope})
+    return Rebound(recorded, scope, len(identities))
+
+
+def _refuse_open_work(index: LogIndex, instance: str) -> None:
+    """Raises OutcomeUnknown while nobody knows what a request to the system has become."""
+    records = (*index.open_intents, *index.obligations)
+    if any(record.body["instance"] == instance for record in records):
+        raise OutcomeUnknown(
+            f"an earlier run has left requests to {instance} without a known result",
+            "Run `kafkaform apply` with the old address first: it finds out what became of them.",
+        )
+
+
+def _open_former(space: Workspace, instance: str, address: str) -> Session:
+    """A session with the system at the former address."""
+    provider, block = space.providers.get(instance), space.desired.providers.get(instance)
+    config = provider.move_block(block.config, address) if provider and block else None
+    if provider is None or block is None or config is None:
+        raise UsageError(
+            f"{instance} cannot be bound to another address: no such provider instance is "
+            "configured, or its systems say who they are wherever they are",
+            "A new system needs a new state (another folder).",
+        )
+    secrets = resolve_instance_secrets(block, space.configuration.find_secrets)
+    return space.opener(provider, replace(block, config=config), secrets)
+
+
+def _compare_systems(
+    former: Session, session: Session, identities: Sequence[Identity]
+) -> list[str]:
+    """What differs of these objects between two systems."""
+    before, after = former.read(identities), session.read(identities)
+    return [
+        text
+        for identity in identities
+        if (text := _compare_readings(identity, before[identity], after[identity]))
+    ]
+
+
+def _compare_readings(identity: Identity, before: Reading, after: Reading) -> str:
+    """What differs, empty for nothing. Only what both systems show proves anything."""
+    for reading, side in ((before, "old"), (after, "new")):
+        if not isinstance(reading, Observed):
+            return f"{identity.key} is not shown at the {side} address"
+    assert isinstance(before, Observed)
+    assert isinstance(after, Observed)
+    old, new = ({**item.attributes, **item.details} for item in (before, after))
+    names = sorted(name for name in {**old, **new} if old.get(name) != new.get(name))
+    if before.incarnation != after.incarnation:
+        names.append("id")
+    return f"{', '.join(names)} of {identity.key}" if names else ""
 
 
 def _close_steps(intents: Iterable[Record]) -> Iterator[FrozenMap]:

@@ -343,7 +343,8 @@ def refuse_other_scope(index: LogIndex, sessions: Mapping[str, Session]) -> None
                 f'"{instance}" is {words.system} {scope}, but all that was applied from here went '
                 f"to {words.system} {recorded_scope}",
                 f"{words.check_address[:-1]} and the folder. A new {words.system} needs a state "
-                "and a log of its own: another folder, or another --state.",
+                "and a log of its own: another folder, or another --state."
+                f"{words.advise_move(instance, recorded_scope)}",
             )
 
 

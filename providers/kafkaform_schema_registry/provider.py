@@ -125,6 +125,7 @@ class SchemaRegistryProvider(OptionalParts, Struct, frozen=True):
     simulation = "kafkaform_schema_registry.memory:SIMULATION"
 
     check = staticmethod(provider_block.check)
+    move_block = staticmethod(provider_block.move_block)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kafkaform.core.diagnostics import Diagnostic
@@ -54,10 +55,31 @@ def check(config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
     return find_faults(config)
 
 
+_PLACE = re.compile(r"[^/]+:\d+(/.*)?")
+"""See `session.name_place`."""
+
+
+def move_block(config: FrozenMap, address: str) -> FrozenMap:
+    """See `kafkaform.provider.contract.Provider`."""
+    return config.with_items({"url": address, "registry_id": None})
+
+
+def _advise_move(instance: str, recorded: str) -> str:
+    """Only a registry without an id is known by its address."""
+    if not _PLACE.fullmatch(recorded):
+        return ""
+    return (
+        "If it is the same registry at another address, and has no id of its own, write "
+        f'registry_id = "{recorded}" into its provider block; or have it proven, as long as the '
+        f"old address answers: `kafkaform state rebind {instance} --from OLD_URL`."
+    )
+
+
 WORDS = Words(
     system="schema registry",
     node="registry",
     address="url",
+    moved=_advise_move,
     kinds=FrozenMap(
         {
             "schema_registry_schema": KindWords(

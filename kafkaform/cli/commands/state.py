@@ -1,5 +1,5 @@
-"""`kafkaform state list|show|rm|mv|pull|push`: show, edit and copy the state. `kafkaform show
-[PLAN]`: show a saved plan, or the state."""
+"""`kafkaform state list|show|rm|mv|rebind|pull|push`: show, edit and copy the state. `kafkaform
+show [PLAN]`: show a saved plan, or the state."""
 
 from __future__ import annotations
 
@@ -26,15 +26,18 @@ from ...state.codec import encode
 from ...state.model import Row, State, drop_address, move_address
 from ...workflow.plan_documents import load_plan, load_plan_document, read_words_of, render_plan
 from ...workflow.repository.folders import refuse_state_variable
-from ...workflow.state_transfer import edit_state, forget_instance
+from ...workflow.state_transfer import edit_state, forget_instance, rebind_instance
 from ...workflow.state_transfer import pull_state as pull_store
 from ...workflow.state_transfer import push_state as push_store
 from ...workflow.stores import load_listed_states, open_store, parse_duration
+from ...workflow.workspace import open_workspace
 from ..options.flags import (
     FolderFlags,
     LockTimeout,
     NoColor,
     StateFile,
+    Var,
+    VarFile,
     choose_folders,
     chooses_folders,
 )
@@ -190,6 +193,37 @@ def mv(
         "state mv", state, lock_timeout, lambda before: move_address(before, source, target)
     )
     Console.make_standard().write(f"{source} is now {target}.")
+
+
+@app.command()
+def rebind(
+    instance: Annotated[
+        str,
+        typer.Argument(metavar="INSTANCE", help="The provider instance, such as schema_registry."),
+    ],
+    from_: Annotated[
+        str,
+        typer.Option("--from", metavar="URL", help="The former address, which still answers."),
+    ],
+    var: Var = [],
+    var_file: VarFile = [],
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+) -> None:
+    """Bind the state to a system that has moved to another address.
+
+    It is for systems that the state knows by their address, such as schema registries without an id
+    of their own. Both addresses are read, and all recorded objects have to be equal there, with
+    their versions and ids. Nothing is written there.
+    """
+    outlive_output()
+    timeout = parse_duration(lock_timeout, "--lock-timeout")
+    space = open_workspace(variables=var, variable_files=var_file, state=state)
+    rebound = rebind_instance(space, instance, from_, timeout)
+    Console.make_standard().write(
+        f"The state of {instance} belongs to {rebound.after} now, and no longer to "
+        f"{rebound.before}: {render_count(rebound.objects, 'object')} with the same values and ids."
+    )
 
 
 @app.command()
