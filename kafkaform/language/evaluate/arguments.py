@@ -499,7 +499,9 @@ def _evaluate_argument(argument: Argument, value: Val) -> Value:
     """One value as the schema needs it; None for null. Raises EvalError or Deferred."""
     attribute, location = argument.attribute, argument.node.value
     if attribute.secret:
-        return read_secret(value, attribute, location)
+        sealed_value = read_secret(value, attribute, location)
+        # Only the names in a map of secrets can be wrong.
+        return check_value(sealed_value, attribute, argument.node.name, location, hidden=False)
     # Most arguments are text that stays as it is, and thousands of objects share a few texts.
     if value.__class__ is str and attribute.type.kind in ("string", "text"):
         return check_value(intern(value), attribute, argument.node.name, location, hidden=False)
