@@ -172,8 +172,9 @@ def test_quotas_for_people() -> None:
 
 def test_every_kind_is_a_command() -> None:
     """What can be described can be typed."""
-    activities = {"groups", "transactions"}
-    assert set(get_commands().commands["describe"].commands) == {*ASKED, *OBJECTS, *activities}
+    activities, of_others = {"groups", "transactions"}, {"connectors", "subjects"}
+    kinds = {*ASKED, *OBJECTS, *activities, *of_others}
+    assert set(get_commands().commands["describe"].commands) == kinds
 
 
 # ── a real cluster ──────────────────────────────────────────────────────────────────────
