@@ -142,7 +142,7 @@ def rm(
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
 ) -> None:
-    """Remove addresses from the state, all or none; their objects stay as they are."""
+    """Remove addresses from the state; their objects stay as they are."""
     # Only the record of ownership goes. The next plan sees the objects as not managed.
     if addresses and provider is None:
         drop = partial(reduce, drop_address, list(dict.fromkeys(addresses)))

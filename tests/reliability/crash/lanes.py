@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections import Counter
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from uuid import uuid4
 
 from kafkaform.audit.event import decode
 
@@ -211,7 +211,8 @@ def lane(town: Town, scratch: Path, name: str) -> CrashLane:
     path = scratch / name
     path.mkdir()
     folder = Folder(path, town.bootstrap, town.password)
-    return CrashLane(folder, town, f"crash.{os.getpid()}.{name}.")
+    # A process has a town for each file of tests, and all of them share a broker.
+    return CrashLane(folder, town, f"crash.{uuid4().hex[:8]}.{name}.")
 
 
 def lanes(town: Town, scratch: Path, count: int) -> list[CrashLane]:
