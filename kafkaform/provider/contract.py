@@ -40,7 +40,7 @@ class Outlook(Struct, frozen=True):
     """A plan creates it, or changes what its system has of it."""
 
 
-class Completion(Struct, frozen=True):
+class BlockCompletion(Struct, frozen=True):
     """How blocks of a type are completed that leave something to what other objects of the same
     type become, such as the version of what they refer to. Pure."""
 
@@ -116,7 +116,7 @@ class ResourceType(Struct, frozen=True):
     used_kinds: frozenset[str] = frozenset()
     """The types of objects that `uses` can name. A deletion of such an object waits while those
     that can use it cannot be listed. Empty: objects of any type."""
-    completion: Completion | None = None
+    completion: BlockCompletion | None = None
     """How blocks are completed that leave something to other objects of the plan. None: every block
     says all of it."""
     renewed: frozenset[str] = frozenset()

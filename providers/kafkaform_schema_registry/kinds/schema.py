@@ -21,7 +21,7 @@ from kafkaform.core.schema import (
     object_of,
 )
 from kafkaform.core.value import EMPTY, FrozenMap, Value
-from kafkaform.provider.contract import Completion, Outlook, ResourceType
+from kafkaform.provider.contract import BlockCompletion, Outlook, ResourceType
 
 from ..formats.normal_form import FORMATS, inspect_schema
 from . import subject_settings
@@ -335,6 +335,6 @@ TYPE = ResourceType(
     protect=True,
     uses=_find_uses,
     used_kinds=frozenset({TOPIC, subject_settings.SUBJECT_CONFIG, KIND}),
-    completion=Completion(list_followed, _list_needs, _complete),
+    completion=BlockCompletion(list_followed, _list_needs, _complete),
     renewed=frozenset({"version", "schema_id"}),
 )
