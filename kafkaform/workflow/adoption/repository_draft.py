@@ -472,6 +472,6 @@ def _count_folders(paths: Sequence[str]) -> str:
 
 
 def _name_few(names: Sequence[str]) -> str:
-    shown = ", ".join(map(inline, names[:_SHOWN]))
-    more = len(names) - _SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    text = ", ".join(map(inline, names[:_SHOWN]))
+    hidden = len(names) - _SHOWN
+    return f"{text} and {hidden} more" if hidden > 0 else text
