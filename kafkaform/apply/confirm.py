@@ -342,7 +342,7 @@ def _make_fault(items: Sequence[Invisible], *, tried: bool) -> Fault:
     return Fault(
         NO_EFFECT,
         f"the removal was accepted, but {node_names} still {'show' if len(nodes) > 1 else 'shows'} "
-        f"the value{attempt}: {items[0].why}",
+        f"the value{attempt}: {items[0].reason}",
         FaultClass.DEFINITE,
         where=node_names,
         advice=f"Look into the log of the {noun}. Until it lets the value go, declare the value "

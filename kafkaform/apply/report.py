@@ -188,7 +188,7 @@ class Report(Struct, frozen=True):
         addresses = {item.address for item in unseen}
         single = len(addresses) == 1
         objects = f"{next(iter(addresses))} was" if single else f"{len(addresses):,} objects were"
-        rights = list(dict.fromkeys(i.why for i in unseen if i.sight is Sight.HIDDEN))
+        rights = list(dict.fromkeys(i.reason for i in unseen if i.sight is Sight.HIDDEN))
         if all(item.sight is Sight.HIDDEN for item in unseen):
             remainder = f", and {len(rights) - 1:,} more" if rights[1:] else ""
             return OutcomeUnknown(

@@ -26,9 +26,9 @@ class Missing(Struct, frozen=True):
 
     needs: str
     """The address of the object, or the provider instance, that needs it."""
-    place: Range | None
+    range: Range | None
     """Its block."""
-    why: NoSecret
+    cause: NoSecret
 
 
 HOW = {
@@ -140,11 +140,12 @@ def make_missing_error(
         diagnostics=tuple(
             Diagnostic(
                 Severity.ERROR,
-                f"The secret {ref} {'cannot be read' if gap.why.reason else 'is missing or empty'}"
-                f": {gap.needs} needs it",
-                gap.why.reason,
-                range=gap.place,
-                advice=" ".join(filter(None, (gap.why.advice, advice or "Nothing was sent."))),
+                f"The secret {ref} "
+                f"{'cannot be read' if gap.cause.reason else 'is missing or empty'}: "
+                f"{gap.needs} needs it",
+                gap.cause.reason,
+                range=gap.range,
+                advice=" ".join(filter(None, (gap.cause.advice, advice or "Nothing was sent."))),
             )
             for ref, gap in sorted(missing.items(), key=lambda item: item[0])
         ),

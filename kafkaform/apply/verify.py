@@ -178,7 +178,7 @@ class Invisible(Struct, frozen=True):
     """What the user calls the object."""
     node: str
     """The id of the node."""
-    why: str = ""
+    reason: str = ""
     """LATE: what it shows instead, if anything; SILENT: the error; HIDDEN: who lacks which right,
     and by which change of this run; KEPT: the values."""
     noun: str = NEUTRAL.node
@@ -195,8 +195,8 @@ class Invisible(Struct, frozen=True):
     def text(self) -> str:
         """What is the matter, as the rest of a sentence about an applied object."""
         if self.sight is Sight.HIDDEN:
-            return f"but cannot be seen: {self.why}"
-        cause = f"it does not answer ({self.why})" if self.sight is Sight.SILENT else self.why
+            return f"but cannot be seen: {self.reason}"
+        cause = f"it does not answer ({self.reason})" if self.sight is Sight.SILENT else self.reason
         sight = "not yet visible" if self.deleted is None else "not yet gone"
         return f"{sight} on {self.noun} {self.node}{f': {cause}' if cause else ''}"
 

@@ -88,9 +88,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
                 return 128 + signal.SIGPIPE
             console.show_diagnostics((make_unwritten_fault(fault.error, ENDED),))
             return 1
-        if outlet.out.lost is None:
+        if outlet.out.write_error is None:
             return code
-        console.show_diagnostics((make_unwritten_fault(outlet.out.lost, DONE),))
+        console.show_diagnostics((make_unwritten_fault(outlet.out.write_error, DONE),))
         return code or 1
 
 

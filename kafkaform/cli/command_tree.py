@@ -78,8 +78,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(version: bool) -> None:
+    if version:
         load(f"{__package__}.commands.version:show_version")()
         raise typer.Exit
 

@@ -29,7 +29,7 @@ from .command_tree import get_commands, run_typed
 from .commands import COMMANDS
 from .commands.console import keep_history, locate_history, raise_interrupts
 from .options.advice import advise_command
-from .options.provider_commands import ShellContext, Way, connects, find_completions
+from .options.provider_commands import Opener, ShellContext, connects, find_completions
 from .options.translation import ALTERED, DEFAULT, NAME, REDUNDANT, TYPE
 from .terminal.bug_report import explain_error
 from .terminal.console import Console
@@ -58,9 +58,9 @@ _SECRET = re.compile(
 class Completer(Struct):
     """Completes the lines of one shell."""
 
-    kept: ShellContext
+    context: ShellContext
     """The connection of the shell."""
-    known: dict[NameListing, tuple[float, tuple[str, ...]]] = field(default_factory=dict)
+    names: dict[NameListing, tuple[float, tuple[str, ...]]] = field(default_factory=dict)
     """Listing -> when it was asked (`time.monotonic`), and its names."""
 
     @contextmanager
@@ -149,19 +149,19 @@ class Completer(Struct):
         the listing asks."""
         # Kept for some seconds, also if it failed: otherwise each press of the key would wait for a
         # system that does not answer.
-        since, names = self.known.get(listing, (0.0, ()))
+        since, names = self.names.get(listing, (0.0, ()))
         now = time.monotonic()
-        if listing not in self.known or now - since > FRESH_SECONDS:
+        if listing not in self.names or now - since > FRESH_SECONDS:
             # A listing that fails offers nothing; the command that is typed says why.
             with suppress(KafkaformError):
                 session = self._get_session(provider)
                 names = tuple(name for name in listing(session) if _PLAIN.fullmatch(name))
-            self.known[listing] = (now, names)
+            self.names[listing] = (now, names)
         return names
 
     def _get_session(self, provider: str) -> Session:
-        way = Way(ConnectionInputs(), Console.make_standard(), self.kept, provider)
-        return self.kept.get_session(way.resolve_connection())
+        opener = Opener(ConnectionInputs(), Console.make_standard(), self.context, provider)
+        return self.context.get_session(opener.resolve_connection())
 
 
 def _complete_in_command(command: Any, words: Sequence[str], text: str) -> tuple[str, ...]:
@@ -169,11 +169,12 @@ def _complete_in_command(command: Any, words: Sequence[str], text: str) -> tuple
     words: those after the names of the command."""
     context = command.make_context("", list(words), resilient_parsing=True)
     last = words[-1] if words else ""
-    flags = [one for one in command.params if last in one.opts and not one.is_flag]
+    flags = [option for option in command.params if last in option.opts and not option.is_flag]
     operands = [
-        one
-        for one in command.params
-        if one.param_type_name == "argument" and (one.nargs < 0 or not context.params.get(one.name))
+        option
+        for option in command.params
+        if option.param_type_name == "argument"
+        and (option.nargs < 0 or not context.params.get(option.name))
     ]
     return tuple(
         item.value
@@ -208,7 +209,7 @@ def _list_flags(command: Any) -> tuple[str, ...]:
 class Shell(Struct, frozen=True):
     """One run of the shell."""
 
-    kept: ShellContext
+    context: ShellContext
     """Its connection, for the commands."""
     console: Console
     """Where errors are shown."""
@@ -227,7 +228,7 @@ class Shell(Struct, frozen=True):
         with (
             raise_interrupts(),
             keep_history(locate_history("shell")),
-            Completer(self.kept).install(),
+            Completer(self.context).install(),
         ):
             while True:
                 try:
@@ -248,16 +249,16 @@ class Shell(Struct, frozen=True):
             return self._carry_out(line) == 0
         except KeyboardInterrupt:
             self.console.note("Interrupted.")
-            self.kept.close()
+            self.context.close()
             return False
         except KafkaformError as error:
             self.console.show_diagnostics(error.diagnostics)
             if not isinstance(error, UsageError):
-                self.kept.close()  # the next line connects again, because the broker may be back
+                self.context.close()  # the next line connects again, because the broker may be back
             return exit_code(error) == 0
         except Exception as error:  # noqa: BLE001  # a bug of ours does not end the shell
             self.console.show_diagnostics((explain_error(error),))
-            self.kept.close()
+            self.context.close()
             return False
 
     def _carry_out(self, line: str) -> int:
@@ -273,11 +274,11 @@ class Shell(Struct, frozen=True):
                 or suggest(words[0], (*OFFERED, "help", *LEAVE))
                 or "`help` lists the commands.",
             )
-        return run_typed(words, self.console, self.kept)
+        return run_typed(words, self.console, self.context)
 
     def _show_help(self, words: Sequence[str]) -> int:
         if words:
-            return run_typed([*words, "--help"], self.console, self.kept)
+            return run_typed([*words, "--help"], self.console, self.context)
         for name in OFFERED:
             text = get_commands().commands[name].get_short_help_str(80)
             self.console.write(f"{name:<10}{text}")
@@ -319,7 +320,7 @@ def render_greeting(context: ShellContext, cluster_id: str, principal: str | Non
 
 @connects
 def shell(
-    way: Way,
+    opener: Opener,
     allow_apply: Annotated[
         bool, typer.Option("--allow-apply", help="Allow `alter` to make changes.")
     ] = False,
@@ -331,11 +332,11 @@ def shell(
     The shell is read-only unless you give --allow-apply. It also runs commands from a pipe, one per
     line, and then exits with 1 if any of them failed.
     """
-    context = ShellContext(way.flags, allow_apply)
+    context = ShellContext(opener.flags, allow_apply)
     try:
-        session = context.get_session(way.resolve_connection())
+        session = context.get_session(opener.resolve_connection())
         greet = render_greeting(context, session.facts.scope_id, session.facts.principal)
-        way.console.note(greet)
-        return Shell(context, way.console).run()
+        opener.console.note(greet)
+        return Shell(context, opener.console).run()
     finally:
         context.close()

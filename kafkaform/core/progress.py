@@ -80,12 +80,12 @@ class SlowTask:
         self._clock = clock or SystemClock()
         self._due = self._clock.monotonic() + PATIENCE
 
-    def report(self, done: int, total: int) -> None:
+    def report(self, count: int, total: int) -> None:
         """So much is done."""
         now = self._clock.monotonic()
         if now >= self._due:
             self._due = now + INTERVAL
-            self._listener(Message(f"{self._label}: {done:,} of {total:,} {self._unit}"))
+            self._listener(Message(f"{self._label}: {count:,} of {total:,} {self._unit}"))
 
 
 ENOUGH = 0.05

@@ -204,8 +204,8 @@ _SAMPLE = "sample"
 def _list_names_inside(view: _View) -> Iterator[str]:
     """What names begin with that are inside of the boundary of the folder, where a resource is
     named."""
-    place, attribute = view.project.configuration.place, view.attribute
-    boundary = None if place is None else place.boundary
+    repository_folder, attribute = view.project.configuration.repository_folder, view.attribute
+    boundary = None if repository_folder is None else repository_folder.boundary
     section = view.path[0] if len(view.path) == 1 else None
     if boundary is None or attribute is None or section is None or not section.labels:
         return

@@ -123,7 +123,7 @@ def _find_value_faults(
     faults = parse_values(content, name)[1]
     if faults or configuration is None or not configuration.tree.configuration:
         return faults
-    inputs = replace(configuration.inputs, given=(VarFile(name, content),))
+    inputs = replace(configuration.inputs, assignments=(VarFile(name, content),))
     built = replace(configuration, inputs=inputs).evaluate(offline=True)
     ranges = ((fault, fault.range) for fault in built.desired.diagnostics)
     return tuple(

@@ -83,7 +83,7 @@ class _Imports(Struct, frozen=True):
 
     objects: frozenset[Identity] = frozenset()
     """Objects that are imported as such."""
-    parts: frozenset[Identity] = frozenset()
+    members: frozenset[Identity] = frozenset()
     """Parts of composites. Those that exist are taken over, the others are created."""
     faults: Diagnostics = ()
     """Blocks that cannot be followed."""
@@ -107,7 +107,7 @@ def make_claims(
         claim = _make_claim(identity, declared.get(identity, ()), state, desired, options)
         if identity in imports.objects:
             claim = replace(claim, imported=True)
-        if identity in imports.parts:
+        if identity in imports.members:
             claim = replace(claim, adopt=True)
         claims.append(claim)
     if any(claim.lost_owners for claim in claims):
@@ -199,18 +199,18 @@ def _resolve_imports(desired: Desired, types: Mapping[str, ResourceType]) -> _Im
         if item.address.child is not None:
             composites.setdefault(replace(item.address, child=None), []).append(item.identity)
     imported: set[Identity] = set()
-    parts: set[Identity] = set()
+    members: set[Identity] = set()
     faults: list[Diagnostic] = []
     for block in desired.imports:
         if block.target in composites:
             fault = _check_import_key(block, str(block.target), block.target.type, types)
-            parts.update(composites[block.target])
+            members.update(composites[block.target])
         else:
             fault = _check_import(block, by_address.get(block.target), types)
             imported.update(i.identity for i in (by_address.get(block.target),) if i)
         if fault:
             faults.append(fault)
-    return _Imports(frozenset(imported), frozenset(parts), tuple(faults))
+    return _Imports(frozenset(imported), frozenset(members), tuple(faults))
 
 
 def _check_import(

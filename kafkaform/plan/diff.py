@@ -74,12 +74,12 @@ def _find_fallback(
     path: Path, values: Mapping[Path, Value], schema: ObjectSchema, fallbacks: FrozenMap
 ) -> Value:
     """What is in effect at a path where these values set nothing; None where they do."""
-    found = fallbacks.get(render_path(path)) if fallbacks else None
-    if found is None or path not in values:
-        return found
+    fallback = fallbacks.get(render_path(path)) if fallbacks else None
+    if fallback is None or path not in values:
+        return fallback
     # The default of an attribute can be a word for what is in effect anyway (`INHERITED`).
     attribute = schema.find(path[0]) if len(path) == 1 else None
-    return found if attribute is not None and values[path] == attribute.default else None
+    return fallback if attribute is not None and values[path] == attribute.default else None
 
 
 def select_managed(before: FrozenMap, after: FrozenMap) -> FrozenMap:

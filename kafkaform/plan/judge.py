@@ -62,7 +62,7 @@ def judge_refreshes(
     state: what was recorded before. What would block a change is left out, because the
     values are live; a rule that failed blocks nothing, because nothing is sent.
     """
-    made = [
+    refreshes = [
         replace(
             change,
             action=Action.UPDATE,
@@ -72,7 +72,7 @@ def judge_refreshes(
         for change in changes
         if change.action is Action.REFRESH
     ]
-    judged = {change.identity: change.findings for change in judge_changes(made, books, facts)}
+    judged = {change.identity: change.findings for change in judge_changes(refreshes, books, facts)}
     return [
         replace(change, findings=tuple(_drop_blocks(judged[change.identity])))
         if change.identity in judged

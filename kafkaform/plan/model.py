@@ -177,7 +177,7 @@ class Plan(Struct, frozen=True):
     @property
     def scopes(self) -> FrozenMap:
         """Provider instance -> scope id, as read."""
-        return FrozenMap({name: one.facts.scope_id for name, one in self.instances.items()})
+        return FrozenMap({name: system.facts.scope_id for name, system in self.instances.items()})
 
     @property
     def taking(self) -> tuple[Change, ...]:

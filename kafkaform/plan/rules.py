@@ -10,15 +10,15 @@ from ..core.rule import Needs, Rule
 
 
 def _block(
-    id: str, title: str, block: Block, needs: Needs, why: str, example: str, fix: str
+    id: str, title: str, block: Block, needs: Needs, reason: str, example: str, fix: str
 ) -> Rule:
-    return Rule(id, title, Level.BLOCK, Harm.NONE, (), needs, why, example, fix, block)
+    return Rule(id, title, Level.BLOCK, Harm.NONE, (), needs, reason, example, fix, block)
 
 
 def _note(
-    id: str, title: str, why: str, example: str, level: Level = Level.NOTE, fix: str = ""
+    id: str, title: str, reason: str, example: str, level: Level = Level.NOTE, fix: str = ""
 ) -> Rule:
-    return Rule(id, title, level, Harm.NONE, (), Needs.OBJECT, why, example, fix)
+    return Rule(id, title, level, Harm.NONE, (), Needs.OBJECT, reason, example, fix)
 
 
 PROTECTED = _block(

@@ -201,7 +201,7 @@ class _Hurdle(Struct, frozen=True, order=True):
 
     kind: str
     """Their resource type."""
-    where: str
+    instance: str
     """Their provider instance."""
     cause: str
     """Why they could not be listed."""
@@ -209,8 +209,8 @@ class _Hurdle(Struct, frozen=True, order=True):
     def __str__(self) -> str:
         cause = f": {mask_secrets(self.cause)}" if self.cause else ""
         return (
-            f"whether a {self.kind} uses it is not known, because those of {self.where} could not "
-            f"be listed{cause}"
+            f"whether a {self.kind} uses it is not known, because those of {self.instance} could "
+            f"not be listed{cause}"
         )
 
 
@@ -285,7 +285,7 @@ def name_users(
 def _can_use(hurdle: _Hurdle, used: Identity, types: Mapping[str, ResourceType]) -> bool:
     """True if objects of the kind that could not be listed can use this object."""
     kinds = types[hurdle.kind].used_kinds
-    return Identity(hurdle.where, "", "").provider != used.provider and (
+    return Identity(hurdle.instance, "", "").provider != used.provider and (
         not kinds or used.kind in kinds
     )
 

@@ -66,8 +66,8 @@ class Piece(Struct, frozen=True):
 
     sign: str
     """`-` or `+` for one part, a space for unchanged ones."""
-    part: Value = None
-    same: int = 0
+    value: Value = None
+    unchanged: int = 0
     """The number of unchanged parts."""
 
 
@@ -92,10 +92,10 @@ def compare_parts(before: Value, after: Value) -> Iterator[Piece]:
     tail = _count_shared(old[head:][::-1], new[head:][::-1])
     gone, come = old[head : len(old) - tail], new[head : len(new) - tail]
     if head:
-        yield Piece(" ", same=head)
+        yield Piece(" ", unchanged=head)
     yield from _compare_middle(gone, come)
     if tail:
-        yield Piece(" ", same=tail)
+        yield Piece(" ", unchanged=tail)
 
 
 def _compare_middle(gone: Sequence[Value], come: Sequence[Value]) -> Iterator[Piece]:
@@ -105,7 +105,7 @@ def _compare_middle(gone: Sequence[Value], come: Sequence[Value]) -> Iterator[Pi
         blocks = SequenceMatcher(None, gone, come).get_opcodes()
     for kind, start, end, first, last in blocks:
         if kind == "equal":
-            yield Piece(" ", same=end - start)
+            yield Piece(" ", unchanged=end - start)
             continue
         yield from _order_replaced(gone[start:end], come[first:last])
 
@@ -439,9 +439,9 @@ def _render_pieces(before: Value, after: Value, depth: int) -> Iterator[Line]:
 
 def render_piece(piece: Piece) -> tuple[str, str]:
     """Symbol and text of a changed part, or of a run of unchanged ones."""
-    if piece.same:
-        return " ", f"# ({render_count(piece.same, 'unchanged element')} hidden)"
-    return piece.sign, render_value(piece.part)
+    if piece.unchanged:
+        return " ", f"# ({render_count(piece.unchanged, 'unchanged element')} hidden)"
+    return piece.sign, render_value(piece.value)
 
 
 def list_output_lines(change: OutputChange, width: int) -> Iterator[Line]:

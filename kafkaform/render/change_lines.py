@@ -378,7 +378,7 @@ def _cut_brief(item: PathChange) -> str:
     name = name_path(item.path)
     if item.sensitive or not are_long(item.before, item.after):
         return name
-    pieces = [piece for piece in compare_parts(item.before, item.after) if not piece.same]
+    pieces = [piece for piece in compare_parts(item.before, item.after) if not piece.unchanged]
     first = " ".join(render_piece(pieces[0])) if pieces else ""
     if not 0 < len(first) <= BRIEF_LIMIT:
         return name

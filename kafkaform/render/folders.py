@@ -48,7 +48,7 @@ class FolderReview(Struct, frozen=True):
     """Why it was left out."""
     code: int = 0
     """The exit code of this folder alone."""
-    held: bool = False
+    withheld: bool = False
     """True if it has changes, and the approval of all does not cover them."""
     verdicts: Mapping[str, Verdict] | None = None
     """Step id -> what the dry run said; None without a dry run."""
@@ -136,7 +136,7 @@ class FoldersSummary(Struct, frozen=True):
     @property
     def held(self) -> tuple[FolderRow, ...]:
         """The folders whose changes the approval does not cover."""
-        return tuple(row for row in self.rows if row.review.held)
+        return tuple(row for row in self.rows if row.review.withheld)
 
     @property
     def planned(self) -> tuple[FolderRow, ...]:
@@ -163,7 +163,7 @@ def _make_row(review: FolderReview) -> FolderRow:
     dangers = sum(len(entry.changes) for entry in view.dangers)
     blocked = f"{view.counts.blocked:,} blocked" if view.counts.blocked else ""
     reason = blocked or ("refused" if review.fault else "")
-    note = ": ".join(filter(None, ("not applied", reason))) if review.held else reason
+    note = ": ".join(filter(None, ("not applied", reason))) if review.withheld else reason
     return FolderRow(review, view, dangers, note)
 
 
@@ -194,9 +194,9 @@ def render_totals(summary: FoldersSummary) -> str:
         totals = render_counts(summary)
     blocked = sum(row.counts.blocked for row in summary.rows)
     unplanned = sum(row.view is None for row in summary.rows)
-    more = [f"{blocked:,} blocked"] * bool(blocked)
-    more += [f"{render_count(unplanned, 'folder')} not planned"] * bool(unplanned)
-    return ", ".join((totals, *more))
+    counts = [f"{blocked:,} blocked"] * bool(blocked)
+    counts += [f"{render_count(unplanned, 'folder')} not planned"] * bool(unplanned)
+    return ", ".join((totals, *counts))
 
 
 def render_counts(summary: FoldersSummary) -> str:

@@ -54,14 +54,14 @@ def _list_rows(change: Data, words: Words) -> Iterator[tuple[str, ...]]:
     for value in values or [None]:
         text = "" if value is None else render_value_change(change, value, words)
         path = "" if value is None else value["path"] or "object"
-        what = change["action"] if not path else f"{change['action']} {path}"
+        event = change["action"] if not path else f"{change['action']} {path}"
         yield (
             _render_time(change),
             change["actor"] or UNKNOWN,
             change["run"] or "",
             render_commit(change),
             _get_outcome(change),
-            what,
+            event,
             _join(text, *_list_remarks(change)),
         )
 
@@ -107,7 +107,7 @@ def _make_run_row(run: Data, words: Vocabulary) -> tuple[str, ...]:
     command = f"undo of {run['undoes']}" if run["undoes"] else run["command"]
     rows = list_change_rows(run["changes"], words)
     texts = list(dict.fromkeys(f"{row[4]} {row[5]}" for row in rows))
-    more = f", and {len(texts) - _NAMED:,} more" if texts[_NAMED:] else ""
+    suffix = f", and {len(texts) - _NAMED:,} more" if texts[_NAMED:] else ""
     return (
         run["run"],
         render_moment(run["time"]),
@@ -115,7 +115,7 @@ def _make_run_row(run: Data, words: Vocabulary) -> tuple[str, ...]:
         command,
         render_commit(run),
         ends[run["complete"]],
-        ", ".join(texts[:_NAMED]) + more,
+        ", ".join(texts[:_NAMED]) + suffix,
     )
 
 

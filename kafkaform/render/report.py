@@ -167,8 +167,8 @@ def render_amounts(applied: Mapping[Action, int]) -> Iterator[str]:
 def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> ResultRow:
     worst = min(outcomes, key=lambda outcome: STATUSES.index(outcome.status))
     fault = worst.fault
-    why = _WHY.get(worst.status, "").format(task_on_it=words.task_on_it)
-    reason = why
+    explanation = _WHY.get(worst.status, "").format(task_on_it=words.task_on_it)
+    reason = explanation
     if fault:
         reason = fault.message if fault.code in _OWN_CODES else f"{fault.code}: {fault.message}"
     # "Connection reset" alone reads like a failure, so the sentence about unknown results follows.
@@ -309,14 +309,14 @@ class CheckedChange(Struct, frozen=True):
     """Of its weakest step. None if the change was refused, or has a step that waits for others."""
     fault: str = ""
     """Why the change was refused, or empty."""
-    how: str = WAITS
+    basis: str = WAITS
     """The evidence in words."""
 
     @property
     def text(self) -> str:
         if self.fault:
             return f"{REFUSED}: {self.fault}"
-        return self.how
+        return self.basis
 
 
 def list_checked(
@@ -339,7 +339,7 @@ def list_checked(
             names = (step.request.name for step in steps)
             pairs = list(zip(names, (v.evidence for v in step_verdicts), strict=True))
             evidence = render_evidence(pairs, words.get(change.identity.instance, NEUTRAL), CHECKED)
-            yield CheckedChange(change, weakest, how=evidence)
+            yield CheckedChange(change, weakest, basis=evidence)
 
 
 def render_validation(

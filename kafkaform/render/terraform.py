@@ -132,8 +132,8 @@ def make_resource_drift(change: Change) -> Data:
 def make_drift_details(change: Change) -> Data:
     """The object's own name, who has last set it, and, in a refresh-only plan, what rules find
     about what somebody has changed."""
-    found = make_findings(change) if change.action is Action.REFRESH else []
-    return {"name": change.identity.key, "last_set": change.last_set, "findings": found}
+    findings = make_findings(change) if change.action is Action.REFRESH else []
+    return {"name": change.identity.key, "last_set": change.last_set, "findings": findings}
 
 
 def choose_drift_action(change: Change) -> str:

@@ -153,8 +153,12 @@ def set_head(state: State, head: Head) -> State:
 def count_change(before: State, after: State) -> State:
     """`after` as it is to be saved: with the next serial if what is recorded differs."""
     # Every run moves the anchor, and sealing the log changes nothing that is recorded.
-    same = {"audit_head": before.audit_head, "serial": before.serial, "sealed": before.sealed}
-    unchanged = replace(after, **same) == before
+    bookkeeping = {
+        "audit_head": before.audit_head,
+        "serial": before.serial,
+        "sealed": before.sealed,
+    }
+    unchanged = replace(after, **bookkeeping) == before
     return replace(after, serial=before.serial if unchanged else before.serial + 1)
 
 

@@ -179,7 +179,7 @@ class ObjectStory(Struct, frozen=True):
     """None if the state does not have it any more."""
     entries: tuple[Record, ...]
     """The records about it, in order."""
-    told: ToldChanges
+    reading: ToldChanges
     """What changed of it, with the runs that did it."""
     fault: str
     """Why the log cannot be trusted after its last sound record."""
@@ -193,7 +193,7 @@ def make_object_page(sources: Sources, id: str, query: Query) -> WindowPage | No
     if story is None:
         return None
     scopes = state.providers if state else {}
-    story.told.changes = name_writers(story.told, scopes, sources.fleet_root)
+    story.reading.changes = name_writers(story.reading, scopes, sources.fleet_root)
     firsts = {name: read_number(query, name) for name in ("first", *TABLES)}
     types = read_types(state)
     sections = list_related_sections(state, story.identity, types, id, firsts) if state else ()
@@ -228,10 +228,10 @@ def read_story(store: Store, state: State | None, id: str) -> ObjectStory | None
         except KafkaformError as error:
             fault = f"{error.message}. {error.advice}"
 
-    told = tell_changes(collect(), is_asked)
+    reading = tell_changes(collect(), is_asked)
     if not fault:
-        told.unread = read_archived(store.sink.sealed)
-    return ObjectStory(identity, row, tuple(entries), told, fault) if identity else None
+        reading.unread = read_archived(store.sink.sealed)
+    return ObjectStory(identity, row, tuple(entries), reading, fault) if identity else None
 
 
 def _list_identities(glance: Glance) -> Iterator[Identity]:
@@ -259,12 +259,14 @@ def show_object(
     columns = ("Record", "Time", "Kind", "By", "Run", "What", "Values")
     table = make_table("Records, the newest first", columns, rows, first, f"objects/{id}")
     lead = () if rows else ("The audit log has no record about it.",)
-    lead = tuple(filter(None, (*lead, story.told.unread.sentence)))
-    changes = [_make_change_row(c, story.told, types) for c in reversed(story.told.changes)]
+    lead = tuple(filter(None, (*lead, story.reading.unread.sentence)))
+    changes = [_make_change_row(c, story.reading, types) for c in reversed(story.reading.changes)]
     heads = ("Time", "By", "Run", "Commit", "What", "Values", "Outcome")
     path = f"objects/{id}"
-    told = make_table("Changes, the newest first", heads, changes, first_change, path, CHANGES)
-    tables = (told, table) if changes else (table,)
+    change_table = make_table(
+        "Changes, the newest first", heads, changes, first_change, path, CHANGES
+    )
+    tables = (change_table, table) if changes else (table,)
     history = WindowSection("history", "History", lead, warning=story.fault, tables=tables)
     state = _show_row(row, types) if row else _GONE
     return WindowPage("objects", describe_object(identity), summary, (state, *related, history))
@@ -291,9 +293,9 @@ def _show_row(row: Row, types: Types) -> WindowSection:
     return WindowSection("state", "State", facts=tuple(facts), tables=(table,))
 
 
-def _make_change_row(change: LoggedChange, told: ToldChanges, types: Types) -> CellRow:
+def _make_change_row(change: LoggedChange, reading: ToldChanges, types: Types) -> CellRow:
     """One change; of one from outside, the two looks that enclose it."""
-    facts = told.runs.get(change.run or "")
+    facts = reading.runs.get(change.run or "")
     request = facts.pull_request if facts else None
     commit = [((facts.commit if facts else "") or "")[:9], f"#{request}" if request else ""]
     time, run = render_moment(change.time), change.run

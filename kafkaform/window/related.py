@@ -60,7 +60,7 @@ class Related(Struct, frozen=True):
     """Those that cover it, the most specific first."""
     quotas: tuple[tuple[Row, str], ...]
     """Each with the user whom it limits; empty for the default of all users."""
-    parts: tuple[Row, ...]
+    members: tuple[Row, ...]
     """Objects that manage a part of it, such as its configs."""
     users: tuple[Relation, ...]
     """Objects of any provider that work with it."""
@@ -68,7 +68,7 @@ class Related(Struct, frozen=True):
     @property
     def identities(self) -> frozenset[Identity]:
         """All of them."""
-        rows = (*self.acls, *(row for row, _ in self.quotas), *self.parts)
+        rows = (*self.acls, *(row for row, _ in self.quotas), *self.members)
         users = (relation.row for relation in self.users)
         return frozenset(row.identity for row in (*rows, *users))
 
@@ -261,8 +261,8 @@ def _list_topic_sections(
     )
     yield _show_quotas(related.quotas, path, types, firsts)
     yield _show_users(related.users, path, firsts)
-    if related.parts:
-        rows = [(link_object(row.identity), Cell(row.identity.kind)) for row in related.parts]
+    if related.members:
+        rows = [(link_object(row.identity), Cell(row.identity.kind)) for row in related.members]
         tables = _make_tables("Objects", ("Object", "Kind"), rows, path, "parts", firsts)
         yield WindowSection("parts", "Parts that are managed separately", tables=tables)
 

@@ -328,7 +328,7 @@ def rehearse(
     """Make the plan with `ask.make`. validate: make its dry run, too. Raises Blocked for a plan
     that cannot be applied, DryRunRefused with all refused steps."""
     announce = Announcer(listener)
-    with keep_secrets(workspace.known):
+    with keep_secrets(workspace.known_secrets):
         loaded = workspace.backend.load()
         state = loaded.state or make_first_state(workspace.sink)
         index = read_log(workspace.sink, loaded.state)

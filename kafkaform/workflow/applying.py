@@ -151,7 +151,7 @@ def run_apply(
     `applied` says what the result was. What `progress` raises after that is raised at the end.
     """
     announce = Announcer(progress)
-    with keep_secrets(space.known):
+    with keep_secrets(space.known_secrets):
         applied = _apply_locked(space, ask, announce, stop or Stop())
         error = _error_of(applied, ask)
         if error is not None:
@@ -253,19 +253,19 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
         return Applied(plan, scene.ledger.state, run, report, diagnostics=broken)
     # Only after the approval, which can take hours, so that nothing stale is sent.
     approval = _get_approval(scene, plan)
-    paces = _look_again(scene, plan, chosen.done)
-    refuse_foreign_commands(plan, scene.space.desired, chosen.done)
-    secrets = resolve_plan_secrets(plan, scene.space.configuration.find_secrets, chosen.done)
+    paces = _look_again(scene, plan, chosen.outcomes)
+    refuse_foreign_commands(plan, scene.space.desired, chosen.outcomes)
+    secrets = resolve_plan_secrets(plan, scene.space.configuration.find_secrets, chosen.outcomes)
     refuse_exposed(plan)
-    verdicts = _dry_run(scene, plan, chosen.done, paces)
+    verdicts = _dry_run(scene, plan, chosen.outcomes, paces)
     _record_begin(scene, plan, approval, verdicts)
     # From here on a signal does not end the process: the batch in flight gets its outcome first.
     with scene.stop.listening():
         mark.over = scene.announce.sending = True
-        job = _make_job(scene, plan, secrets, chosen.done, paces)
+        job = _make_job(scene, plan, secrets, chosen.outcomes, paces)
         report = execute_plan(job)
         if ask.wait:
-            report = confirm_report(job, report, scene.found.unseen)
+            report = confirm_report(job, report, scene.log_index.unseen)
         report, broken = _record_end(scene, chosen, report)
     for work in report.work:
         scene.announce(work)
@@ -294,10 +294,10 @@ def _make_job(
 def _look_for_unseen(scene: Scene, plan: Plan) -> Report | None:
     """Look again for what the last run applied and did not see, in a run that changes nothing. The
     report if some of it still cannot be seen, otherwise None."""
-    if not scene.ask.wait or not scene.found.unseen:
+    if not scene.ask.wait or not scene.log_index.unseen:
         return None
     job = _make_job(scene, replace(plan, changes=()), {}, {}, Paces())
-    report = confirm_report(job, Report(), scene.found.unseen)
+    report = confirm_report(job, Report(), scene.log_index.unseen)
     scene.ledger.save_state(scene.ledger.state)
     return clean_report(report) if report.make_error() else None
 
@@ -345,7 +345,7 @@ def _look_again(scene: Scene, plan: Plan, outcomes: Mapping[str, Outcome]) -> Pa
             # An undo also changes what nobody owns back to what it was; it never deletes it.
             [c for c in todo if c.row_before.owners] if scene.ask.undoes else todo,
             state,
-            scene.found,
+            scene.log_index,
             sessions,
             scene.space.types,
         )
@@ -362,7 +362,7 @@ def _look_again(scene: Scene, plan: Plan, outcomes: Mapping[str, Outcome]) -> Pa
             written,
             whole=True,
             remake=find_remaker(scene, plan),
-            tell=partial(tell_writers, scene.found, plan),
+            tell=partial(tell_writers, scene.log_index, plan),
         ),
     )
     facts = {instance: session.facts for instance, session in sessions.items()}

@@ -154,9 +154,9 @@ def restore_log(store: Store, archive: LogArchive, clock: Clock, timeout: float)
             _copy(archive.objects, sink.sealed, replace(segment, archived=None))
             task.report(number, len(archived))
         if archived:
-            here = tuple(replace(segment, archived=None) for segment in manifest.segments)
+            segments = tuple(replace(segment, archived=None) for segment in manifest.segments)
             lease.ensure(0.0)
-            write_manifest(sink.sealed, replace(manifest, segments=here), version)
+            write_manifest(sink.sealed, replace(manifest, segments=segments), version)
         return MovedSegments(len(archived), 0)
 
 
@@ -168,9 +168,12 @@ def read_with_archive(sink: Sink, manifest: SegmentManifest, archive: LogArchive
 
 def check_archive(manifest: SegmentManifest, archive: LogArchive) -> None:
     """Raises StorageError unless the archive lists the segments that were moved there."""
-    kept, _ = load_manifest(archive.objects)
+    archive_manifest, _ = load_manifest(archive.objects)
     archived = _list_archived(manifest)
-    if kept.lineage != manifest.lineage or kept.segments[: len(archived)] != archived:
+    if (
+        archive_manifest.lineage != manifest.lineage
+        or archive_manifest.segments[: len(archived)] != archived
+    ):
         raise StorageError(
             f"{archive.objects.location}: its manifest does not list the {len(archived)} segments "
             "that were moved there",
@@ -198,14 +201,14 @@ def _list_archived(manifest: SegmentManifest) -> tuple[Segment, ...]:
 def _refuse_other_log(archive: LogArchive, manifest: SegmentManifest) -> None:
     """Raises UsageError if the place has segments of another log, or if it lacks those that were
     moved before."""
-    kept, _ = load_manifest(archive.objects)
-    if kept.segments and kept.lineage != manifest.lineage:
+    archive_manifest, _ = load_manifest(archive.objects)
+    if archive_manifest.segments and archive_manifest.lineage != manifest.lineage:
         raise UsageError(
             f"{archive.objects.location} has the segments of another log: its lineage is "
-            f"{kept.lineage}, that of this one is {manifest.lineage}",
+            f"{archive_manifest.lineage}, that of this one is {manifest.lineage}",
             "Give each log an archive of its own.",
         )
-    if manifest.archived.seq > kept.head.seq:
+    if manifest.archived.seq > archive_manifest.head.seq:
         raise UsageError(
             f"{archive.objects.location} lacks the records up to {manifest.archived.seq:,}, which "
             "were moved to another place before",

@@ -276,11 +276,11 @@ def _make_entry(record: Record, cut: list[int]) -> NumberedRecord:
 class Mended(Struct, frozen=True):
     """The result of a repair."""
 
-    others: tuple[Record, ...]
+    records: tuple[Record, ...]
     """The records of the other branches, as they were before they were appended."""
     first: int
     """The new number of the first of them."""
-    kept: str
+    copy: str
     """The file that has the log as it was."""
 
 

@@ -73,8 +73,8 @@ def choose_cluster(
             "folder above",
             f"Change to a folder of the repository. docs/repository.md explains {FILES[0]}.",
         )
-    shown = os.path.relpath(file, start).replace(os.sep, "/")
-    repository = read_repository(file, shown, registry=registry)
+    display_name = os.path.relpath(file, start).replace(os.sep, "/")
+    repository = read_repository(file, display_name, registry=registry)
     return repository, _select_cluster(repository, instance, provider)
 
 
@@ -169,7 +169,7 @@ class Property(Struct, frozen=True):
 
     key: str
     value: str
-    place: Range | None = None
+    range: Range | None = None
     """The place of the key in its file, None for a property of the command line."""
 
     @property
@@ -456,7 +456,7 @@ def _read_secret(item: Property, environment: Mapping[str, str]) -> tuple[str, D
     # `ps` shows the command line to all users of the computer, so there it must be a reference.
     match = _REFERENCE.fullmatch(item.value)
     if match is None:
-        return item.value, () if item.place else (_make_visible_fault(item),)
+        return item.value, () if item.range else (_make_visible_fault(item),)
     source, name = filter(None, match.groups())
     text = environment.get(name) if source == "env" else _read_line(Path(name))
     return text or "", () if text else (_make_missing_fault(item, source, name),)
@@ -487,15 +487,15 @@ def _make_missing_fault(item: Property, source: str, name: str) -> Diagnostic:
     return Diagnostic(
         Severity.ERROR,
         f"{item.key} refers to {source}:{name}, which has no value",
-        range=item.place,
-        excerpt=item.excerpt if item.place else None,
+        range=item.range,
+        excerpt=item.excerpt if item.range else None,
         advice=todo,
     )
 
 
 def _make_diagnostic(fault: PropertyFault, item: Property | None) -> Diagnostic:
     """The diagnostic of a fault, with the place in the file and without the value."""
-    source = item.place if item else None
+    source = item.range if item else None
     return Diagnostic(
         fault.severity,
         fault.text,

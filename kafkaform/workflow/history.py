@@ -145,14 +145,14 @@ def find_history(store: Store, name: str, period: Period = ALWAYS, path: str = "
     names, archived = _collect_names(store, state), read_archived(store.sink.sealed)
     calls = make_selection(name)
     identities = frozenset(i for i, addresses in names.items() if calls(i, addresses))
-    told = tell_changes(read_present(store.sink, anchor), identities.__contains__)
+    reading = tell_changes(read_present(store.sink, anchor), identities.__contains__)
     changes: dict[Identity, list[LoggedChange]] = {identity: [] for identity in identities}
     scopes, root = state.providers if state is not None else {}, find_fleet_root()
-    later = list_later_changes(told, identities, scopes, root)
-    for change in (*name_writers(told, scopes, root), *later):
-        kept = _select_values(change, path)
-        if kept is not None and period.covers(change.time):
-            changes[change.identity].append(kept)
+    later = list_later_changes(reading, identities, scopes, root)
+    for change in (*name_writers(reading, scopes, root), *later):
+        chosen_change = _select_values(change, path)
+        if chosen_change is not None and period.covers(change.time):
+            changes[change.identity].append(chosen_change)
     objects = tuple(
         ObjectHistory(
             identity,
@@ -162,8 +162,8 @@ def find_history(store: Store, name: str, period: Period = ALWAYS, path: str = "
         )
         for identity in sorted(identities)
     )
-    begins = bool(period.since) and bool(told.first) and told.first <= period.since
-    return History(name, objects, told.runs, ArchivedRecords() if begins else archived)
+    begins = bool(period.since) and bool(reading.first) and reading.first <= period.since
+    return History(name, objects, reading.runs, ArchivedRecords() if begins else archived)
 
 
 def _select_values(change: LoggedChange, path: str) -> LoggedChange | None:
@@ -174,10 +174,10 @@ def _select_values(change: LoggedChange, path: str) -> LoggedChange | None:
     return replace(change, values=values) if values else None
 
 
-def is_at(path: str, asked: str) -> bool:
+def is_at(path: str, query: str) -> bool:
     """True for this path, for one below it, and for a key of a map without the map's name."""
     attribute, dot, key = path.partition(".")
-    return asked in (path, attribute) or (bool(dot) and asked == key)
+    return query in (path, attribute) or (bool(dot) and query == key)
 
 
 # ── names ───────────────────────────────────────────────────────────────────────────────
@@ -303,16 +303,18 @@ def read_newest(store: Store, selection: ChangeFilter, last: int) -> ToldChanges
     """The newest changes that fit, oldest first. Only the end of the log is read, as much as they
     need. Raises UsageError, StorageError."""
     check, chosen = selection.make_check(), []
-    told = ToldChanges()
-    for told in _read_windows(store.sink):
-        chosen = [change for change in told.changes if check(change)][-last:]
+    reading = ToldChanges()
+    for reading in _read_windows(store.sink):
+        chosen = [change for change in reading.changes if check(change)][-last:]
         # A run that began before the window has told who it is there.
-        known = all(change.run in told.runs for change in chosen if change.outcome != RECORDED)
-        began = selection.run and selection.run in told.runs
-        old = told.first and selection.period.since and told.first < selection.period.since
-        if (len(chosen) == last and known) or began or old:
-            return replace(told, changes=chosen)
-    return replace(told, changes=chosen, unread=read_archived(store.sink.sealed))
+        complete = all(
+            change.run in reading.runs for change in chosen if change.outcome != RECORDED
+        )
+        began = selection.run and selection.run in reading.runs
+        old = reading.first and selection.period.since and reading.first < selection.period.since
+        if (len(chosen) == last and complete) or began or old:
+            return replace(reading, changes=chosen)
+    return replace(reading, changes=chosen, unread=read_archived(store.sink.sealed))
 
 
 def _read_windows(sink: Sink) -> Iterator[ToldChanges]:
@@ -368,29 +370,30 @@ def list_recent_runs(
 ) -> tuple[tuple[RunSummary, ...], ArchivedRecords]:
     """The newest runs that sent something, the newest one first, and what is archived if these are
     fewer than asked for. Raises StorageError."""
-    told, unread = ToldChanges(), ArchivedRecords()
-    for told in _read_windows(store.sink):
-        if len(told.runs) >= last:
+    reading, unread = ToldChanges(), ArchivedRecords()
+    for reading in _read_windows(store.sink):
+        if len(reading.runs) >= last:
             break
     else:
         unread = read_archived(store.sink.sealed)
-    changes: dict[str, list[LoggedChange]] = {run: [] for run in told.runs}
-    for change in told.changes:
+    changes: dict[str, list[LoggedChange]] = {run: [] for run in reading.runs}
+    for change in reading.changes:
         changes.get(change.run or "", []).append(change)
-    newest = list(told.runs.values())[::-1][:last]
+    newest = list(reading.runs.values())[::-1][:last]
     summaries = tuple(
-        RunSummary(facts, told.ends.get(facts.run), tuple(changes[facts.run])) for facts in newest
+        RunSummary(facts, reading.ends.get(facts.run), tuple(changes[facts.run]))
+        for facts in newest
     )
     return summaries, unread
 
 
 def find_run(store: Store, run: str) -> ToldChanges:
     """What the end of the log tells, back to this run; all of it if it has no such run."""
-    told = ToldChanges()
-    for told in _read_windows(store.sink):
-        if run in told.runs:
+    reading = ToldChanges()
+    for reading in _read_windows(store.sink):
+        if run in reading.runs:
             break
-    return told
+    return reading
 
 
 def read_recent(store: Store) -> ToldChanges:
@@ -521,7 +524,7 @@ class _LogEnd(NamedTuple):
     """The end of a log, as it was read."""
 
     line: bytes
-    told: ToldChanges
+    reading: ToldChanges
 
 
 class RecentChanges:
@@ -547,12 +550,12 @@ class RecentChanges:
         if end is None or end.line != line:
             end = self._ends[folder] = _LogEnd(line, read_recent(store))
         calls = make_selection(address)
-        told = end.told
-        changes = [c for c in told.changes if calls(c.identity, (c.address, *c.owners))]
+        reading = end.reading
+        changes = [c for c in reading.changes if calls(c.identity, (c.address, *c.owners))]
         newest = changes[: -SHOWN - 1 : -1]
         words = list_words(self._registry, (change.identity for change in newest))
         documents: list[Mapping[str, Any]] = [
-            make_change_document(change, told.runs) for change in newest
+            make_change_document(change, reading.runs) for change in newest
         ]
         return [
             f"{time} UTC, {actor}, run {run}: {action} {values} ({outcome})"

@@ -78,7 +78,7 @@ def import_all(
     generated configuration differs from the live objects.
     """
     require_workspace(workspace)
-    with keep_secrets(workspace.known):
+    with keep_secrets(workspace.known_secrets):
         stock = take_stock(
             workspace, ImportFilter(tuple(types), tuple(match), tuple(exclude), owned)
         )
@@ -182,7 +182,7 @@ def take_instance_stock(
             find_owned = load_owners(space.providers[instance])
             stock += _take_listed(kind, session, recorded, filters, find_owned)
     # Another instance can lead to the same system, and must not find them again.
-    recorded.update(make_thing(item.identity, session, space) for item in stock.found)
+    recorded.update(make_thing(item.identity, session, space) for item in stock.undeclared)
     return stock
 
 
@@ -223,7 +223,7 @@ def _take_listed(
             "that changes them could lock you out."
         )
     return Stock(
-        found=tuple(found for found, _ in findings if found is not None),
+        undeclared=tuple(live for live, _ in findings if live is not None),
         gaps=tuple(gaps),
         failed=sweep.coverage.kind is CoverageKind.FAILED,
     )

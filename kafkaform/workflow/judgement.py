@@ -127,17 +127,17 @@ def check_fail_on(
 def _refuse_unknown_policies(
     names: Sequence[str], list_policies: Callable[[], Collection[str]]
 ) -> None:
-    known = list_policies() if names else ()
+    policies = list_policies() if names else ()
     for name in names:
-        if name not in known:
-            near = suggest(name, known)
-            there = (
-                f"The policies are {', '.join(known)}."
-                if known
+        if name not in policies:
+            near = suggest(name, policies)
+            listing = (
+                f"The policies are {', '.join(policies)}."
+                if policies
                 else ("No policy judges this plan: none is declared, and --policy names no folder.")
             )
             raise UsageError(
-                f"--fail-on {name!r} is not a policy", f"{near + ' ' if near else ''}{there}"
+                f"--fail-on {name!r} is not a policy", f"{near + ' ' if near else ''}{listing}"
             )
 
 

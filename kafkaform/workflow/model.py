@@ -176,7 +176,7 @@ class Scene(Struct, frozen=True):
     """The systems that the run works with."""
     ledger: Ledger
     """The state and the log as the run changes them."""
-    found: LogIndex
+    log_index: LogIndex
     """The log as it was when the run began, with what earlier runs left open closed."""
     lineage: str
     """The lineage that plans are made with: the one that was saved, or an empty one."""
@@ -199,7 +199,7 @@ class Chosen(Struct, frozen=True):
     """The plan that a run applies."""
 
     plan: Plan
-    done: Mapping[str, Outcome]
+    outcomes: Mapping[str, Outcome]
     """The outcomes of steps that an open run has applied, by step id."""
     already: str = ""
     """The run that had applied all of the plan, "" if there is none."""
@@ -216,7 +216,9 @@ def clean_report(report: Report) -> Report:
     return replace(
         report,
         results=tuple(map(_clean_result, report.results)),
-        invisible=tuple(replace(item, why=mask_secrets(item.why)) for item in report.invisible),
+        invisible=tuple(
+            replace(item, reason=mask_secrets(item.reason)) for item in report.invisible
+        ),
     )
 
 

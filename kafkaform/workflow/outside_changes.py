@@ -40,28 +40,30 @@ def _can_read_tables() -> bool:
 
 
 def name_writers(
-    told: ToldChanges, scopes: Mapping[str, str], root: str | None
+    reading: ToldChanges, scopes: Mapping[str, str], root: str | None
 ) -> list[LoggedChange]:
     """The changes, those from outside with who made them and in which run, if the tables know.
 
     scopes: provider instance -> id of its system; root: of the fleet, None if there is none. A
     change of several values becomes one for each run that made some of them.
     """
-    outside = {change.identity for change in told.changes if change.action == OUTSIDE}
+    outside = {change.identity for change in reading.changes if change.action == OUTSIDE}
     if root is None or not outside or not _can_read_tables():
-        return told.changes
-    found = answers.history.list_changes(root, scopes, outside, "applied")
+        return reading.changes
+    rows_of_tables = answers.history.list_changes(root, scopes, outside, "applied")
     # The snapshot that shows what a run of this log did comes after it, too.
-    rows = {i: [r for r in found[i] if r["run"] not in told.runs] for i in found}
+    rows = {
+        i: [r for r in rows_of_tables[i] if r["run"] not in reading.runs] for i in rows_of_tables
+    }
     named: list[LoggedChange] = []
-    for change in told.changes:
-        known = rows.get(change.identity, ()) if change.action == OUTSIDE else ()
-        named += _name_writers(change, known) if known else (change,)
+    for change in reading.changes:
+        writers = rows.get(change.identity, ()) if change.action == OUTSIDE else ()
+        named += _name_writers(change, writers) if writers else (change,)
     return named
 
 
 def list_later_changes(
-    told: ToldChanges,
+    reading: ToldChanges,
     identities: Collection[Identity],
     scopes: Mapping[str, str],
     root: str | None,
@@ -70,14 +72,14 @@ def list_later_changes(
     states, and by nobody whose log they have. scopes, root: as for `name_writers`."""
     if root is None or not _can_read_tables():
         return []
-    looked = {change.identity: change.time for change in told.changes}
+    looked = {change.identity: change.time for change in reading.changes}
     rows = answers.history.list_changes(root, scopes, identities, "applied", "out_of_band")
     return [
         _make_change(identity, row)
         for identity, changes in rows.items()
         for row in changes
         if row["window_start"] is not None
-        and row["run"] not in told.runs
+        and row["run"] not in reading.runs
         and row["window_start"] >= datetime.fromisoformat(looked.get(identity, EPOCH))
     ]
 

@@ -64,7 +64,7 @@ def _get_wanted_approval(ask: ApplyRequest) -> str:
 def choose_plan(scene: Scene) -> Chosen:
     """Choose the saved plan, the plan of an open run, or a new one; with --expect only the reviewed
     one. Raises PlanRefused if that is impossible."""
-    ask, index = scene.ask, scene.found
+    ask, index = scene.ask, scene.log_index
     if ask.make is not None:
         plan = add_removals(ask.make(scene), scene.space, scene.sessions, index)
         scene.announce(PlanChosen(plan))
@@ -164,7 +164,7 @@ def find_remaker(scene: Scene, plan: Plan) -> Remake | None:
             )
             for instance, session in scene.sessions.items()
         }
-        pending, space = list_pending(scene.found), scene.space
+        pending, space = list_pending(scene.log_index), scene.space
         whole = complete_declared(desired, space.types, scene.sessions, world)
         return remake_changes(plan.options, whole, scene.planned, world, pending, space.providers)
 
@@ -216,7 +216,7 @@ def _list_differences(scene: Scene, plan: Plan) -> Iterator[str]:
     }
     identities = [identity for identity, address in addresses.items() if inline(address) in titles]
     since = str(reviewed.get("timestamp", ""))
-    for identity, text in tell_writers_since(scene.found, plan, identities, since).items():
+    for identity, text in tell_writers_since(scene.log_index, plan, identities, since).items():
         yield f"  {inline(addresses[identity])}: {text}"
 
 
@@ -240,7 +240,7 @@ def _read_logged_plan(scene: Scene, run: LoggedRun) -> Plan:
 
 def _find_still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:
     """The applied and started steps of the open run that a new read confirms, by id."""
-    run = scene.found.open_run
+    run = scene.log_index.open_run
     records = run.outcomes.values() if run else ()
     pairs = index_steps(plan)
     applied = {
@@ -335,7 +335,9 @@ def refuse_outdated_refresh(scene: Scene, plan: Plan, applied: Collection[str]) 
     everything = replace(plan.options, target=(), exclude=())
     providers = find_providers(scene.space, {i.instance for i in scene.planned.objects})
     typed, _ = set_untyped_aside(scene.planned, providers, plan.options)
-    new = plan_workspace(scene.space, scene.reached, typed, scene.found, everything, scene.announce)
+    new = plan_workspace(
+        scene.space, scene.reached, typed, scene.log_index, everything, scene.announce
+    )
     scopes = new.scopes
     live = {digest_change(c, scopes[c.identity.instance], plan.lineage) for c in new.effective}
     stale = [
@@ -360,7 +362,7 @@ def _render_outdated(scene: Scene, plan: Plan, stale: Sequence[Change], new: Pla
         change.identity: _compare_recorded(change, changes.get(change.identity), types)
         for change in stale
     }
-    writers = tell_writers(scene.found, plan, {i: [*texts] for i, texts in paths.items()})
+    writers = tell_writers(scene.log_index, plan, {i: [*texts] for i, texts in paths.items()})
     return "; ".join(
         f"{change.address}: {', '.join([*paths[change.identity].values()][:NAMED])} "
         f"({writers[change.identity]})"

@@ -102,7 +102,7 @@ def plan_changes(
     accepted = check_accepted(options.accept, workspace.configuration.registry)
     options = replace(options, accept=accepted)
     announce = Announcer(progress)
-    with keep_secrets(workspace.known):
+    with keep_secrets(workspace.known_secrets):
         records = workspace.records
         for rounds_left in reversed(range(_ROUNDS)):
             records = records or _load_records(workspace, verify_log)
@@ -295,8 +295,8 @@ def _choose_settle_time(
 
 def _name_change(change: Change) -> str:
     """Its address, with the place of its block."""
-    place = change.range
-    return change.address if place is None else f"{change.address} ({place.file}:{place.line})"
+    range = change.range
+    return change.address if range is None else f"{change.address} ({range.file}:{range.line})"
 
 
 def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, leaves_out: bool = True) -> None:
@@ -334,8 +334,10 @@ def refuse_new_breaches(plan: Plan, space: Workspace) -> None:
     refuse_other_policies(plan, space.policies)
     if breaches := list_breaches(plan, space.desired.fence, space.providers):
         change, finding = breaches[0]
-        more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
-        raise Blocked(f"{change.address}: {finding.text}{more}", f"{finding.fix} Nothing was sent.")
+        suffix = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
+        raise Blocked(
+            f"{change.address}: {finding.text}{suffix}", f"{finding.fix} Nothing was sent."
+        )
     if space.policies is NO_POLICIES:
         return
     judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
@@ -441,7 +443,7 @@ def add_last_writes(plan: Plan, index: LogIndex) -> Plan:
 
     def describe(change: Change) -> str:
         texts = [
-            _render_writes(last[change.identity], known=change.identity in index.writes),
+            _render_writes(last[change.identity], recorded=change.identity in index.writes),
             since.get(change.identity, ""),
         ]
         return "; ".join(filter(None, texts))
@@ -476,7 +478,7 @@ def tell_writers(
             return _render_change(newest)
         texts = (
             OUTSIDE,
-            _render_writes(last[identity], known=identity in index.writes),
+            _render_writes(last[identity], recorded=identity in index.writes),
             since.get(identity, ""),
         )
         return "; ".join(filter(None, texts))
@@ -547,16 +549,16 @@ def _ask_fleet(
     return answers.history.find_outside_changes(root, scopes, changed, times)
 
 
-def _render_writes(writes: Mapping[Path, LastWrite | None], *, known: bool) -> str:
+def _render_writes(writes: Mapping[Path, LastWrite | None], *, recorded: bool) -> str:
     """When and by whom each path was last set; paths that one step set together are told once.
 
-    known: the log shows what was set of the object.
+    recorded: the log shows what was set of the object.
     """
     paths: dict[LastWrite | None, list[str]] = {}
     for path, write in writes.items():
         paths.setdefault(write, []).append(render_path(path))
     if not any(paths):
-        return NEVER if known else UNKNOWN
+        return NEVER if recorded else UNKNOWN
     texts = {write: NEVER if write is None else _render_write(write) for write in paths}
     if len(paths) == 1:
         return next(iter(texts.values()))

@@ -71,26 +71,33 @@ def open_store(named: str | None = None, tree: Tree | None = None) -> Store:
 
 
 def open_folder_store(
-    folder: Path, named: str | None, tree: Tree | None, place: RepositoryFolder | None = None
+    folder: Path,
+    named: str | None,
+    tree: Tree | None,
+    repository_folder: RepositoryFolder | None = None,
 ) -> Store:
-    """Open the store of any folder, without regard to the environment. place: what the repository
-    says about the folder, if somebody knows it already."""
+    """Open the store of any folder, without regard to the environment. repository_folder: the
+    settings of the folder in the repository file, if they have been read."""
     # The options of the block belong to the place that the block names, and to no other one.
     if named:
         return _open_place(folder, named, {})
     backend = _find_backend(folder, tree)
-    return _open_default(folder, place) if backend is None else _open_place(folder, *backend)
+    return (
+        _open_default(folder, repository_folder)
+        if backend is None
+        else _open_place(folder, *backend)
+    )
 
 
-def open_listed_store(folder: Path, place: RepositoryFolder) -> Store:
+def open_listed_store(folder: Path, repository_folder: RepositoryFolder) -> Store:
     """Open the store of a folder of a repository to read it: no folder is made for it, and neither
     a flag nor the environment says where it is.
 
-    place: what the repository says about the folder. Raises ConfigurationError as
+    repository_folder: what the repository says about the folder. Raises ConfigurationError as
     `open_folder_store` does.
     """
     backend = _find_backend(folder, None)
-    location, options = backend or (place.state or STATE_FILE, {})
+    location, options = backend or (repository_folder.state or STATE_FILE, {})
     return _open_place(folder, location, options)
 
 
@@ -206,19 +213,19 @@ def _may_hold(path: Path) -> bool:
 # ── places ──────────────────────────────────────────────────────────────────────────────
 
 
-def _open_default(folder: Path, place: RepositoryFolder | None) -> Store:
+def _open_default(folder: Path, repository_folder: RepositoryFolder | None) -> Store:
     """The place that the repository above says, or a file beside the configuration."""
     from .configuration.repository_place import find_place  # noqa: PLC0415  # a folder with a backend block needs no repository
 
-    place = place or find_place(folder)
-    if place is None or place.state is None:
+    repository_folder = repository_folder or find_place(folder)
+    if repository_folder is None or repository_folder.state is None:
         return _open_place(folder, STATE_FILE, {})
-    if "://" not in place.state:
+    if "://" not in repository_folder.state:
         # The path has the name of the folder, so nobody has made it for a new one. Where it cannot
         # be made, the lock says why.
         with suppress(OSError):
-            Path(place.state).parent.mkdir(parents=True, exist_ok=True)
-    return _open_place(folder, place.state, {})
+            Path(repository_folder.state).parent.mkdir(parents=True, exist_ok=True)
+    return _open_place(folder, repository_folder.state, {})
 
 
 def _open_place(folder: Path, location: str, options: Mapping[str, str]) -> Store:

@@ -69,7 +69,7 @@ class RunRecord(Struct, frozen=True):
     facts: RunFacts
     planned: Mapping[Identity, Change]
     """Its changes, as its plan has them."""
-    done: Mapping[Identity, tuple[LoggedChange, ...]]
+    steps: Mapping[Identity, tuple[LoggedChange, ...]]
     """What it changed of each object."""
     since: Mapping[Identity, tuple[LoggedChange, ...]]
     """What changed on these objects later."""
@@ -121,10 +121,10 @@ def choose_run(store: Store, run: str | None) -> ChosenRun:
         if not newest:
             raise UsageError(f"{store.sink.location} has no run that could be undone")
         return _make_chosen(newest[0].facts.run, newest[0].changes)
-    told = find_run(store, run)
-    if run in told.runs:
-        return _make_chosen(run, told.changes)
-    near = suggest(run, told.runs)
+    reading = find_run(store, run)
+    if run in reading.runs:
+        return _make_chosen(run, reading.changes)
+    near = suggest(run, reading.runs)
     raise UsageError(
         f"the audit log has no run {run} that sent anything",
         f"{near} {RUNS} {read_archived(store.sink.sealed).sentence}".strip(),
@@ -149,29 +149,29 @@ def read_run(scene: Scene, run: str) -> RunRecord:
         elif glance.kind in _STEPS and "step" in glance.body and get_run(glance) == run:
             identities.add(get_identity(glance))
         glance.forget()
-    told = tell_changes(read_present(sink, anchor), identities.__contains__)
-    _refuse_unfinished(scene, run, told)
-    done: dict[Identity, list[LoggedChange]] = {}
+    reading = tell_changes(read_present(sink, anchor), identities.__contains__)
+    _refuse_unfinished(scene, run, reading)
+    steps: dict[Identity, list[LoggedChange]] = {}
     since: dict[Identity, list[LoggedChange]] = {}
-    for change in name_writers(told, state.providers, find_fleet_root()):
+    for change in name_writers(reading, state.providers, find_fleet_root()):
         if change.run == run and change.outcome in SUCCEEDED:
-            done.setdefault(change.identity, []).append(change)
-        elif change.identity in done and change.outcome not in ("failed", "skipped"):
+            steps.setdefault(change.identity, []).append(change)
+        elif change.identity in steps and change.outcome not in ("failed", "skipped"):
             since.setdefault(change.identity, []).append(change)
     return RunRecord(
-        told.runs[run],
+        reading.runs[run],
         planned,
-        {identity: tuple(changes) for identity, changes in done.items()},
+        {identity: tuple(changes) for identity, changes in steps.items()},
         {identity: tuple(changes) for identity, changes in since.items()},
     )
 
 
-def _refuse_unfinished(scene: Scene, run: str, told: ToldChanges) -> None:
-    index = scene.found
+def _refuse_unfinished(scene: Scene, run: str, reading: ToldChanges) -> None:
+    index = scene.log_index
     is_open = index.open_run is not None and run in index.runs
     is_open = is_open and index.runs[run].approval == index.open_run.approval  # type: ignore[union-attr]
     if any(get_run(intent) == run for intent in index.open_intents) or (
-        is_open and run not in told.ends
+        is_open and run not in reading.ends
     ):
         raise PlanRefused(
             f"run {run} is not finished: what became of its last requests is not known yet",
@@ -185,7 +185,7 @@ def _refuse_unfinished(scene: Scene, run: str, told: ToldChanges) -> None:
 def plan_undo(scene: Scene, run: str) -> Plan:
     """The plan that brings back what a run changed. Raises PlanRefused, UsageError."""
     record = read_run(scene, run)
-    readings = _read_objects(scene, record.done)
+    readings = _read_objects(scene, record.steps)
     goals, left_out = _choose_goals(scene, record, readings)
     plan = _plan_goals(scene, record, goals)
     # What a system cannot take back, only the rules of its provider know.
@@ -221,9 +221,9 @@ def _choose_goals(
 ) -> tuple[list[Goal], list[LeftOut]]:
     goals: list[Goal] = []
     left_out: list[LeftOut] = []
-    for identity, done in record.done.items():
+    for identity, steps in record.steps.items():
         row = scene.ledger.state.objects.get(identity)
-        address = row.owners[0] if row else done[-1].address
+        address = row.owners[0] if row else steps[-1].address
         reading = readings.get(identity)
         since = record.since.get(identity, ())
         chosen: Goal | str
@@ -233,12 +233,12 @@ def _choose_goals(
             chosen = "only a command changes it; repeat the command with the old values"
         else:
             goal = Goal(identity, address, reading, before=record.planned.get(identity))
-            if done[0].action == Action.CREATE:
-                chosen = _uncreate(goal, done, since, row, scene)
-            elif done[-1].action == Action.DELETE:
+            if steps[0].action == Action.CREATE:
+                chosen = _uncreate(goal, steps, since, row, scene)
+            elif steps[-1].action == Action.DELETE:
                 chosen = _undelete(goal, since, scene)
             else:
-                chosen = _unset(goal, done, since, scene, left_out)
+                chosen = _unset(goal, steps, since, scene, left_out)
         if isinstance(chosen, str):
             if chosen:
                 left_out.append(LeftOut(address, chosen))
@@ -254,7 +254,7 @@ def _list_declarable(scene: Scene, identity: Identity) -> Collection[str]:
 
 def _uncreate(
     goal: Goal,
-    done: Sequence[LoggedChange],
+    steps: Sequence[LoggedChange],
     since: Sequence[LoggedChange],
     row: Row | None,
     scene: Scene,
@@ -267,10 +267,10 @@ def _uncreate(
     if row is None:
         return "the run created it, but the state does not own it, so an undo does not delete it"
     live = _flatten_live(scene, goal.reading)
-    for value in _merge_values(done):
+    for value in _merge_values(steps):
         path = parse_path(value.path)
         if not _is_as_left(value, live.get(path)):
-            return f"the run created it, and {value.path} was {_tell_outside(done)}"
+            return f"the run created it, and {value.path} was {_tell_outside(steps)}"
     return replace(goal, action=Action.DELETE)
 
 
@@ -293,16 +293,16 @@ def _undelete(goal: Goal, since: Sequence[LoggedChange], scene: Scene) -> Goal |
 
 def _unset(
     goal: Goal,
-    done: Sequence[LoggedChange],
+    steps: Sequence[LoggedChange],
     since: Sequence[LoggedChange],
     scene: Scene,
     left_out: list[LeftOut],
 ) -> Goal | str:
     """Set the values that the run found; or why nothing comes back."""
-    values = [v for v in _merge_values(done) if v.path.partition(".")[0] not in BOOKKEEPING]
+    values = [v for v in _merge_values(steps) if v.path.partition(".")[0] not in BOOKKEEPING]
     if not values:
-        if done[-1].action in _RECORDS_ONLY:
-            return f"the run only recorded it ({done[-1].action}), which sent nothing"
+        if steps[-1].action in _RECORDS_ONLY:
+            return f"the run only recorded it ({steps[-1].action}), which sent nothing"
         return "the run sent a secret, or changed only what the state records; nothing comes back"
     if not isinstance(goal.reading, Observed):
         return _tell_later(since[-1]) if since else "it does not exist any more"
@@ -318,7 +318,7 @@ def _unset(
         elif later is not None:
             reason = _tell_later(later, value.path)
         elif not _is_as_left(value, live.get(path)):
-            reason = f"it was {_tell_outside([*done, *since])}"
+            reason = f"it was {_tell_outside([*steps, *since])}"
         if reason:
             left_out.append(LeftOut(f"{goal.address} {value.path}", reason))
         else:
@@ -326,10 +326,10 @@ def _unset(
     return replace(goal, values=back) if back else ""
 
 
-def _merge_values(done: Iterable[LoggedChange]) -> tuple[LoggedValue, ...]:
+def _merge_values(steps: Iterable[LoggedChange]) -> tuple[LoggedValue, ...]:
     """What a run found at each path, and what it left."""
     merged: dict[str, LoggedValue] = {}
-    for value in (value for change in done for value in change.values):
+    for value in (value for change in steps for value in change.values):
         first = merged.get(value.path, value)
         merged[value.path] = replace(value, before=first.before)
     return tuple(merged.values())
@@ -377,12 +377,12 @@ def _drop_impossible(
 ) -> tuple[list[Goal], list[LeftOut]]:
     """The goals without what cannot be, and why that is so."""
     blocked = {change.identity: change for change in impossible}
-    kept: list[Goal] = []
+    possible: list[Goal] = []
     left_out: list[LeftOut] = []
     for goal in goals:
         change = blocked.get(goal.identity)
         if change is None or change.blocked is None:
-            kept.append(goal)
+            possible.append(goal)
             continue
         finding = change.blocked
         remaining = {path: v for path, v in goal.values.items() if path != finding.path}
@@ -390,9 +390,9 @@ def _drop_impossible(
         if len(remaining) < len(goal.values):
             name = f"{goal.address} {render_path(finding.path)}"
             if remaining:
-                kept.append(replace(goal, values=remaining))
+                possible.append(replace(goal, values=remaining))
         left_out.append(LeftOut(name, f"it cannot come back: {finding.text}"))
-    return kept, left_out
+    return possible, left_out
 
 
 # ── the plan ────────────────────────────────────────────────────────────────────────────
@@ -422,7 +422,7 @@ def _plan_goals(scene: Scene, record: RunRecord, goals: Sequence[Goal]) -> Plan:
     concerned = {goal.identity for goal in managed}
     own = replace(state, objects={i: row for i, row in state.objects.items() if i in concerned})
     drafts = remake_changes(
-        options, desired, own, managed_world, list_pending(scene.found), providers
+        options, desired, own, managed_world, list_pending(scene.log_index), providers
     )
     reason = f"undo of run {record.facts.run}"
     changes = [
@@ -538,7 +538,7 @@ def _keep_ownership(scene: Scene, goal: Goal, draft: Change, reason: str) -> Cha
         return draft
     # What others changed since is neither taken back nor taken over: the next plan shows it.
     recorded = flatten(row.attributes)
-    theirs = {
+    foreign_paths = {
         path
         for path, value in flatten(draft.after).items()
         if path not in goal.values and recorded.get(path) != value
@@ -547,7 +547,7 @@ def _keep_ownership(scene: Scene, goal: Goal, draft: Change, reason: str) -> Cha
         draft,
         row_after=row.ownership,
         depends_on=row.depends_on,
-        theirs=tuple(sorted({*draft.theirs, *theirs})),
+        theirs=tuple(sorted({*draft.theirs, *foreign_paths})),
     )
 
 

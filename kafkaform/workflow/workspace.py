@@ -107,7 +107,7 @@ class Workspace(PartialRepr, frozen=True):
     clock: Clock
     actor: str = field(default_factory=lambda: find_actor())
     """Who runs this, for the lock and the log."""
-    known: KnownSecrets = field(default_factory=watched)
+    known_secrets: KnownSecrets = field(default_factory=watched)
     """The secrets that were read so far."""
     policies: Policies = NO_POLICIES
     """What judges its plans."""
@@ -182,22 +182,24 @@ def open_read_workspace(
     state: str | None = None,
     policies: Sequence[Path | str] = (),
     *,
-    place: RepositoryFolder | None = None,
+    repository_folder: RepositoryFolder | None = None,
     opener: Opener = open_session,
     load: LoadOutputs = load_outputs,
 ) -> Workspace:
     """Open a workspace as `open_workspace` does, with inputs that were read already.
 
-    place: what the repository says about the folder, if somebody knows it already; opener: opens
-    the sessions of its provider instances; load: reads the outputs of other folders.
+    repository_folder: the settings of the folder in the repository file, if they have been read;
+    opener: opens the sessions of its provider instances; load: reads the outputs of other folders.
     """
     secrets = watched()
     with keep_secrets(secrets):
         configuration = read_configuration(
-            folder, inputs, place=place, load_outputs=load, opener=opener
+            folder, inputs, repository_folder=repository_folder, load_outputs=load, opener=opener
         )
-        place = configuration.place
-        store = open_folder_store(configuration.folder, state, configuration.tree, place)
+        repository_folder = configuration.repository_folder
+        store = open_folder_store(
+            configuration.folder, state, configuration.tree, repository_folder
+        )
         try:
             built = configuration.evaluate(leaves_out=True)
         finally:

@@ -258,10 +258,10 @@ def _answer_acls(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     sweep = source.session.sweep(acls.KIND, Depth.FULL)
     if sweep.coverage.fault is not None:
         raise _make_read_error("the list of ACLs", sweep.coverage.fault)
-    found = sorted(parse_acl(item.attributes) for item in sweep.items)
+    rows = sorted(parse_acl(item.attributes) for item in sweep.items)
     return FrozenMap(
         {
-            "list": tuple(acl.attributes for acl in found if fits_arguments(acl, arguments)),
+            "list": tuple(acl.attributes for acl in rows if fits_arguments(acl, arguments)),
             "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
         }
     )

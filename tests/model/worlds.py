@@ -400,7 +400,7 @@ def _converged(town: Town, random: Random) -> list[Plan]:
         plan = town.plan()
         if not list(plan.effective):
             return [*shown, plan]
-    raise AssertionError([(c.address, c.action, c.blocked, c.notes) for c in plan.changes])
+    raise AssertionError([(c.address, c.action, c.findings) for c in plan.changes])
 
 
 def _meddle(town: Town, random: Random) -> None:

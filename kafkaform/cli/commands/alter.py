@@ -17,7 +17,7 @@ from ...workflow.connection import Connection
 from ...workflow.model import ApplyRequest, Approve
 from ..options.flags import take_flags
 from ..options.plan_flags import IDLE, VALIDATED, RunOptions, read_run_options
-from ..options.provider_commands import Way, connects, get_terminal_width, make_app
+from ..options.provider_commands import Opener, connects, get_terminal_width, make_app
 from ..terminal.console import Console
 from ..terminal.screen import accept, advise, open_screen, show_run
 
@@ -29,9 +29,9 @@ def _carry_out(make: Callable[..., Alteration], _: str) -> Callable[..., None]:
 
     @connects
     @take_flags("doing", read_run_options)
-    @take_flags("wanted", make, first=True)
-    def command(way: Way, doing: RunOptions, wanted: Alteration) -> None:
-        _alter(way, doing, wanted)
+    @take_flags("alteration", make, first=True)
+    def command(opener: Opener, doing: RunOptions, alteration: Alteration) -> None:
+        _alter(opener, doing, alteration)
 
     return command
 
@@ -39,12 +39,12 @@ def _carry_out(make: Callable[..., Alteration], _: str) -> Callable[..., None]:
 app = make_app("alter", _carry_out)
 
 
-def _alter(way: Way, doing: RunOptions, alteration: Alteration) -> None:
+def _alter(opener: Opener, doing: RunOptions, alteration: Alteration) -> None:
     """Plan, ask, apply, verify, and describe the result; or only plan. Raises the error of the exit
     code."""
-    console = replace(way.console, interactive=way.console.interactive and doing.input)
-    connection = way.resolve_connection()
-    named = way.wanted.direct or way.wanted.provider is not None
+    console = replace(opener.console, interactive=opener.console.interactive and doing.input)
+    connection = opener.resolve_connection()
+    named = opener.inputs.direct or opener.inputs.provider is not None
     if connection.configuration is None and not named:
         # Questions take the only cluster of a repository. What changes it has to be meant.
         raise UsageError(
@@ -52,10 +52,10 @@ def _alter(way: Way, doing: RunOptions, alteration: Alteration) -> None:
             "Add --provider cluster.NAME, or change to the folder that the object belongs to.",
         )
     # The id first: without a configuration it names the folder of the state and the log.
-    with way.open_session() as session:
+    with opener.open_session() as session:
         scope_id = session.facts.scope_id
     # A shell that only reads shows the plan all the same, and then refuses it.
-    sends = not doing.validate and (way.kept is None or way.kept.writes)
+    sends = not doing.validate and (opener.shell is None or opener.shell.writes)
     with open_screen(
         console,
         json=doing.json,
@@ -75,14 +75,16 @@ def _alter(way: Way, doing: RunOptions, alteration: Alteration) -> None:
         applied = show_run(screen, partial(run_apply, space, ask), outputs=False)
         if applied.report is None:
             screen.note(IDLE)
-    _show_documents(way, console, alteration, json=doing.json)
+    _show_documents(opener, console, alteration, json=doing.json)
 
 
-def _show_documents(way: Way, console: Console, alteration: Alteration, *, json: bool) -> None:
+def _show_documents(
+    opener: Opener, console: Console, alteration: Alteration, *, json: bool
+) -> None:
     """Describe what was altered. A failure is only noted: the change itself is applied."""
     try:
         # The apply has closed its sessions. These documents are read as anybody would read them.
-        with way.open_session() as session:
+        with opener.open_session() as session:
             documents = [(ask, ask.read(session).document) for ask in alteration.documents]
     except ConnectError as error:
         console.note(f"Applied. The result cannot be described: {inline(error.message)}")

@@ -14,7 +14,7 @@ from ...render.judgement import make_check_data, make_sarif, render_check
 from ...render.text import render_json
 from ...workflow.connection import Connection, resolve_every
 from ...workflow.judgement import WORDS, check_fail_on, check_system, find_rules, refuse_findings
-from ..options.provider_commands import Json, Way, connects
+from ..options.provider_commands import Json, Opener, connects
 from ..options.tab_names import complete_findings
 
 FailOn = Annotated[
@@ -33,7 +33,7 @@ Sarif = Annotated[
 
 
 @connects
-def check(way: Way, fail_on: FailOn = [], sarif: Sarif = False, json: Json = False) -> None:
+def check(opener: Opener, fail_on: FailOn = [], sarif: Sarif = False, json: Json = False) -> None:
     """Judge a live cluster by the rules.
 
     Shows cautions and dangers of everything that exists. Changes nothing.
@@ -42,24 +42,24 @@ def check(way: Way, fail_on: FailOn = [], sarif: Sarif = False, json: Json = Fal
         raise UsageError("--sarif and --json exclude each other", "Leave one of them out.")
     conditions = check_fail_on(fail_on, words=WORDS)
     systems: list[CheckedSystem] = []
-    for connection in _list_connections(way):
+    for connection in _list_connections(opener):
         with ExitStack() as stack:
-            if way.kept is None:
+            if opener.shell is None:
                 session = connection.open()
                 stack.callback(session.close)
             else:
-                session = way.kept.get_session(connection)
+                session = opener.shell.get_session(connection)
             systems.append(check_system(connection.instance, connection.provider, session))
     if sarif:
-        way.console.write(render_json(make_sarif(systems, find_rules(Registry()))))
+        opener.console.write(render_json(make_sarif(systems, find_rules(Registry()))))
     elif json:
-        way.console.write(render_json(make_check_data(systems)))
+        opener.console.write(render_json(make_check_data(systems)))
     else:
-        way.console.write_lines(render_check(systems))
+        opener.console.write_lines(render_check(systems))
     refuse_findings(systems, conditions)
 
 
-def _list_connections(way: Way) -> tuple[Connection, ...]:
-    if way.wanted.direct:
-        return (way.resolve_connection(),)
-    return resolve_every(way.wanted)
+def _list_connections(opener: Opener) -> tuple[Connection, ...]:
+    if opener.inputs.direct:
+        return (opener.resolve_connection(),)
+    return resolve_every(opener.inputs)

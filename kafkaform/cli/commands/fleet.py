@@ -18,7 +18,7 @@ from ...workflow import fleet
 from ...workflow.configuration.evaluation import Inputs
 from ...workflow.stores import parse_duration
 from ..options.flags import InOrder, Json, LockTimeout, Quiet, Var, VarFile
-from ..options.provider_commands import Way, connects
+from ..options.provider_commands import Opener, connects
 from ..terminal.console import Console, outlive_output
 from ..terminal.progress import open_bars
 
@@ -130,7 +130,7 @@ def snapshot(
 @app.command()
 @connects
 def run(
-    way: Way,
+    opener: Opener,
     root: Root = None,
     only: Annotated[
         list[str], typer.Option("--only", metavar="TABLE", help="Only this table and its inputs.")
@@ -181,7 +181,7 @@ def run(
     )
     spark = fleet.runs.read_spark_options(master, jars, ivy_settings)
     with _make_bars(quiet=quiet or json) as report:
-        result = fleet.runs.make_build(request, spark, way.resolve_connection, report)
+        result = fleet.runs.make_build(request, spark, opener.resolve_connection, report)
     _print(fleet.runs.make_document(result) if json else list(fleet.runs.render_result(result)))
     fleet.runs.refuse_findings(target, fail_on)
     _end_if_incomplete(target)

@@ -271,7 +271,7 @@ def _check_configuration(
         "configuration",
         f"{', '.join(amounts)}, {render_count(len(desired.declared), 'object')} declared",
     )
-    for package, action in modules.done.items():
+    for package, action in modules.actions.items():
         yield "module", f"{package} at {action}"
     for package in modules.list_removed():
         yield "module", f"{package} is not needed any more"
@@ -344,8 +344,8 @@ def _list_unignored(folder: Path, store: Store) -> list[tuple[str, str]]:
         if pattern is not None:
             reasons[pattern] = "passwords and private keys"
     return [
-        (pattern, why)
-        for pattern, why in reasons.items()
+        (pattern, reason)
+        for pattern, reason in reasons.items()
         if not any(fnmatchcase(pattern.strip("/"), line) for line in ignored)
     ]
 

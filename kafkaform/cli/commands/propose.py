@@ -12,7 +12,7 @@ from ...provider.commands import Proposal
 from ...render.text import inline, render_json, render_page
 from ...workflow.transfer.proposals import choose_override_file, read_declared, save_overrides
 from ..options.flags import take_flags
-from ..options.provider_commands import Json, Way, connects, get_terminal_width, make_app
+from ..options.provider_commands import Json, Opener, connects, get_terminal_width, make_app
 
 UNCHANGED = "Nothing to write: no block has to change."
 
@@ -27,8 +27,8 @@ def _carry_out(make: Callable[..., Proposal], _: str) -> Callable[..., None]:
 
     @connects
     @take_flags("proposal", make, first=True)
-    def command(way: Way, proposal: Proposal, out: Out = None, json: Json = False) -> None:
-        _propose(way, proposal, out, json)
+    def command(opener: Opener, proposal: Proposal, out: Out = None, json: Json = False) -> None:
+        _propose(opener, proposal, out, json)
 
     return command
 
@@ -36,12 +36,12 @@ def _carry_out(make: Callable[..., Proposal], _: str) -> Callable[..., None]:
 app = make_app("propose", _carry_out)
 
 
-def _propose(way: Way, proposal: Proposal, out: Path | None, json: bool) -> None:
+def _propose(opener: Opener, proposal: Proposal, out: Path | None, json: bool) -> None:
     """Compute, show and write. Raises KafkaformError, before anything is written."""
-    connection, console = way.resolve_connection(), way.console
+    connection, console = opener.resolve_connection(), opener.console
     # Before anything is computed, which can take long.
     target = None if out is None else choose_override_file(connection.configuration, out)
-    with way.open_session() as session:
+    with opener.open_session() as session:
         declared = read_declared(connection, session.facts.scope_id)
         proposed = proposal.compute(session, declared)
     if json:

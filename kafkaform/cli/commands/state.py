@@ -358,7 +358,7 @@ def _make_row_document(row: Row) -> dict[str, Any]:
 
 def show(
     plan_file: Annotated[Path | None, typer.Argument(metavar="PLAN", help=PLAN_HELP)] = None,
-    other: Annotated[
+    other_plan: Annotated[
         Path | None, typer.Argument(metavar="OTHER", help="Compare PLAN with this plan.")
     ] = None,
     json: Annotated[
@@ -383,8 +383,8 @@ def show(
     if plan_file is None:
         _show_state(console, state, json=json, detail=detail)
         return
-    if other is not None:
-        _show_comparison(console, plan_file, other, json=json)
+    if other_plan is not None:
+        _show_comparison(console, plan_file, other_plan, json=json)
         return
     # Its checksum is checked, so what is shown is what an apply of the file would do.
     plan = load_plan(plan_file)

@@ -147,8 +147,8 @@ def export_command(
         show_generated(export_login_rights(tool, for_), target, console, "export")
         return
     workspace = open_workspace(variables=var, variable_files=var_file, state=state)
-    made = export(workspace, tool, documents=target is not None)
-    show_generated(made, target, console, "export")
+    configuration = export(workspace, tool, documents=target is not None)
+    show_generated(configuration, target, console, "export")
 
 
 def import_command(
@@ -369,7 +369,7 @@ def show_generated(
         write_new_files(_collect_files(generated, target))
     if generated.count:
         count = render_count(generated.count, "object")
-        total = len(generated.parts) + len(generated.documents)
+        total = len(generated.texts) + len(generated.documents)
         advice = _advise_next(target, total) if verb == "import" else ""
         console.note(f"{count} to {verb}. {advice}".rstrip())
     if not generated.complete:
@@ -388,10 +388,10 @@ def _collect_files(generated: GeneratedConfiguration, target: Path) -> dict[Path
     ending = next((e for f in FAMILIES for e in f.configuration if target.name.endswith(e)), "")
     stem = target.name.removesuffix(ending)
     # With "-": a name that ends in "_override" would change the blocks of the other files.
-    names = {prefix: target.with_name(f"{stem}-{prefix}{ending}") for prefix in generated.parts}
+    names = {prefix: target.with_name(f"{stem}-{prefix}{ending}") for prefix in generated.texts}
     texts = {
         target: generated.text,
-        **{names[p]: text for p, text in generated.parts.items()},
+        **{names[p]: text for p, text in generated.texts.items()},
         **{target.parent / path: text for path, text in generated.documents.items()},
     }
     documents = {target.parent / path for path in generated.documents}

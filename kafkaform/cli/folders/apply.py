@@ -163,28 +163,28 @@ def apply_folders(console: Console, flags: ApplyFlags, *, json: bool, quiet: boo
         # A reviewed plan can contain what was applied meanwhile, as that of a merge queue does.
         reviewed = expect.tokens if isinstance(expect, FoldersApproval) else ()
         repository = open_chosen(flags.chosen, flags.inputs, screen, reviewed)
-        shown = ApplyScreens(screen, repository)
+        screens = ApplyScreens(screen, repository)
         try:
             with stop_on_signals() as stop:
                 applied = apply_repository(
                     repository,
                     flags.options,
-                    approve=partial(_approve, shown, flags),
-                    approve_changed=partial(_approve_changed, shown, flags),
+                    approve=partial(_approve, screens, flags),
+                    approve_changed=partial(_approve_changed, screens, flags),
                     approved_by="auto_approve" if flags.auto_approve else "terminal",
                     expect=expect,
                     fail_on=flags.fail_on,
                     wait=flags.wait,
                     lock_timeout=flags.lock_timeout,
                     verify_log=flags.verify_log,
-                    progress=shown.show,
+                    progress=screens.show,
                     stop=stop,
                     rerun=_advise(flags, command),
                 )
         # Only before the first send: after it, the rest of the output is dropped instead.
         except Unwritable as fault:
             raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
-        _show_end(shown, repository.repository.name)
+        _show_end(screens, repository.repository.name)
     return applied.code
 
 
@@ -233,13 +233,13 @@ def _read_expected(text: str) -> str | FoldersApproval:
 # ── questions ───────────────────────────────────────────────────────────────────────────
 
 
-def _approve(shown: ApplyScreens, flags: ApplyFlags, plan: RepositoryPlan) -> bool:
+def _approve(screens: ApplyScreens, flags: ApplyFlags, plan: RepositoryPlan) -> bool:
     """Show all plans, and ask once."""
-    assert shown.repository is not None, "the repository is opened first"
-    screen = shown.screen
+    assert screens.repository is not None, "the repository is opened first"
+    screen = screens.screen
     if isinstance(screen, TextScreen):
-        show_plans(screen, summarise_outcomes(shown.repository.choice, plan.folders))
-        shown.tokens |= {item.folder.path: item.plan.token for item in plan.folders if item.plan}
+        show_plans(screen, summarise_outcomes(screens.repository.choice, plan.folders))
+        screens.tokens |= {item.folder.path: item.plan.token for item in plan.folders if item.plan}
     plans = [item.plan for item in plan.folders if item.plan is not None and item.applicable]
     if flags.auto_approve:
         return True
@@ -291,26 +291,26 @@ def _type_system(screen: TextScreen, scope: str, plans: Sequence[Plan]) -> bool:
     return screen.console.ask(question + prompt) == scope
 
 
-def _approve_changed(shown: ApplyScreens, flags: ApplyFlags, path: str, plan: Plan) -> bool:
+def _approve_changed(screens: ApplyScreens, flags: ApplyFlags, path: str, plan: Plan) -> bool:
     """Ask about the plan of a folder that uses new outputs of other folders; it was just shown."""
     if flags.auto_approve or flags.confirm:
         return True
-    return shown.screen.ask_approval(plan)
+    return screens.screen.ask_approval(plan)
 
 
 # ── the end ─────────────────────────────────────────────────────────────────────────────
 
 
-def _show_end(shown: ApplyScreens, name: str) -> None:
-    ends = [_make_end(result) for result in shown.results]
-    screen = shown.screen
+def _show_end(screens: ApplyScreens, name: str) -> None:
+    ends = [_make_end(result) for result in screens.results]
+    screen = screens.screen
     if isinstance(screen, JsonScreen):
         screen.show_event(make_repository_result(name, ends))
         return
     screen.clear()
     console = screen.console
     console.write("\n" + render_ends_text(ends, colour=console.colour, width=console.width))
-    show_faults(shown, shown.results)
+    show_faults(screens, screens.results)
 
 
 def _make_end(result: FolderResult) -> FolderEnd:

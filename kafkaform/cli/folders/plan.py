@@ -121,19 +121,19 @@ def plan_folders(console: Console, request: PlanRequest, *, json: bool, quiet: b
             # If this plan fails, the approval of an earlier one must not stay in its place.
             remove_file(request.files.approval)
         repository = open_chosen(request.chosen, request.inputs, screen)
-        shown = FolderScreens(screen, repository)
+        screens = FolderScreens(screen, repository)
         plan = plan_repository(
             repository,
             request.options,
             validate=request.checks.validate,
             verify_log=request.checks.verify_log,
             fail_on=request.checks.fail_on,
-            progress=shown.progress,
+            progress=screens.progress,
         )
         summary = summarise_outcomes(repository.choice, plan.folders)
         command = shlex.join(["kafkaform", *list_apply_words(summary.digest, request)])
         _save_files(summary, command, request.files)
-        _show_summary(shown, plan, summary, command)
+        _show_summary(screens, plan, summary, command)
         approval = make_approval(plan.folders)
         if request.files.approval is not None and approval.tokens:
             save_folders_approval(approval, request.files.approval)
@@ -198,16 +198,16 @@ def _save_files(summary: FoldersSummary, command: str, files: PlanFiles) -> None
 
 
 def _show_summary(
-    shown: FolderScreens, plan: RepositoryPlan, summary: FoldersSummary, command: str
+    screens: FolderScreens, plan: RepositoryPlan, summary: FoldersSummary, command: str
 ) -> None:
-    screen = shown.screen
+    screen = screens.screen
     if isinstance(screen, JsonScreen):
         screen.show_event(make_repository_summary(summary))
         return
     show_plans(screen, summary)
     if summary.digest:
         screen.show_next(command)
-    show_faults(shown, plan.folders)
+    show_faults(screens, plan.folders)
 
 
 def show_plans(screen: TextScreen, summary: FoldersSummary) -> None:
@@ -228,23 +228,23 @@ def show_plans(screen: TextScreen, summary: FoldersSummary) -> None:
 
 
 def show_faults(
-    shown: FolderScreens, ends: Iterable[FolderOutcome] | Iterable[FolderResult]
+    screens: FolderScreens, ends: Iterable[FolderOutcome] | Iterable[FolderResult]
 ) -> None:
     """Show the faults of all folders to people; one that several have is shown once."""
     faults: dict[Diagnostic, list[str]] = {}
     for end in ends:
-        for fault in shown.place_faults(end):
+        for fault in screens.place_faults(end):
             faults.setdefault(fault, []).append(end.folder.path)
     named = tuple(_name_folders(item, paths) for item, paths in faults.items())
-    shown.screen.show_diagnostics(named)
+    screens.screen.show_diagnostics(named)
 
 
 def _name_folders(fault: Diagnostic, paths: Sequence[str]) -> Diagnostic:
     """The fault; without a place, it names the folders that have it."""
     if fault.range is not None:
         return fault
-    more = f" and {len(paths) - _FEW:,} more" if len(paths) > _FEW else ""
-    return replace(fault, summary=f"{', '.join(paths[:_FEW])}{more}: {fault.summary}")
+    suffix = f" and {len(paths) - _FEW:,} more" if len(paths) > _FEW else ""
+    return replace(fault, summary=f"{', '.join(paths[:_FEW])}{suffix}: {fault.summary}")
 
 
 def list_apply_words(digest: str, request: PlanRequest) -> list[str]:

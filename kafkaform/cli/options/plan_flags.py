@@ -243,7 +243,7 @@ class TypedFlags(Struct, frozen=True):
     """Of the command; its root has the folder of -chdir."""
     state: str | None
     """The place of --state."""
-    given: Sequence[str | Path]
+    assignments: Sequence[str | Path]
     """The values of --var and the files of --var-file, as `InOrder` puts them."""
     sensitive: Collection[str]
     """Variables whose values are not shown, so that the user has to type them again."""
@@ -259,7 +259,7 @@ def render_next_command(plan: Plan, saved: Path | None, typed: TypedFlags) -> st
     words += [] if chdir is None else [f"-chdir={chdir}"]
     words += [command, *arguments]
     words += [] if typed.state is None else [f"--state={typed.state}"]
-    variables = (_render_variable(item, typed.sensitive) for item in typed.given)
+    variables = (_render_variable(item, typed.sensitive) for item in typed.assignments)
     return " ".join((*map(shlex.quote, words), *variables))
 
 

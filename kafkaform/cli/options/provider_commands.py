@@ -101,41 +101,41 @@ class ShellContext(Struct, frozen=True):
 
     def close(self) -> None:
         """End all sessions; the next command connects again."""
-        self.systems.known.clear()
+        self.systems.scopes.clear()
         while self.sessions:
             # A session of a cluster that has gone away cannot end properly, and need not.
             with suppress(KafkaformError):
                 self.sessions.popitem()[1].close()
 
 
-class Way(Struct, frozen=True):
-    """How a command reaches its cluster."""
+class Opener(Struct, frozen=True):
+    """Opens sessions for a command: by its own flags, or by those of the shell around it."""
 
     flags: ConnectionInputs
     console: Console
-    kept: ShellContext | None = None
+    shell: ShellContext | None = None
     """The shell that the command is typed in, None outside of one."""
     provider: str = KAFKA
     """The provider that the command is for."""
 
     @property
-    def wanted(self) -> ConnectionInputs:
+    def inputs(self) -> ConnectionInputs:
         """The command's own flags, or else those of the shell."""
         own = self.flags.direct or self.flags.provider is not None
-        if own or self.kept is None:
+        if own or self.shell is None:
             return self.flags
         if self.provider == KAFKA:
-            return self.kept.flags
+            return self.shell.flags
         # What the shell names is a Kafka cluster.
-        return ConnectionInputs(inputs=self.kept.flags.inputs)
+        return ConnectionInputs(inputs=self.shell.flags.inputs)
 
     def resolve_connection(self) -> Connection:
         """Find the connection that the flags mean, and show warnings. Raises UsageError,
         ConfigurationError with every fault."""
-        if not self.wanted.direct:
-            return resolve_configured(self.wanted, self.provider)
-        connection, warnings = resolve_direct(self.wanted, os.environ)
-        if self.wanted is self.flags:  # a shell has shown its own when it began
+        if not self.inputs.direct:
+            return resolve_configured(self.inputs, self.provider)
+        connection, warnings = resolve_direct(self.inputs, os.environ)
+        if self.inputs is self.flags:  # a shell has shown its own when it began
             self.console.show_diagnostics(warnings)
         return connection
 
@@ -148,8 +148,8 @@ class Way(Struct, frozen=True):
     @contextmanager
     def open(self, connection: Connection) -> Iterator[Session]:
         """The same over a connection that is resolved."""
-        if self.kept is not None:
-            yield self.kept.get_session(connection)
+        if self.shell is not None:
+            yield self.shell.get_session(connection)
             return
         session = connection.open()
         try:
@@ -158,7 +158,7 @@ class Way(Struct, frozen=True):
             session.close()
 
 
-def make_way(
+def make_opener(
     context: typer.Context,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
@@ -167,7 +167,7 @@ def make_way(
     var: Var = [],
     var_file: VarFile = [],
     no_color: NoColor = False,
-) -> Way:
+) -> Opener:
     """Read the flags. Raises UsageError if they name a cluster in two ways."""
     inputs = Inputs.read(var, var_file)
     direct = ConnectionInputs(
@@ -179,19 +179,23 @@ def make_way(
             "--bootstrap-server and its like go without one",
             "Give one of them.",
         )
-    return Way(direct, Console.make_standard(no_color=no_color), context.find_object(ShellContext))
+    return Opener(
+        direct, Console.make_standard(no_color=no_color), context.find_object(ShellContext)
+    )
 
 
-def make_configured_way(
+def make_configured_opener(
     context: typer.Context,
     provider: ProviderInstance = None,
     var: Var = [],
     var_file: VarFile = [],
     no_color: NoColor = False,
-) -> Way:
+) -> Opener:
     """Read the flags of a command for a system that only a provider block names."""
     flags = ConnectionInputs(provider=provider, inputs=Inputs.read(var, var_file))
-    return Way(flags, Console.make_standard(no_color=no_color), context.find_object(ShellContext))
+    return Opener(
+        flags, Console.make_standard(no_color=no_color), context.find_object(ShellContext)
+    )
 
 
 def read_direct_flags(
@@ -203,8 +207,8 @@ def read_direct_flags(
     return ConnectionInputs(bootstrap_server, command_config, tuple(client_property))
 
 
-connects = take_flags("way", make_way)
-"""Decorates a command that needs a cluster: it gets the flags as its parameter `way`."""
+connects = take_flags("opener", make_opener)
+"""Decorates a command that needs a cluster: it gets an Opener as its parameter `opener`."""
 
 
 class _Offered(InOrder):
@@ -299,37 +303,37 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 def answer_question(make: Callable[..., Question], provider: str) -> Callable[..., None]:
     """A command that asks the question that `make` makes from its flags, and shows the answer."""
 
-    @connects if provider == KAFKA else take_flags("way", make_configured_way)
+    @connects if provider == KAFKA else take_flags("opener", make_configured_opener)
     @take_flags("question", make, first=True)
-    def command(way: Way, question: Question, json: Json = False) -> None:
-        _show_answer(replace(way, provider=provider), question, json)
+    def command(opener: Opener, question: Question, json: Json = False) -> None:
+        _show_answer(replace(opener, provider=provider), question, json)
 
     return command
 
 
-def _show_answer(way: Way, question: Question, json: bool) -> None:
+def _show_answer(opener: Opener, question: Question, json: bool) -> None:
     """Ask and show. Raises KafkaformError for what cannot be read, after everything else is
     shown."""
-    way.console.show_diagnostics(question.warnings)
-    connection = way.resolve_connection()
-    with way.open(connection) as session:
+    opener.console.show_diagnostics(question.warnings)
+    connection = opener.resolve_connection()
+    with opener.open(connection) as session:
         answer = question.read(session)
         partner = question.ask_partner(answer.document)
         if partner is not None:
             id = session.facts.partners.get(partner.provider)
-            reply, reason = _ask_partner(way, connection, partner, id)
+            reply, reason = _ask_partner(opener, connection, partner, id)
             answer = replace(answer, document=partner.add(answer.document, reply, reason))
     if json:
-        way.console.write(render_json(answer.document))
+        opener.console.write(render_json(answer.document))
     else:
-        width = get_terminal_width(way.console)
-        way.console.write_lines(render_page(question.page(answer.document), width))
+        width = get_terminal_width(opener.console)
+        opener.console.write_lines(render_page(question.page(answer.document), width))
     if answer.fault is not None:
         raise answer.fault
 
 
 def _ask_partner(
-    way: Way, connection: Connection, question: PartnerQuestion, id: str | None
+    opener: Opener, connection: Connection, question: PartnerQuestion, id: str | None
 ) -> tuple[FrozenMap | None, str]:
     """The document of the system behind the one that was asked, or None and why there is none. id:
     of that system."""
@@ -343,10 +347,10 @@ def _ask_partner(
     assert isinstance(further, Question)
     reason = f"no provider block is for the {question.provider} cluster {id or 'that it uses'}"
     try:
-        for partner in resolve_partners(connection, way.wanted, question.provider):
+        for partner in resolve_partners(connection, opener.inputs, question.provider):
             # Another block can lead to the right cluster while this one leads nowhere.
             try:
-                with way.open(partner) as session:
+                with opener.open(partner) as session:
                     if session.facts.scope_id == id:
                         return further.read(session).document, ""
             except KafkaformError as error:

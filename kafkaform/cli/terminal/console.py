@@ -58,12 +58,12 @@ class Fate(Struct):
 
     ends: bool = False
     """An error of the stream ends the command."""
-    lost: OSError | None = None
+    write_error: OSError | None = None
     """The first error of the stream."""
 
     def lose(self, stream: Any, error: OSError) -> None:
         """Give the stream up. Raises Unwritable if that ends the command."""
-        self.lost = error
+        self.write_error = error
         # Python flushes the buffer once more at its exit, would fail again and exit with 120.
         with suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -139,7 +139,7 @@ def _note_faults(stream: Any, fate: Fate) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if fate.lost is None:
+        if fate.write_error is None:
             fate.lose(stream, error)
 
 
@@ -175,7 +175,7 @@ def filter_output() -> Iterator[Outlet]:
 
 def is_lost(stream: object) -> bool:
     """Whether the stream has failed, so that its text is dropped."""
-    return isinstance(stream, Fenced) and stream.fate.lost is not None
+    return isinstance(stream, Fenced) and stream.fate.write_error is not None
 
 
 def make_unwritten_fault(error: OSError, detail: str) -> Diagnostic:

@@ -316,8 +316,8 @@ def _render_late(late: Collection[Invisible]) -> Iterator[str]:
     alike: dict[tuple[object, ...], dict[str, Invisible]] = {}
     for item in late:
         hidden, silent = item.sight is Sight.HIDDEN, item.sight is Sight.SILENT
-        node, why = "" if hidden else item.node, item.why if silent else ""
-        key = (item.sight, item.noun, node, why, item.deleted is None)
+        node, reason = "" if hidden else item.node, item.reason if silent else ""
+        key = (item.sight, item.noun, node, reason, item.deleted is None)
         alike.setdefault(key, {})[item.address] = item
     for items in alike.values():
         if len(items) <= _FEW:
@@ -325,8 +325,8 @@ def _render_late(late: Collection[Invisible]) -> Iterator[str]:
             continue
         first = next(iter(items.values()))
         # What each of them shows instead is its own.
-        first = replace(first, why="") if first.sight is Sight.LATE else first
-        rights = len({item.why for item in items.values()}) - 1
+        first = replace(first, reason="") if first.sight is Sight.LATE else first
+        rights = len({item.reason for item in items.values()}) - 1
         remainder = (
             f", and {rights:,} more like it" if first.sight is Sight.HIDDEN and rights else ""
         )

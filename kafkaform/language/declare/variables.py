@@ -76,7 +76,7 @@ class VariableInputs(Struct, frozen=True):
 
     environ: Mapping[str, str] = field(default_factory=dict)
     """The environment. Only KF_VAR_… is used, and TF_VAR_… for Terraform's files."""
-    given: tuple[str | VarFile | File, ...] = ()
+    assignments: tuple[str | VarFile | File, ...] = ()
     """`name=value` texts (--var) and files (--var-file), in the order of the command line; then
     values that were parsed already, of a test file."""
     partial: bool = False
@@ -116,7 +116,7 @@ def gather_values(
     undeclared: list[Attribute] = []
     for file in tree.values:
         values.update(_read_file_values(file, blocks, faults, undeclared))
-    for argument in inputs.given:
+    for argument in inputs.assignments:
         if isinstance(argument, File):
             values.update(_read_file_values(argument, blocks, faults, undeclared))
         elif isinstance(argument, VarFile):

@@ -214,8 +214,8 @@ def _evaluate_instance(
     if query is None:
         raise Unset
     # What kafkaform answers itself has no provider block: the place is that of the data block.
-    place = plan.block.block.header_range
-    config = ProviderConfig("", "", EMPTY, place) if chosen is None else configure(chosen)
+    header = plan.block.block.header_range
+    config = ProviderConfig("", "", EMPTY, header) if chosen is None else configure(chosen)
     if config is None:
         raise Poisoned
     try:

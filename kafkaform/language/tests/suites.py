@@ -126,8 +126,10 @@ def parse_suite(content: bytes, name: str) -> tuple[Suite, Diagnostics]:
                 parsed, "The test file has no run", advice='Write run "NAME" { assert { … } }.'
             )
         )
-    simulate, outputs, given = (tuple(sound[kind]) for kind in ("simulate", "outputs", "given"))
-    suite = Suite(name, variables, simulate, outputs, given, tuple(runs))
+    simulate, outputs, given_blocks = (
+        tuple(sound[kind]) for kind in ("simulate", "outputs", "given")
+    )
+    suite = Suite(name, variables, simulate, outputs, given_blocks, tuple(runs))
     return suite, tuple(sorted(faults, key=_get_offset))
 
 

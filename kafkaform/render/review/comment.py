@@ -80,7 +80,7 @@ class Section(Struct, frozen=True):
     """Renders the pieces one by one, so that those without room are never rendered."""
     weights: tuple[int, ...]
     """How many each piece counts."""
-    more: str
+    noun: str
     """What the tail counts: `change` in `… and 12 more changes`."""
     share: float
     """The part of the remaining room that the section can take at most."""
@@ -135,10 +135,10 @@ def fill_sections(sections: Iterable[Section], room: int) -> dict[str, Filled]:
         pieces = dict(_keep_pieces(section, int(max(room, 0) * section.share)))
         hidden_weight = sum(section.weights) - sum(section.weights[index] for index in pieces)
         tail = (
-            f"… and {render_count(hidden_weight, 'more ' + section.more)}" if hidden_weight else ""
+            f"… and {render_count(hidden_weight, 'more ' + section.noun)}" if hidden_weight else ""
         )
         omitted = (
-            f"{section.before}{render_count(hidden_weight, section.more)}" if hidden_weight else ""
+            f"{section.before}{render_count(hidden_weight, section.noun)}" if hidden_weight else ""
         )
         filled[section.name] = Filled(
             section.title, Markup(section.head), tuple(pieces.values()), tail=tail, omitted=omitted
@@ -497,8 +497,8 @@ def _render_warning(text: str) -> Markup:
 
 def _render_drift(view: PlanView, change: Change) -> Markup:
     # A refresh-only plan has a table of dangers, and no other place for the rest.
-    others = [item for item in change.findings if item.level is not Level.DANGER]
-    notes = (change.last_set, *(map(render_finding, others) if view.refresh else ()))
+    findings = [item for item in change.findings if item.level is not Level.DANGER]
+    notes = (change.last_set, *(map(render_finding, findings) if view.refresh else ()))
     since = Markup("").join(Markup(f"; {render_prose(text)}") for text in notes if text)
     values = render_code(", ".join(map(render_brief, change.drift)))
     name = name_object(change, view.words_of(change.identity.instance))

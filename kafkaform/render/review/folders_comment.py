@@ -121,9 +121,9 @@ def _render_last(summary: FoldersSummary, command: str) -> str:
     unchanged = f"{render_count(idle, 'folder')} without changes." if idle else ""
     if not summary.digest or not command:
         return unchanged
-    held = [render_code(row.review.path) for row in summary.held]
-    more = f" and {len(held) - _FEW:,} more" if len(held) > _FEW else ""
-    without = f", and nothing of {', '.join(held[:_FEW])}{more}" if held else ""
+    held_paths = [render_code(row.review.path) for row in summary.held]
+    suffix = f" and {len(held_paths) - _FEW:,} more" if len(held_paths) > _FEW else ""
+    without = f", and nothing of {', '.join(held_paths[:_FEW])}{suffix}" if held_paths else ""
     lines = (
         f"To apply exactly these plans{without}:",
         render_fence([inline(command)], "sh"),
@@ -178,10 +178,10 @@ def _render_cut(
     text = "**This comment is shortened.**"
     if missing:
         named = ", ".join(render_code(row.review.path) for row in missing[:_FEW])
-        more = f" and {len(missing) - _FEW:,} more" if len(missing) > _FEW else ""
+        suffix = f" and {len(missing) - _FEW:,} more" if len(missing) > _FEW else ""
         grave = sum(bool(row.dangers) for row in missing)
         danger = f"{grave:,} of them have dangers" if grave else "none of them has a danger"
-        text += f" It has no section for {render_count(len(missing), 'folder')}: {named}{more}; "
+        text += f" It has no section for {render_count(len(missing), 'folder')}: {named}{suffix}; "
         text += f"{danger}."
     text += f" It leaves out {omitted}." if omitted else ""
     if whole:

@@ -235,7 +235,7 @@ def render_html(
     that stands alone.
     """
     view = make_view(plan, words)
-    part = make_part(view, "")
+    page = make_part(view, "")
     return render_document(
         make_pages(words),
         "plan.html.j2",
@@ -244,10 +244,10 @@ def render_html(
         plan=plan,
         back=back,
         first=NAMED,
-        choices=list_choices(part.groups),
-        places=tuple(_list_places(view, part.groups)),
+        choices=list_choices(page.groups),
+        places=tuple(_list_places(view, page.groups)),
         command=command or f"kafkaform apply --expect {view.token}",
-        **structs.asdict(part),
+        **structs.asdict(page),
     )
 
 
@@ -375,18 +375,18 @@ class FolderPart(Struct, frozen=True):
     id: str
     """The anchor, unique on the page."""
     row: FolderRow
-    shown: PagePart
+    page: PagePart
 
 
 def render_folders_html(summary: FoldersSummary, *, command: str = "") -> str:
     """The page. The same plans give the same bytes. command: applies exactly these plans."""
-    parts = [
+    sections = [
         FolderPart(f"folder-{number}", row, make_part(row.view, f"folder-{number}-"))
         for number, row in enumerate(summary.planned, 1)
         if row.view is not None
     ]
-    words = {name: item for part in parts for name, item in part.row.review.words.items()}
-    groups = [group for part in parts for group in part.shown.groups]
+    words = {name: item for section in sections for name, item in section.row.review.words.items()}
+    groups = [group for section in sections for group in section.page.groups]
     return render_document(
         make_pages(words),
         "folders.html.j2",
@@ -394,7 +394,7 @@ def render_folders_html(summary: FoldersSummary, *, command: str = "") -> str:
         "filter.js.j2",
         title=" ".join(render_folder_counts(summary)) or summary.name,
         unplanned=[row for row in summary.rows if row.view is None],
-        parts=[{"id": p.id, "row": p.row, **structs.asdict(p.shown)} for p in parts],
+        parts=[{"id": p.id, "row": p.row, **structs.asdict(p.page)} for p in sections],
         idle=len(summary.rows) - len(summary.listed),
         choices=list_choices(groups) if groups else {},
         first=NAMED,

@@ -95,16 +95,16 @@ def draft_clusters(
 
 def _list_telling_parts(own: Sequence[str], rivals: Sequence[str]) -> list[str]:
     """The parts of paths that most of a cluster's folders have, and few others: such as `prod`."""
-    counts = Counter(part for path in own for part in dict.fromkeys(path.split("/")))
-    rival_counts = Counter(part for path in rivals for part in set(path.split("/")))
+    counts = Counter(segment for path in own for segment in dict.fromkeys(path.split("/")))
+    rival_counts = Counter(segment for path in rivals for segment in set(path.split("/")))
     telling = [
-        part
-        for part, count in counts.items()
+        segment
+        for segment, count in counts.items()
         if 4 * count >= 3 * len(own)
         # What all folders have says nothing, and what most of the others have even less.
-        and rival_counts[part] < min(count, len(rivals))
+        and rival_counts[segment] < min(count, len(rivals))
     ]
-    return sorted(telling, key=lambda part: (rival_counts[part], -counts[part]))
+    return sorted(telling, key=lambda segment: (rival_counts[segment], -counts[segment]))
 
 
 def _list_host_words(address: Value) -> list[str]:

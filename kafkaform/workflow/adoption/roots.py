@@ -369,7 +369,7 @@ def _find_reason(folder: _Folder, callers: Mapping[str, str], words: frozenset[s
     has_own_state = folder.has_state or _find_backend(folder) is not None
     if folder.path in callers and not has_own_state:
         return f"is a module, which {callers[folder.path] or 'this folder'} calls"
-    in_modules = any(part in _MODULES for part in folder.path.split("/"))
+    in_modules = any(segment in _MODULES for segment in folder.path.split("/"))
     if in_modules and not has_own_state and not folder.declarations.providers:
         return "is a module that no folder calls"
     if folder.tree.terraform and not folder.declarations.modules:
@@ -470,8 +470,8 @@ def _generalise(path: str) -> Iterator[str]:
     fixed = above[: len(above) - len(loose)]
     first, last = _FIRST_WORD.match(name), _LAST_WORD.search(name)
     names = {name, "*", f"{first[0]}*" if first else "*", f"*{last[0]}" if last else "*"}
-    for parts in product(*((part, "*") for part in loose), sorted(names)):
-        pattern = "/".join((*fixed, *parts))
+    for segments in product(*((segment, "*") for segment in loose), sorted(names)):
+        pattern = "/".join((*fixed, *segments))
         if "*" in pattern:
             yield pattern
 

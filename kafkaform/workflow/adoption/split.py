@@ -247,9 +247,11 @@ def _split(
     for login in logins:
         users = [item for item in folders if item.find_instance(login.session.facts.scope_id)]
         space = next(item.space for item in users if login in item.logins.values())
-        taken = take_instance_stock(space, login.session, login.instance, recorded, filters)
-        stock += replace(taken, found=())
-        for live in taken.found:
+        instance_stock = take_instance_stock(
+            space, login.session, login.instance, recorded, filters
+        )
+        stock += replace(instance_stock, undeclared=())
+        for live in instance_stock.undeclared:
             fits, reason = _find_folders(users, space.providers[login.instance], live)
             if len(fits) == 1:
                 instance = fits[0].find_instance(login.session.facts.scope_id)
@@ -303,7 +305,7 @@ def _generate(
 ) -> FolderImport:
     """The configuration for one folder, which can be empty."""
     space, tree = item.space, read_tree(item.space)
-    stock = Stock(found=tuple(objects))
+    stock = Stock(undeclared=tuple(objects))
     for instance, login in item.logins.items():
         stock += take_declared(space, partial(_read, login), instance, item.recorded, filters)
     # A type that the boundary denies must not stand for several objects either, as a role does.

@@ -143,7 +143,7 @@ class Inputs(PartialRepr, frozen=True):
 
     _unshown = frozenset({"environment", "variables"})
 
-    given: tuple[str | VarFile | File, ...] = ()
+    assignments: tuple[str | VarFile | File, ...] = ()
     """Values of variables as texts NAME=VALUE and as files, the weakest first."""
     untrusted: bool = False
     """Anybody may have written the files (--untrusted)."""
@@ -217,7 +217,7 @@ class Configuration(PartialRepr, frozen=True):
     """Answers its data sources."""
     opened: Opened = field(default_factory=dict)
     """The Git repositories that modules come from."""
-    place: RepositoryFolder | None = None
+    repository_folder: RepositoryFolder | None = None
     """What the repository file above says about the folder."""
     texts: dict[str, str] = field(default_factory=dict)
     """The values of sensitive variables, once one was asked for."""
@@ -248,7 +248,7 @@ class Configuration(PartialRepr, frozen=True):
             read = modules.cache.add_packages(read, self.opened)
         built = evaluate_tree(
             self.tree,
-            Values(self.inputs.variables, self.inputs.given, offline),
+            Values(self.inputs.variables, self.inputs.assignments, offline),
             self._collect_schemas(offline),
             read,
             computed,
@@ -257,15 +257,15 @@ class Configuration(PartialRepr, frozen=True):
             waits=waits,
         )
         desired, policies = built.desired, built.policies
-        unfit = (*find_unmet_demands(self.tree, self.place), *desired.diagnostics)
+        unfit = (*find_unmet_demands(self.tree, self.repository_folder), *desired.diagnostics)
         if blocks := built.run.graph.modules[()].declarations.policies:
             policies, faults = compile_policies(blocks, *self.describe_rules())
             unfit = (*unfit, *faults)
         trusted = not (self.inputs.untrusted or self.inputs.simulated)
         if trusted and any(_READS_FILE in content for content in self.tree.contents.values()):
             unfit = (*unfit, *find_exposed_files(list_users(desired), self.folder))
-        if self.place is not None:
-            desired = add_defaults(self.place, desired)
+        if self.repository_folder is not None:
+            desired = add_defaults(self.repository_folder, desired)
         return replace(built, desired=replace(desired, diagnostics=unfit), policies=policies)
 
     def describe_rules(self) -> tuple[RuleSets, frozenset[str], Mapping[str, bool]]:
@@ -332,7 +332,11 @@ class Configuration(PartialRepr, frozen=True):
         unconnected = offline or self.inputs.simulated
         if self.inputs.untrusted and not offline:
             # The repository file is that of the branch that a pull request is for.
-            shared = list_shared_instances(self.place, self.tree) if self.place else frozenset()
+            shared = (
+                list_shared_instances(self.repository_folder, self.tree)
+                if self.repository_folder
+                else frozenset()
+            )
             infos = {
                 n: untrusted.restrict_provider(info, environment, shared)
                 for n, info in schemas.providers.items()
@@ -366,7 +370,7 @@ class Configuration(PartialRepr, frozen=True):
         # Evaluation keeps references only, so the variables are resolved once more for the values.
         if not self.texts:
             declarations, _ = declare_blocks(self.tree, ("variable",))
-            values = Values(self.inputs.variables, self.inputs.given)
+            values = Values(self.inputs.variables, self.inputs.assignments)
             resolved = resolve_variables(
                 self.tree, declarations.variables, values, make_context(FunctionTable())
             )
@@ -464,7 +468,7 @@ def read_configuration(
     open_package: OpenPackage | None = None,
     buffers: Buffers | None = None,
     parse_file: ParseFile = parse_configuration,
-    place: RepositoryFolder | None = None,
+    repository_folder: RepositoryFolder | None = None,
     load_outputs: LoadOutputs | None = None,
     opener: Opener = open_session,
 ) -> Configuration:
@@ -472,10 +476,10 @@ def read_configuration(
 
     folder: as it was named, because links on the way to it count. open_package: opens repositories
     that modules come from; without it, they are read at their locked commits, offline. parse_file:
-    an editor keeps what it has parsed. place: what the repository says about the folder, if
-    somebody knows it already. load_outputs: reads the outputs of other folders. opener: opens the
-    sessions that answer data sources. Raises UsageError for a file that cannot be read, and for
-    the top of a repository without a configuration of its own.
+    an editor keeps what it has parsed. repository_folder: the settings of the folder in the
+    repository file, if they have been read. load_outputs: reads the outputs of other folders.
+    opener: opens the sessions that answer data sources. Raises UsageError for a file that cannot
+    be read, and for the top of a repository without a configuration of its own.
     """
     named, folder = folder, folder.absolute()
     root, links = find_root(folder), not inputs.untrusted
@@ -495,15 +499,17 @@ def read_configuration(
     modules = ModuleFolders(root, folder, links, open_package, buffers)
     tree = load_tree(files, modules.read_files, modules.resolve_own_path, parse_file)
     outside = inputs.environment if inputs.untrusted else None
-    place = place or find_place(folder, registry, outside, buffers)
+    repository_folder = repository_folder or find_place(folder, registry, outside, buffers)
     # An editor shows such a folder, too.
     if not tree.configuration and buffers is None:
         refuse_top(folder)
-    if place is not None:
-        tree = add_providers(place, tree)
+    if repository_folder is not None:
+        tree = add_providers(repository_folder, tree)
     outputs = FolderOutputs(folder, outside, load_outputs)
     asking, opened = DataAnswers(connect, outputs=outputs), modules.opened
-    configuration = Configuration(folder, root, tree, inputs, registry, asking, opened, place)
+    configuration = Configuration(
+        folder, root, tree, inputs, registry, asking, opened, repository_folder
+    )
     return configuration
 
 
@@ -542,19 +548,19 @@ def _read_content(path: Path, noun: str) -> bytes:
         raise UsageError(f"{path} ({noun}) cannot be read: {error.strerror}") from None
 
 
-def find_unmet_demands(tree: Tree, place: RepositoryFolder | None) -> Diagnostics:
-    """Why the demands of the block cannot be met; nothing if they are met. place: what the
-    repository says about the folder."""
+def find_unmet_demands(tree: Tree, folder: RepositoryFolder | None) -> Diagnostics:
+    """Why the demands of the block cannot be met; nothing if they are met. folder: the
+    settings of the folder in the repository file."""
     settings, faults = read_settings(tree)
     if settings.required_version is not None:
         faults = (*faults, *_find_version_faults(settings.required_version))
     if settings.backend is not None:
         faults = (*faults, *find_backend_faults(settings))
-        if place is not None and place.boundary is not None and place.state is not None:
+        if folder is not None and folder.boundary is not None and folder.state is not None:
             # The outputs of another folder could be replaced there, which other folders read.
             fault = Diagnostic(
                 Severity.ERROR,
-                f"{place.path} has a boundary, so its state is where {place.group.location} says",
+                f"{folder.path} has a boundary, so its state is where {folder.group.location} says",
                 "A backend block could name the state of another folder.",
                 range=settings.range,
                 advice="Remove the backend block.",

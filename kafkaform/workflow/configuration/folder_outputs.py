@@ -34,7 +34,7 @@ class FolderOutputs(Struct, frozen=True):
     """For untrusted files, whose repository file is that of the branch that it names."""
     load: LoadOutputs | None = None
     """None: no state is read, as in a test."""
-    given: Mapping[str, FrozenMap] = EMPTY
+    values: Mapping[str, FrozenMap] = EMPTY
     """In a test, folder -> the values that it puts out."""
     read: dict[Path, Range] = field(default_factory=dict)
     """The folders that were asked for, with the place of the first data block that did so."""
@@ -75,14 +75,14 @@ class FolderOutputs(Struct, frozen=True):
 
     def _find_given(self, text: str) -> FrozenMap:
         """What a test says that the folder puts out. Raises UsageError."""
-        given = {os.path.normpath(name): values for name, values in self.given.items()}
-        if os.path.normpath(text) not in given:
+        outputs = {os.path.normpath(name): values for name, values in self.values.items()}
+        if os.path.normpath(text) not in outputs:
             raise UsageError(
                 "a test reads no state of another folder",
                 f'Add outputs "NAME" {{ … }} with folder = "{text}" and values = {{ … }} to the '
                 "test file.",
             )
-        return FrozenMap(outputs=given[os.path.normpath(text)], sensitive=())
+        return FrozenMap(outputs=outputs[os.path.normpath(text)], sensitive=())
 
     def _find_reviewed_state(self, text: str, target: Path) -> str:
         """Where the state of a folder is, as a file says that a pull request cannot change. Raises
@@ -97,8 +97,8 @@ class FolderOutputs(Struct, frozen=True):
             )
         for link in find_links(target):
             raise UsageError(f"--untrusted: {link} is a link", "Name the folder itself.")
-        place = find_place(target, environment=self.environment)
-        state = None if place is None else place.state
+        repository_folder = find_place(target, environment=self.environment)
+        state = None if repository_folder is None else repository_folder.state
         if state is None or is_forgeable(state, self.folder):
             raise UsageError(
                 f"--untrusted: the state of {text} can be forged",

@@ -123,7 +123,7 @@ def _make_missing_fault(instance: str, attribute: AttributeSchema) -> Diagnostic
 class Systems(Struct, frozen=True):
     """The provider instances of one configuration that were opened."""
 
-    known: dict[str, tuple[ProviderConfig, str]] = field(default_factory=dict)
+    scopes: dict[str, tuple[ProviderConfig, str]] = field(default_factory=dict)
     """Instance -> its block, and the scope id that answered."""
 
     def enter(self, block: ProviderConfig, session: Session) -> Session:
@@ -140,7 +140,7 @@ class Systems(Struct, frozen=True):
         """Remember which system answered. Raises ConfigurationError if another instance has the
         same system, OtherSystem if this instance had another system before."""
         system = words.system
-        for instance, (config, recorded_scope) in self.known.items():
+        for instance, (config, recorded_scope) in self.scopes.items():
             if instance != block.instance and recorded_scope == scope:
                 raise ConfigurationError(
                     f"provider instances {_describe_block(config, words)} and "
@@ -152,7 +152,7 @@ class Systems(Struct, frozen=True):
                     "other one out of the state with `kafkaform state rm`.",
                 )
         # A DNS name or a proxy can lead to another system when a command connects a second time.
-        _, before = self.known.get(block.instance, (block, scope))
+        _, before = self.scopes.get(block.instance, (block, scope))
         if before != scope:
             raise OtherSystem(
                 f"provider instance {_describe_block(block, words)} answered as {system} "
@@ -161,7 +161,7 @@ class Systems(Struct, frozen=True):
                 f"Nothing was sent. Find out what leads to two {system}s there, then run the same "
                 "command again.",
             )
-        self.known[block.instance] = block, scope
+        self.scopes[block.instance] = block, scope
 
 
 def _describe_block(block: ProviderConfig, words: Words) -> str:

@@ -121,10 +121,10 @@ def _make_diagnostic(
     module, block = _find_block(item, modules)
     if module is None or block is None:
         return fault
-    place: Location = Header(block.block)
+    location: Location = Header(block.block)
     node = block.block.get_argument(finding.path[0]) if finding.path else None
     if node is None:
-        return _set_place(fault, place.range, place.excerpt)
+        return _set_place(fault, location.range, location.excerpt)
     schema = provider.types[item.identity.kind].schema.attributes[finding.path[0]]
     hidden = schema.sensitive or schema.secret
     text = item.attributes.get(finding.path[0])
@@ -132,18 +132,18 @@ def _make_diagnostic(
     if isinstance(line, int) and isinstance(column, int) and isinstance(text, str):
         spot = _find_spot(node, module, text, line, column)
         if spot is not None:
-            shown = not hidden and len(spot[1]) <= EXCERPT_CHARACTERS
-            return _set_place(fault, spot[0], spot[1] if shown else None)
-    place = _find_entry(node, finding.path[1:])
-    return _set_place(fault, place.range, None if hidden else place.excerpt)
+            has_excerpt = not hidden and len(spot[1]) <= EXCERPT_CHARACTERS
+            return _set_place(fault, spot[0], spot[1] if has_excerpt else None)
+    location = _find_entry(node, finding.path[1:])
+    return _set_place(fault, location.range, None if hidden else location.excerpt)
 
 
-def _set_place(fault: Diagnostic, place: Range, excerpt: str | None) -> Diagnostic:
+def _set_place(fault: Diagnostic, range: Range, excerpt: str | None) -> Diagnostic:
     return Diagnostic(
         fault.severity,
         fault.summary,
         fault.detail,
-        range=place,
+        range=range,
         excerpt=excerpt,
         advice=fault.advice,
         address=fault.address,
@@ -171,7 +171,7 @@ def _find_block(
 
 def _find_entry(node: Expression, path: tuple[str, ...]) -> Location:
     """The entry of a written map that a path names, or the whole expression."""
-    place: Location = node
+    location: Location = node
     for key in path:
         entries = {
             str(entry.key.value): entry
@@ -180,8 +180,8 @@ def _find_entry(node: Expression, path: tuple[str, ...]) -> Location:
         }
         if key not in entries:
             break
-        place, node = entries[key], entries[key].value
-    return place
+        location, node = entries[key], entries[key].value
+    return location
 
 
 def _find_spot(
@@ -204,8 +204,8 @@ def _find_spot(
     # The indentation of `<<-` is no part of the text.
     at = max(written[line].find(lines[line - 1]), 0) + column
     begin = node.range
-    place = Range(begin.file, begin.line + line, at, begin.line + line, at + 1)
-    return place, written[line]
+    location = Range(begin.file, begin.line + line, at, begin.line + line, at + 1)
+    return location, written[line]
 
 
 def _find_file(node: Expression, module: Module) -> str | None:
@@ -218,13 +218,13 @@ def _find_file(node: Expression, module: Module) -> str | None:
         return argument.value.removeprefix("./")
     if not isinstance(argument, Template) or len(argument.parts) != 2:
         return None
-    folder, rest = argument.parts
-    if not isinstance(rest, Lit) or not isinstance(rest.value, str):
+    folder, name = argument.parts
+    if not isinstance(name, Lit) or not isinstance(name.value, str):
         return None
     if not isinstance(folder, Attr) or not isinstance(folder.target, Root):
         return None
     if folder.target.name != "path":
         return None
     if folder.name in _ROOT_FOLDERS:
-        return rest.value.lstrip("/")
-    return f"{module.folder}{rest.value}".lstrip("/") if folder.name == "module" else None
+        return name.value.lstrip("/")
+    return f"{module.folder}{name.value}".lstrip("/") if folder.name == "module" else None

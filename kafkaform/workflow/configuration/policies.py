@@ -88,16 +88,16 @@ def choose_folders(
 
 
 def choose_policies(
-    configuration: Configuration, built: Built, given: Sequence[Path | str]
+    configuration: Configuration, built: Built, policy_folders: Sequence[Path | str]
 ) -> Policies:
     """The policies of the configuration, and of the folders that flags name, or else the
     environment. Raises as `load_policies` does."""
     environment = configuration.inputs.environment
-    folders = [*choose_folders(given, environment)]
-    if configuration.place is not None:
+    folders = [*choose_folders(policy_folders, environment)]
+    if configuration.repository_folder is not None:
         # A saved plan names those of the repository, too.
         named = {folder.resolve() for folder in folders}
-        folders += [f for f in configuration.place.policies if f.resolve() not in named]
+        folders += [f for f in configuration.repository_folder.policies if f.resolve() not in named]
     if not (folders or built.policies):
         return NO_POLICIES
     return load_policies(configuration, built, folders)
@@ -123,19 +123,19 @@ def load_policies(configuration: Configuration, built: Built, folders: Sequence[
 
 
 def list_policy_ids(
-    given: Sequence[Path | str] = (), *, untrusted: bool = False
+    policy_folders: Sequence[Path | str] = (), *, untrusted: bool = False
 ) -> tuple[str, ...]:
     """The ids of the policies that judge the plans of the current folder, sorted: `policy/NAME`.
 
-    Evaluates nothing and asks no system; a policy with faults is left out. given: as for
+    Evaluates nothing and asks no system; a policy with faults is left out. policy_folders: as for
     `choose_folders`. Raises UsageError for a folder that cannot be used.
     """
     configuration = read_configuration(Path(), Inputs.read((), untrusted=untrusted))
-    folders = choose_folders(given, configuration.inputs.environment)
+    folders = choose_folders(policy_folders, configuration.inputs.environment)
     own = declare_blocks(configuration.tree, KINDS)[0].policies
     outside, _ = _parse_files(_read_folders(configuration, folders))
-    known = configuration.describe_rules()
-    policies = (*compile_policies(own, *known)[0], *compile_policies(outside, *known)[0])
+    vocabulary = configuration.describe_rules()
+    policies = (*compile_policies(own, *vocabulary)[0], *compile_policies(outside, *vocabulary)[0])
     return tuple(sorted({policy.id for policy in policies}))
 
 
@@ -143,11 +143,13 @@ def _read_folders(
     configuration: Configuration, folders: Sequence[Path]
 ) -> Mapping[Path, Mapping[str, bytes]]:
     checkout = configuration.root if configuration.inputs.untrusted else None
-    place = configuration.place
-    base = None if place is None else place.base
+    repository_folder = configuration.repository_folder
+    base = None if repository_folder is None else repository_folder.base
     return {
         folder: _read_base_files(folder, base)
-        if base is not None and place is not None and folder in place.policies
+        if base is not None
+        and repository_folder is not None
+        and folder in repository_folder.policies
         else _read_files(folder, checkout)
         for folder in folders
     }

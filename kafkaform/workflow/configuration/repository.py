@@ -103,8 +103,8 @@ class RepositoryFolder(Struct, frozen=True):
         lists = {name: getattr(boundary, name) for name in LISTS}
         # Without the path to the file, so that a plan is the same wherever it is made.
         name = boundary.location.file.rpartition("/")[2]
-        place = f"{name}:{boundary.location.line}"
-        return Fence(self.path, lists, frozenset(boundary.deny), place, boundary.owner)
+        position = f"{name}:{boundary.location.line}"
+        return Fence(self.path, lists, frozenset(boundary.deny), position, boundary.owner)
 
 
 class Repository(Struct, frozen=True):

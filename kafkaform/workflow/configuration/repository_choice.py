@@ -127,12 +127,12 @@ def _make_reader(files: frozenset[Path]) -> Callable[[Path], str]:
         return tuple(dict.fromkeys(_list_targets(folder)))
 
     def find(folder: Path) -> str:
-        pending, known = [*list_targets(folder)], {folder}
+        pending, folders = [*list_targets(folder)], {folder}
         while pending:
             target = pending.pop()
-            if target in known:
+            if target in folders:
                 continue
-            known.add(target)
+            folders.add(target)
             if target in files or target in parents:
                 return f"{target.name}, which it reads"
             pending.extend(list_targets(target))

@@ -87,26 +87,26 @@ class Scope(Struct, frozen=True):
 def make_scope(folder: Path, clusters: Mapping[str, Cluster], owner: str | None = None) -> Scope:
     """A scope for the file of this folder. owner: of the repository."""
     read = make_confined_reader(find_root(folder), folder)
-    who = owner or f"whoever can change {FILES[0]}"
-    return Scope(make_context(FunctionTable(read)), clusters, who)
+    owner_name = owner or f"whoever can change {FILES[0]}"
+    return Scope(make_context(FunctionTable(read)), clusters, owner_name)
 
 
 def read_repository(
     path: Path,
-    shown: str = "",
+    display_name: str = "",
     *,
     registry: Registry | None = None,
     content: bytes | None = None,
     base: Base | None = None,
 ) -> Repository:
-    """Read the file. shown: its name in messages, by default the last part of the path; content:
-    what counts instead of the file; base: the commit that it comes from.
+    """Read the file. display_name: its name in messages, by default the last part of the path;
+    content: what counts instead of the file; base: the commit that it comes from.
 
     Raises UsageError if it cannot be read, ConfigurationError with every fault in it.
     """
-    folder, shown = Path(os.path.normpath(path.absolute())).parent, shown or path.name
-    content = _read_content(path, shown) if content is None else content
-    file, faults = parse_repository(content, shown)
+    folder, display_name = Path(os.path.normpath(path.absolute())).parent, display_name or path.name
+    content = _read_content(path, display_name) if content is None else content
+    file, faults = parse_repository(content, display_name)
     registry = registry or Registry()
     clusters: dict[str, Cluster] = {}
     scope = make_scope(folder, clusters)
@@ -125,9 +125,9 @@ def read_repository(
             groups[group.pattern] = group
     diagnostics = (*faults, *sorted(scope.faults, key=_get_position))
     if has_errors(diagnostics):
-        raise ConfigurationError(f"{shown} has faults", diagnostics=diagnostics)
+        raise ConfigurationError(f"{display_name} has faults", diagnostics=diagnostics)
     named = tuple(groups.values())
-    return Repository(folder, head["name"], clusters, named, shown, head.get("owner"), base)
+    return Repository(folder, head["name"], clusters, named, display_name, head.get("owner"), base)
 
 
 def parse_repository(content: bytes, name: str) -> tuple[File, Diagnostics]:
@@ -135,14 +135,16 @@ def parse_repository(content: bytes, name: str) -> tuple[File, Diagnostics]:
     return parse_json_file(content, name, _JSON) if name.endswith(".json") else parse(content, name)
 
 
-def _read_content(path: Path, shown: str) -> bytes:
+def _read_content(path: Path, display_name: str) -> bytes:
     # A link would put the file, and with it every boundary, where another repository can change it.
     if path.is_symlink():
-        raise UsageError(f"{shown} is a link", "Put the file itself at the top of the repository.")
+        raise UsageError(
+            f"{display_name} is a link", "Put the file itself at the top of the repository."
+        )
     try:
         return read_named_file(path, FILE_BYTES)
     except OSError as fault:
-        raise UsageError(f"{shown} cannot be read: {fault.strerror}") from None
+        raise UsageError(f"{display_name} cannot be read: {fault.strerror}") from None
 
 
 def _get_position(fault: Diagnostic) -> tuple[int, int]:
@@ -319,8 +321,8 @@ def evaluate_folder(
     block, env = group.block, scope.make_env(path)
     before = len(scope.faults)
     values = evaluate_block(block, SCHEMAS["folders"], scope, env, ("boundary",))
-    boundary, more = find_single(block, "boundary")
-    scope.faults.extend(more)
+    boundary, faults = find_single(block, "boundary")
+    scope.faults.extend(faults)
     names = None if boundary is None else evaluate_block(boundary, BOUNDARY, scope, env)
     uses: dict[str, Cluster] = {}
     for instance, name in ((values and values["uses"]) or EMPTY).items():
@@ -344,8 +346,8 @@ def evaluate_folder(
     )
 
 
-def _resolve_place(place: str | None, repository: Path) -> str | None:
-    return place if place is None or "://" in place else str(repository / place)
+def _resolve_place(state: str | None, repository: Path) -> str | None:
+    return state if state is None or "://" in state else str(repository / state)
 
 
 def _make_boundary(block: Block | None, values: FrozenMap | None, owner: str) -> Boundary | None:

@@ -102,11 +102,13 @@ def match_folders(
     }
     for pattern in patterns:
         if not any(compile_pattern(pattern.strip("/")).fullmatch(f.path) for f in folders):
-            known = ", ".join(folder.path for folder in folders[:5])
-            more = f" and {len(folders) - 5} more" if len(folders) > 5 else ""
+            paths = ", ".join(folder.path for folder in folders[:5])
+            suffix = f" and {len(folders) - 5} more" if len(folders) > 5 else ""
             raise UsageError(
                 f"no folder of the repository {repository.name} matches {pattern}",
-                f"The folders are {known}{more}." if folders else "The repository has no folders.",
+                f"The folders are {paths}{suffix}."
+                if folders
+                else "The repository has no folders.",
             )
     return tuple(folder for folder in folders if folder.path in selected)
 
@@ -149,10 +151,10 @@ def _find_path_faults(repository: Path, path: str, group: FolderGroup) -> Iterat
             "Put the folder itself there.",
         )
         return
-    parts = path.split("/")
-    for count in range(1, len(parts) + 1):
+    segments = path.split("/")
+    for count in range(1, len(segments) + 1):
         for name in FILES:
-            nested = "/".join((*parts[:count], name))
+            nested = "/".join((*segments[:count], name))
             if os.path.lexists(repository / nested):
                 yield make_error(
                     location,
@@ -163,8 +165,8 @@ def _find_path_faults(repository: Path, path: str, group: FolderGroup) -> Iterat
 
 
 def _find_link(repository: Path, path: str) -> str | None:
-    parts = path.split("/")
-    above = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+    segments = path.split("/")
+    above = ("/".join(segments[:count]) for count in range(1, len(segments) + 1))
     return next((folder for folder in above if (repository / folder).is_symlink()), None)
 
 
@@ -184,23 +186,23 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     """The regular expression for the whole path of a folder. `*` is any text without a slash, `**`
     any number of folders."""
     expression = ""
-    parts = pattern.split("/")
-    for number, part in enumerate(parts):
-        last = number == len(parts) - 1
-        if part == ANY:
+    segments = pattern.split("/")
+    for number, segment in enumerate(segments):
+        last = number == len(segments) - 1
+        if segment == ANY:
             expression += r"[^/]+(?:/[^/]+)*" if last else r"(?:[^/]+/)*"
         else:
-            expression += "[^/]*".join(map(re.escape, part.split("*"))) + ("" if last else "/")
+            expression += "[^/]*".join(map(re.escape, segment.split("*"))) + ("" if last else "/")
     return re.compile(expression, re.DOTALL)
 
 
 def _is_within(pattern: str, wider: str) -> bool:
     """Whether every folder that the pattern matches is matched by the wider one, too."""
     # A `*` of the pattern stays in the samples as a character that only a wildcard matches.
-    parts = pattern.split("/")
-    shallow = [part for part in parts[:-1] if part != ANY]
-    deep = ["*/*" if part == ANY else part for part in parts]
-    samples = ["/".join(path) for path in (parts, deep, [*shallow, parts[-1]])]
+    segments = pattern.split("/")
+    shallow = [segment for segment in segments[:-1] if segment != ANY]
+    deep = ["*/*" if segment == ANY else segment for segment in segments]
+    samples = ["/".join(path) for path in (segments, deep, [*shallow, segments[-1]])]
     expression = compile_pattern(wider)
     return all(map(expression.fullmatch, samples))
 
@@ -222,8 +224,8 @@ def _choose_group(groups: Sequence[FolderGroup]) -> FolderGroup | None:
 
 
 def _make_overlap_fault(path: str, groups: Sequence[FolderGroup]) -> Diagnostic:
-    first, *more = groups
-    named = ", ".join(f'"{group.pattern}" ({group.location})' for group in more)
+    first, *rivals = groups
+    named = ", ".join(f'"{group.pattern}" ({group.location})' for group in rivals)
     return make_error(
         Header(first.block),
         f'two folders blocks match {path}, and none of them is more specific: "{first.pattern}" '
@@ -237,28 +239,28 @@ def expand_pattern(repository: Repository, group: FolderGroup) -> Iterator[str]:
     yield from _expand(repository.path, "", group.pattern.split("/"))
 
 
-def _expand(repository: Path, path: str, parts: Sequence[str]) -> Iterator[str]:
-    if not parts:
+def _expand(repository: Path, path: str, segments: Sequence[str]) -> Iterator[str]:
+    if not segments:
         if path:
             yield path
         return
-    part, rest = parts[0], parts[1:]
+    segment, further_segments = segments[0], segments[1:]
     prefix = f"{path}/" if path else ""
-    if part == ANY:
+    if segment == ANY:
         # Any number of folders, also none; at the end, at least one.
-        if rest:
-            yield from _expand(repository, path, rest)
+        if further_segments:
+            yield from _expand(repository, path, further_segments)
         for name in _list_folders(repository / path):
-            if not rest:
+            if not further_segments:
                 yield f"{prefix}{name}"
-            yield from _expand(repository, f"{prefix}{name}", parts)
-    elif "*" in part:
-        fits = compile_pattern(part)
+            yield from _expand(repository, f"{prefix}{name}", segments)
+    elif "*" in segment:
+        fits = compile_pattern(segment)
         for name in _list_folders(repository / path):
             if fits.fullmatch(name):
-                yield from _expand(repository, f"{prefix}{name}", rest)
-    elif _is_folder(repository / path / part):
-        yield from _expand(repository, f"{prefix}{part}", rest)
+                yield from _expand(repository, f"{prefix}{name}", further_segments)
+    elif _is_folder(repository / path / segment):
+        yield from _expand(repository, f"{prefix}{segment}", further_segments)
 
 
 def _list_folders(folder: Path) -> list[str]:

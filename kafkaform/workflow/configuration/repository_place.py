@@ -133,9 +133,9 @@ def find_place(
         return None
     from . import repository_file, repository_folders  # noqa: PLC0415  # most folders have no such file above them
 
-    shown = os.path.relpath(text.path, folder).replace(os.sep, "/")
+    display_name = os.path.relpath(text.path, folder).replace(os.sep, "/")
     repository = repository_file.read_repository(
-        text.path, shown, registry=registry, content=text.content, base=text.base
+        text.path, display_name, registry=registry, content=text.content, base=text.base
     )
     return repository_folders.find_folder(repository, folder)
 
@@ -160,18 +160,18 @@ def refuse_top(folder: Path) -> None:
     )
 
 
-def add_providers(place: RepositoryFolder, tree: Tree) -> Tree:
+def add_providers(folder: RepositoryFolder, tree: Tree) -> Tree:
     """The files, with a provider block for each cluster that the folder uses and has no block for.
 
     The blocks keep their place in the repository file, so that a fault is shown there.
     """
-    if not place.uses or not tree.configuration:
+    if not folder.uses or not tree.configuration:
         return tree
     own_blocks = declare_blocks(tree, ("provider",))[0].providers.values()
     own = {block.instance for block in own_blocks}
     blocks = tuple(
         _make_provider_block(instance, cluster)
-        for instance, cluster in place.uses.items()
+        for instance, cluster in folder.uses.items()
         if instance not in own
     )
     if not blocks:
@@ -181,13 +181,14 @@ def add_providers(place: RepositoryFolder, tree: Tree) -> Tree:
     return replace(tree, configuration=(*tree.configuration, file))
 
 
-def list_shared_instances(place: RepositoryFolder, tree: Tree) -> frozenset[str]:
+def list_shared_instances(folder: RepositoryFolder, tree: Tree) -> frozenset[str]:
     """The provider instances of the folder whose blocks are those of the repository file."""
     blocks = declare_blocks(tree, ("provider",))[0].providers.values()
     return frozenset(
         own.instance
         for own in blocks
-        if own.instance in place.uses and own.block.source is place.uses[own.instance].block.source
+        if own.instance in folder.uses
+        and own.block.source is folder.uses[own.instance].block.source
     )
 
 
@@ -206,34 +207,34 @@ def _make_provider_block(instance: str, cluster: Cluster) -> Block:
     )
 
 
-def add_defaults(place: RepositoryFolder, desired: Desired) -> Desired:
+def add_defaults(folder: RepositoryFolder, desired: Desired) -> Desired:
     """What a configuration says, with the boundary of the folder, and with its owner and labels
     where blocks do not say them."""
     declared = desired.declared
-    if place.owner is not None or place.labels:
-        declared = tuple(_add_defaults(place, declared))
+    if folder.owner is not None or folder.labels:
+        declared = tuple(_add_defaults(folder, declared))
     # A plan that was made with another boundary or cluster is a plan of another configuration.
-    source = digest(outline_folder(place))
+    source = digest(outline_folder(folder))
     sources = FrozenMap({**desired.sources, FILES[0]: source[:_SHORT_DIGEST]})
     whole = digest((desired.digest, source))
-    return replace(desired, declared=declared, fence=place.fence, digest=whole, sources=sources)
+    return replace(desired, declared=declared, fence=folder.fence, digest=whole, sources=sources)
 
 
-def outline_folder(place: RepositoryFolder) -> FrozenMap:
+def outline_folder(folder: RepositoryFolder) -> FrozenMap:
     """What the file says that shapes the plans of a folder, without lines and paths: a plan is the
     same wherever it is made."""
-    boundary, uses = place.boundary, place.uses.items()
+    boundary, uses = folder.boundary, folder.uses.items()
     lists = {name: getattr(boundary, name) for name in (*LISTS, "deny")} if boundary else None
     blocks = {instance: cluster.block for instance, cluster in uses}
     return FrozenMap(
-        owner=place.owner,
-        labels=place.labels,
+        owner=folder.owner,
+        labels=folder.labels,
         boundary=None if lists is None else FrozenMap(lists),
         uses=FrozenMap({n: b.source.text[b.start : b.end] for n, b in blocks.items()}),
     )
 
 
-def _add_defaults(place: RepositoryFolder, declared: Iterable[Declared]) -> Iterator[Declared]:
+def _add_defaults(folder: RepositoryFolder, declared: Iterable[Declared]) -> Iterator[Declared]:
     for item in declared:
-        owner = place.owner if item.owner is None else item.owner
-        yield replace(item, owner=owner, labels=place.labels.with_items(item.labels))
+        owner = folder.owner if item.owner is None else item.owner
+        yield replace(item, owner=owner, labels=folder.labels.with_items(item.labels))

@@ -63,7 +63,7 @@ class StateEntry(PartialRepr, frozen=True):
     """Paths relative to the folder."""
     variables: tuple[str, ...] = ()
     """`NAME=TEXT`."""
-    place: RepositoryFolder | None = None
+    repository_folder: RepositoryFolder | None = None
     """What the repository says about the folder, if the repository lists the state."""
 
 
@@ -83,15 +83,15 @@ def read_listed(node: Node, value: str, folder: Path, report: Report) -> Listed 
     node: what the argument `repository` says; value: that folder; folder: that of fleet.hcl, from
     which it is seen.
     """
-    places = (folder / value / name for name in FILES)
-    file = next((place for place in places if place.exists()), None)
+    candidates = (folder / value / name for name in FILES)
+    file = next((candidate for candidate in candidates if candidate.exists()), None)
     if file is None:
         advice = f'Write the folder with {FILES[0]}, seen from this file, such as "..".'
         report(make_error(node, f"there is no {FILES[0]} in {value}", "", advice))
         return None
-    shown = os.path.relpath(file, folder).replace(os.sep, "/")
+    display_name = os.path.relpath(file, folder).replace(os.sep, "/")
     try:
-        repository = read_repository(file, shown)
+        repository = read_repository(file, display_name)
     except KafkaformError as error:
         for fault in error.diagnostics:
             report(fault)
@@ -145,7 +145,9 @@ def list_clusters(
 def list_states(listed: Listed) -> tuple[StateEntry, ...]:
     """One state for each folder, by its path."""
     top = listed.repository.path
-    return tuple(StateEntry(f.path, None, top / f.path, place=f) for f in listed.folders)
+    return tuple(
+        StateEntry(f.path, None, top / f.path, repository_folder=f) for f in listed.folders
+    )
 
 
 def add_listed(register: model.Register, listed: Listed, folder: Path) -> model.Register:

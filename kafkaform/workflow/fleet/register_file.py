@@ -173,14 +173,14 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
     scope, configuration = _make_scope(file, folder, inputs)
     blocks, registry = _evaluate_blocks(file, scope), configuration.registry
     listed = _read_repository(blocks, folder, scope)
-    known = {} if listed is None else listed.repository.clusters
-    providers = dict(_load_providers(blocks["cluster"], known, registry, scope))
-    clusters = tuple(_read_clusters(file, providers, known, scope))
+    repository_clusters = {} if listed is None else listed.repository.clusters
+    providers = dict(_load_providers(blocks["cluster"], repository_clusters, registry, scope))
+    clusters = tuple(_read_clusters(file, providers, repository_clusters, scope))
     states = tuple(_read_states(blocks["state"], folder, scope))
     if listed is not None:
         own = {block.labels[0].text for block in providers if block.list_blocks("connection")}
-        more = list_clusters(listed, own, registry, inputs.environment, scope.report)
-        clusters = (*clusters, *more)
+        listed_clusters = list_clusters(listed, own, registry, inputs.environment, scope.report)
+        clusters = (*clusters, *listed_clusters)
         states = (*states, *list_states(listed))
     # Every check runs even after faults: the user gets the whole list, not one fault per run.
     scope.faults.extend(_find_kind_faults(blocks, registry, providers.values()))
@@ -241,7 +241,7 @@ def _make_scope(file: File, folder: Path, inputs: Inputs) -> tuple[_FileScope, C
     tree = Tree((own,), (), {})
     declared, faults = declare_blocks(tree)
     context = make_context(FunctionTable(make_confined_reader(root, folder)))
-    values = Values(inputs.variables, inputs.given)
+    values = Values(inputs.variables, inputs.assignments)
     variables = resolve_variables(tree, declared.variables, values, context)
     env = Env({"var": Space("variable", variables.values)}, {}, context.budget)
     scope = _FileScope(context, env, [*faults, *variables.diagnostics])
@@ -335,14 +335,14 @@ def _read_repository(blocks: Blocks, folder: Path, scope: _FileScope) -> Listed 
 
 def _load_providers(
     blocks: Sequence[tuple[Block, FrozenMap]],
-    known: Mapping[str, Cluster],
+    repository_clusters: Mapping[str, Cluster],
     registry: Registry,
     scope: _FileScope,
 ) -> Iterator[tuple[Block, Provider]]:
-    """Yield the provider of each cluster that names one that is installed. known: the clusters of
-    the repository."""
+    """Yield the provider of each cluster that names one that is installed. repository_clusters:
+    name -> cluster of the repository."""
     for block, values in blocks:
-        cluster = known.get(block.labels[0].text)
+        cluster = repository_clusters.get(block.labels[0].text)
         try:
             yield block, registry.load(cluster.provider if cluster else values["provider"])
         except ConfigurationError as fault:
@@ -353,11 +353,11 @@ def _load_providers(
 def _read_clusters(
     file: File,
     providers: Mapping[Block, Provider],
-    known: Mapping[str, Cluster],
+    repository_clusters: Mapping[str, Cluster],
     scope: _FileScope,
 ) -> Iterator[ClusterEntry]:
-    """Yield the clusters with a sound connection, even if other arguments have faults. known: the
-    clusters of the repository, which need no connection here."""
+    """Yield the clusters with a sound connection, even if other arguments have faults.
+    repository_clusters: name -> cluster of the repository, which needs no connection here."""
     for block in file.body.blocks:
         if block.type != "cluster" or len(block.labels) != 1 or block not in providers:
             continue
@@ -365,15 +365,15 @@ def _read_clusters(
         name = block.labels[0].text
         connection, faults = find_single(block, "connection")
         scope.faults.extend(faults)
-        if connection is None and name in known:
+        if connection is None and name in repository_clusters:
             continue
         if connection is None:
             address = (
                 'bootstrap_servers = ["host:9092"]' if provider.name == PROVIDER else "url = …"
             )
             advice = f"Write connection {{ {address} … }}."
-            if known:
-                listed = ", ".join(known)
+            if repository_clusters:
+                listed = ", ".join(repository_clusters)
                 advice = f"{advice} The clusters of the repository need none: {listed}."
             scope.report(
                 make_error(Header(block), f"{render_title(block)} needs a connection", "", advice)

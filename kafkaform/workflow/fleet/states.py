@@ -91,8 +91,8 @@ def read_state(entry: StateEntry, clock: Clock) -> StateReading:
 
 def _read_state(entry: StateEntry) -> StateReading:
     reading, configuration = StateReading(entry), None
-    if entry.place is not None and entry.place.faults:
-        return replace(reading, state_error=_render_errors(entry.place.faults))
+    if entry.repository_folder is not None and entry.repository_folder.faults:
+        return replace(reading, state_error=_render_errors(entry.repository_folder.faults))
     if entry.folder is not None:
         try:
             var_files = [
@@ -100,7 +100,10 @@ def _read_state(entry: StateEntry) -> StateReading:
             ]
             inputs = Inputs((*var_files, *entry.variables))
             configuration = read_configuration(
-                entry.folder, inputs, place=entry.place, load_outputs=load_outputs
+                entry.folder,
+                inputs,
+                repository_folder=entry.repository_folder,
+                load_outputs=load_outputs,
             )
         except (KafkaformError, OSError) as error:
             reading = replace(reading, desired_error=describe_error(error))
@@ -135,8 +138,8 @@ def _render_errors(diagnostics: Diagnostics) -> str:
 def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store:
     if entry.location is not None:
         return open_folder_store(Path.cwd(), entry.location, None)
-    if entry.place is not None and entry.folder is not None:
-        return open_listed_store(entry.folder, entry.place)
+    if entry.repository_folder is not None and entry.folder is not None:
+        return open_listed_store(entry.folder, entry.repository_folder)
     if configuration is None or entry.folder is None:
         raise UsageError("its location is unknown, because its configuration cannot be read")
     return open_folder_store(entry.folder, None, configuration.tree)

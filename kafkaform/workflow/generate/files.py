@@ -45,7 +45,7 @@ NAMES_SHOWN = 5
 class Stock(Struct, frozen=True):
     """The objects to take over."""
 
-    found: tuple[UndeclaredObject, ...] = ()
+    undeclared: tuple[UndeclaredObject, ...] = ()
     """Objects without a block."""
     declared: tuple[tuple[Address, str], ...] = ()
     """The address and the import id of objects that have a block."""
@@ -56,7 +56,7 @@ class Stock(Struct, frozen=True):
 
     def __add__(self, stock: Stock) -> Stock:
         return Stock(
-            self.found + stock.found,
+            self.undeclared + stock.undeclared,
             self.declared + stock.declared,
             tuple(dict.fromkeys((*self.gaps, *stock.gaps))),
             self.failed or stock.failed,
@@ -64,7 +64,7 @@ class Stock(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        return len(self.found) + len(self.declared)
+        return len(self.undeclared) + len(self.declared)
 
 
 class GeneratedConfiguration(Struct, frozen=True):
@@ -72,7 +72,7 @@ class GeneratedConfiguration(Struct, frozen=True):
 
     text: str
     """HCL with a block for each object, and import blocks that take the objects over."""
-    parts: Mapping[str, str]
+    texts: Mapping[str, str]
     """Further files, if the configuration was split: the first part of the names -> HCL."""
     count: int
     """The number of objects."""
@@ -106,8 +106,8 @@ def generate_configuration(
         # With the texts inside, since files cannot be read before they are written.
         prove_files(configuration, tree, files, stock, name)
         if documents:
-            objects, texts = extract_documents(stock.found, types)
-            outside = replace(stock, found=objects)
+            objects, texts = extract_documents(stock.undeclared, types)
+            outside = replace(stock, undeclared=objects)
             files = render_stock(types, tree, outside, source=source, split=split)
     # The second line of defence: a plain attribute of a live object can contain a known secret.
     masked = {file_name: mask_secrets(text) for file_name, text in files.items()}
@@ -131,7 +131,7 @@ def render_stock(
     source: the words after `import --from`, if the objects are those of files. split: give a file
     to each first part that several objects have.
     """
-    names, items = _find_taken_names(tree), stock.found
+    names, items = _find_taken_names(tree), stock.undeclared
     if tree.terraform:
         # Terraform, which may read the same files, has no function for a time or a size.
         types = {name: replace(kind, unit=None) for name, kind in types.items()}
@@ -189,20 +189,23 @@ def prove_files(
     do not declare exactly the stock.
     """
     # A wrong generator must not become a plan that changes the live objects.
-    parsed = [parse(text.encode(), _name_part(name, part)) for part, text in files.items()]
+    parsed = [
+        parse(text.encode(), _name_part(name, part_name)) for part_name, text in files.items()
+    ]
     tree = replace(own, configuration=(*own.configuration, *(file for file, _ in parsed)))
     desired = replace(configuration, tree=tree).evaluate(offline=True).desired
     attributes_by_identity = {item.identity: item.attributes for item in desired.declared}
     wrong = [
         str(item.identity)
-        for item in stock.found
+        for item in stock.undeclared
         if not _has_arguments(attributes_by_identity.get(item.identity, EMPTY), item.arguments)
     ]
-    new, found = {_name_part(name, part) for part in files}, {item.identity for item in stock.found}
+    generated_names = {_name_part(name, part_name) for part_name in files}
+    stock_identities = {item.identity for item in stock.undeclared}
     wrong += [
         str(item.identity)
         for item in desired.declared
-        if item.range.file in new and item.identity not in found
+        if item.range.file in generated_names and item.identity not in stock_identities
     ]
     faults = (
         *(fault for _, parse_faults in parsed for fault in parse_faults),
@@ -244,19 +247,19 @@ def gather_composites(
     covered = set[Identity]()
     for instance, items in sorted(by_instance.items()):
         identities = {item.identity for item in items}
-        known = [
+        attributes = [
             (item.identity.kind, fill_defaults(item.arguments, types[item.identity.kind].schema))
             for item in items
         ]
         for kind in types.values():
-            for arguments in kind.gather(known) if kind.gather is not None else ():
-                parts = set(_expand(kind, instance, arguments))
+            for arguments in kind.gather(attributes) if kind.gather is not None else ():
+                members = set(_expand(kind, instance, arguments))
                 # A composite that stands for more than what is live would create the rest.
-                if parts and parts <= identities:
+                if members and members <= identities:
                     key = f"{len(composites):06}"
                     identity = Identity(instance, kind.name, key)
                     composites.append(UndeclaredObject(identity, arguments, None))
-                    covered |= parts
+                    covered |= members
     return composites, frozenset(covered)
 
 

@@ -328,7 +328,7 @@ class Installation(Struct, frozen=True):
     store: Folder = field(default_factory=open_store)
     used: dict[Package, Lock] = field(default_factory=dict)
     """The lock file as it should be."""
-    done: dict[Package, str] = field(default_factory=dict)
+    actions: dict[Package, str] = field(default_factory=dict)
     """What was done, for a table."""
     warnings: list[Diagnostic] = field(default_factory=list)
 
@@ -403,7 +403,7 @@ class Installation(Struct, frozen=True):
         return store_snapshot(self.store, package.source, commit, entries)
 
     def _use(self, package: Package, lock: Lock, action: str) -> Snapshot:
-        self.used[package], self.done[package] = lock, action
+        self.used[package], self.actions[package] = lock, action
         return load_snapshot(self.store, lock)
 
     def _refuse_other_sources(self, package: Package) -> None:

@@ -308,7 +308,7 @@ def _check_folder(
         if folder.faults:
             raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
         path = repository.path / folder.path
-        configuration = read_configuration(path, inputs, place=folder)
+        configuration = read_configuration(path, inputs, repository_folder=folder)
         built = configuration.evaluate(offline=True)
     except KafkaformError as error:
         return replace(_add_faults(repository, empty, error.diagnostics), code=exit_code(error))

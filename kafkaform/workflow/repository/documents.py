@@ -89,7 +89,7 @@ def make_review(outcome: FolderOutcome) -> FolderReview:
         "" if error is None else _describe_error(error),
         outcome.skipped,
         outcome.code,
-        held=outcome.changed and not outcome.applicable,
+        withheld=outcome.changed and not outcome.applicable,
         verdicts=outcome.verdicts,
     )
 

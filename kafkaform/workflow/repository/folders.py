@@ -503,7 +503,7 @@ def _open_folder(
             raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
         state = choose_trusted_state(path, folder) if inputs.untrusted else None
         workspace = open_read_workspace(
-            path, inputs, state, policies, place=folder, opener=opener, load=load
+            path, inputs, state, policies, repository_folder=folder, opener=opener, load=load
         )
         return OpenFolder(folder, workspace)
     except Interrupted:

@@ -103,7 +103,7 @@ def is_sound_without_outputs(repository: OpenRepository, opened: OpenFolder) -> 
 
 def _read_again(repository: OpenRepository, opened: OpenFolder) -> Configuration:
     path = repository.repository.path / opened.folder.path
-    return read_configuration(path, repository.inputs, place=opened.folder)
+    return read_configuration(path, repository.inputs, repository_folder=opened.folder)
 
 
 def find_needed_folders(configuration: Configuration) -> Mapping[Path, Range]:
@@ -425,7 +425,7 @@ def _list_all_claims(folders: Sequence[OpenFolder]) -> Iterator[FolderClaim]:
         space = item.workspace
         if space is None:
             continue
-        with keep_secrets(space.known):
+        with keep_secrets(space.known_secrets):
             scopes = dict(_ask_scopes(item, space))
         yield from list_folder_claims(item, scopes)
 

@@ -74,7 +74,7 @@ class RemainingFolders(Struct, frozen=True):
         desired = Desired((), {}, fence=folder.fence)
         try:
             path = self.repository.path / folder.path
-            configuration = read_configuration(path, self.inputs, place=folder)
+            configuration = read_configuration(path, self.inputs, repository_folder=folder)
             built = configuration.evaluate(offline=True)
             if not has_errors(built.desired.diagnostics):
                 desired, providers = built.desired, load_providers(configuration, built)

@@ -49,21 +49,21 @@ class SimulatedSystems(Struct, frozen=True):
     clock: SimulatedClock
     settings: Mapping[str, FrozenMap]
     """Provider instance -> the settings of its system, for instances with a `simulate` block."""
-    made: dict[str, Provider] = field(default_factory=dict)
+    providers: dict[str, Provider] = field(default_factory=dict)
     """Provider instance -> the provider of its system."""
 
     def get_provider(self, config: ProviderConfig) -> Provider:
         """The provider whose sessions lead to the system of this instance. Raises
         ConfigurationError if the provider cannot simulate its system."""
-        if config.instance not in self.made:
+        if config.instance not in self.providers:
             simulation = self.registry.load_simulation(config.name)
             settings = self.settings.get(config.instance)
             if settings is None:
                 settings, _ = evaluate_settings(None, simulation.settings)
             assert settings is not None  # defaults have no faults
             scope = f"simulated-{config.instance}"
-            self.made[config.instance] = simulation.make(settings, scope, self.clock)
-        return self.made[config.instance]
+            self.providers[config.instance] = simulation.make(settings, scope, self.clock)
+        return self.providers[config.instance]
 
     def connect(self, config: ProviderConfig) -> Session:
         """Open a session for a data source."""
@@ -108,7 +108,7 @@ class Subject(Struct, frozen=True):
     """The configuration that is tested."""
 
     configuration: Configuration
-    found: Declarations
+    declarations: Declarations
     """What its root declares."""
     mistakes: FaultKeys
     """The faults that it has in every run."""
@@ -120,7 +120,7 @@ class Stage(Struct, frozen=True):
     subject: Subject
     suite: Suite
     systems: SimulatedSystems
-    known: KnownSecrets
+    known_secrets: KnownSecrets
     outputs: Mapping[str, FrozenMap] = EMPTY
     """What other folders put out."""
     backend: MemoryBackend = field(default_factory=MemoryBackend)
@@ -130,17 +130,17 @@ class Stage(Struct, frozen=True):
     def configure(self, values: File) -> Configuration:
         """The configuration with these values of variables, connected to the simulated systems."""
         base = self.subject.configuration
-        inputs = replace(base.inputs, given=(*base.inputs.given, values))
+        inputs = replace(base.inputs, assignments=(*base.inputs.assignments, values))
         return self._connect(replace(base, inputs=inputs))
 
     def configure_tree(self, tree: Tree) -> Configuration:
         """Another configuration, which gets no values of variables."""
         base = self.subject.configuration
-        inputs = replace(base.inputs, given=(), variables={})
+        inputs = replace(base.inputs, assignments=(), variables={})
         return self._connect(replace(base, tree=tree, inputs=inputs))
 
     def _connect(self, configuration: Configuration) -> Configuration:
-        outputs = FolderOutputs(configuration.folder, given=self.outputs)
+        outputs = FolderOutputs(configuration.folder, values=self.outputs)
         asking = DataAnswers(self.systems.connect, outputs=outputs)
         return replace(configuration, asking=asking, texts={})
 
@@ -158,7 +158,7 @@ class Stage(Struct, frozen=True):
             instance: self.systems.get_provider(config)
             for instance, config in desired.providers.items()
         }
-        secrets, clock = self.known, self.systems.clock
+        secrets, clock = self.known_secrets, self.systems.clock
         return Workspace(
             *(configuration, desired, providers, backend, sink, clock, ACTOR, secrets, policies)
         )
@@ -188,7 +188,7 @@ def create_given(stage: Stage, blocks: Sequence[Block], values: Mapping[str, Att
     ConfigurationError with every fault."""
     if not blocks:
         return
-    tree = make_given_tree(blocks, values, stage.subject.found.providers)
+    tree = make_given_tree(blocks, values, stage.subject.declarations.providers)
     configuration = stage.configure_tree(tree)
     desired = configuration.evaluate().desired
     if has_errors(desired.diagnostics):

@@ -180,7 +180,7 @@ def _evaluate_live(
 def _judge_attempt(stage: Stage, run: SuiteRun, values: Values, attempt: Attempt) -> RunResult:
     blocked, subject = list_blocked(attempt.plan), stage.subject
     failures = (
-        *find_failures(attempt.faults, subject.found, values, subject.mistakes),
+        *find_failures(attempt.faults, subject.declarations, values, subject.mistakes),
         *(BlockFault(_name_block(address), fault) for address, fault in blocked),
     )
     unexpected, missing = compare_failures(failures, run.expected)
@@ -309,7 +309,7 @@ def _prepare_stage(
 ) -> tuple[Stage | None, Diagnostics]:
     """The world of a file with its given objects; None and the faults if it cannot be made."""
     registry = subject.configuration.registry
-    aliases = [name for name in subject.found.providers if "." in name]
+    aliases = [name for name in subject.declarations.providers if "." in name]
     settings, setting_faults = read_settings(suite.systems, registry, aliases)
     outputs, output_faults = evaluate_outputs(suite.outputs)
     faults = (*faults, *setting_faults, *output_faults)
@@ -436,7 +436,7 @@ def _run_folder(
             replace(file, name=f"{folder.path}/{file.name}")
             for file in read_suite_files(folder=path)
         ]
-        configuration = read_configuration(path, inputs, place=folder)
+        configuration = read_configuration(path, inputs, repository_folder=folder)
         for event in run_suites(configuration, files, names, requires_runs=False):
             yield _place_event(choice, folder, files, event)
     except KafkaformError as error:

@@ -38,7 +38,7 @@ class _Export(Struct, frozen=True):
     count: list[Identity] = field(default_factory=list)
     documents: dict[str, str] | None = None
     """Path -> text of the files that the blocks read; None keeps the texts in the blocks."""
-    taken: set[str] = field(default_factory=set)
+    paths: set[str] = field(default_factory=set)
     """The paths of these files in small letters."""
 
 
@@ -46,7 +46,7 @@ def export(workspace: Workspace, tool: str, *, documents: bool = False) -> Gener
     """Write every object that the folder declares or the state records, as it is live, for this
     tool. documents: keep long texts, such as schemas, in files of their own. Raises UsageError for
     a tool that no provider writes for, ConnectError."""
-    with keep_secrets(workspace.known):
+    with keep_secrets(workspace.known_secrets):
         exporters = _find_exporters(workspace, tool)
         state = workspace.backend.load().state
         recorded = state.objects.keys() if state is not None else ()
@@ -112,16 +112,20 @@ def _write_instance(
 
 
 def _move_texts(
-    identity: Identity, made: ForeignResource, live: FrozenMap, kind: ResourceType, draft: _Export
+    identity: Identity,
+    resource: ForeignResource,
+    live: FrozenMap,
+    kind: ResourceType,
+    draft: _Export,
 ) -> Mapping[str, Code]:
     """The arguments whose texts are in files of their own, which are added to the draft."""
     codes: dict[str, Code] = {}
     if draft.documents is None:
         return codes
     for attribute, ending in list_texts(live, kind):
-        text = made.arguments.get(attribute.name)
+        text = resource.arguments.get(attribute.name)
         if isinstance(text, str):
-            path = choose_path(identity, ending, draft.taken)
+            path = choose_path(identity, ending, draft.paths)
             draft.documents[path] = text
             # Terraform runs a module in the folder of its caller.
             codes[attribute.name] = Code(f'file("${{path.module}}/{path}")')
@@ -225,8 +229,8 @@ def export_login_rights(tool: str, chosen: tuple[str, str] | None) -> GeneratedC
     )
     comments = "".join(f"# {inline(gap)}.\n" for gap in gaps)
     text = f"{_HEAD}{comments}\n{write_blocks((variable, *blocks))}" if blocks else ""
-    told = tuple(f"{gap}." for gap in gaps)
-    return GeneratedConfiguration(text, {}, len(blocks), told, True, {})
+    notes = tuple(f"{gap}." for gap in gaps)
+    return GeneratedConfiguration(text, {}, len(blocks), notes, True, {})
 
 
 def _list_rights(

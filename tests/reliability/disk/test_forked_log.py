@@ -79,9 +79,9 @@ def test_no_fork_loses_anything(tmp_path: Path) -> None:
         assert refused.code == 9 and "kafkaform audit mend" in refused.said, (at, refused)
         assert (folder / LOG).read_bytes() == data
         found = mend_log(store(folder), where.clock, 0)
-        assert found is not None and found.others
-        assert (folder / ".kafkaform" / found.kept).read_bytes() == data
-        _check_whole(records(data), list(found.others), LocalSink(folder / LOG))
+        assert found is not None and found.records
+        assert (folder / ".kafkaform" / found.copy).read_bytes() == data
+        _check_whole(records(data), list(found.records), LocalSink(folder / LOG))
         where.check_log()
         assert applied(where, SECOND).code == 0, at
         where.check_log()

@@ -245,9 +245,9 @@ def test_policies_come_from_the_base_branch(origin: Origin) -> None:
         }
     )
     configuration = read(origin.path / "teams/shop")
-    assert configuration.place is not None
+    assert configuration.repository_folder is not None
     built = configuration.evaluate(offline=True)
-    policies = load_policies(configuration, built, configuration.place.policies)
+    policies = load_policies(configuration, built, configuration.repository_folder.policies)
     assert policies.ids == ("policy/owned",)
 
 

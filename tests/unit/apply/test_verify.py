@@ -78,7 +78,7 @@ def test_brokers_that_do_not_answer_are_waited_for_once(silent: tuple[int, ...])
     assert SILENT_SECONDS <= where.clock.monotonic() - begun < SILENT_SECONDS + 2
     late = done.report.invisible
     assert {item.node for item in late} == set(map(str, silent)) and len(late) == 2 * len(silent)
-    assert all("does not answer" in item.why for item in late)
+    assert all("does not answer" in item.reason for item in late)
     verb = "do" if len(silent) > 1 else "does"
     [text] = said
     assert text.startswith("Waiting up to 15 s for broker") and f"which {verb} not" in text

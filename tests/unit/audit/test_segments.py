@@ -306,7 +306,7 @@ def test_a_fork_after_the_segments_is_mended(tmp_path: Path) -> None:
     store = Store(tmp_path, LocalBackend(tmp_path / "kafkaform.state.json"), LocalSink(sink.path))
     assert not verify_log(sink.lines()).ok
     mended = mend_log(store, SystemClock(), 0.0)
-    assert mended is not None and len(mended.others) == 2
+    assert mended is not None and len(mended.records) == 2
     assert {e.key: sink.sealed.read(e.key) for e in sink.sealed.names("")} == files
     assert _read(sink)[: len(sealed)] == sealed
     assert verify_log(sink.lines()).records == len(sealed) + 3 + 1 + 2

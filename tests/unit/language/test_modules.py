@@ -290,11 +290,11 @@ module "user" {
 }
 """
     files = {"main.kf.hcl": main, "user/main.kf.hcl": user}
-    found = sound(files, inputs=VariableInputs(given=("secret=hunter2",)))
+    found = sound(files, inputs=VariableInputs(assignments=("secret=hunter2",)))
     (item,) = found.declared
     assert str(item.attributes["password"]) == "variable:secret"
     leak = {**files, "main.kf.hcl": main + 'output "p" { value = module.user.password }\n'}
-    _, fault = built(leak, inputs=VariableInputs(given=("secret=hunter2",))).diagnostics
+    _, fault = built(leak, inputs=VariableInputs(assignments=("secret=hunter2",))).diagnostics
     assert fault.summary == 'The output "p" is sensitive'
     assert "hunter2" not in str(fault)
 
@@ -334,7 +334,7 @@ module "user" {
 """
     files = {"main.kf.hcl": main, "user/main.kf.hcl": user}
     given = ('passwords={ a = "hunter2", b = "hunter3" }',)
-    found = sound(files, inputs=VariableInputs(given=given))
+    found = sound(files, inputs=VariableInputs(assignments=given))
     told = {
         item.attributes["username"]: str(item.attributes["password"]) for item in found.declared
     }

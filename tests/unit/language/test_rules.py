@@ -109,7 +109,7 @@ def test_sensitive_messages_are_hidden() -> None:
     text = 'variable "s" { sensitive = true }\n' + topic(
         rule("precondition", "var.s == 1", "it is ${var.s}")
     )
-    _of_var, fault = desired(text, VariableInputs(given=("s=hunter2",))).diagnostics
+    _of_var, fault = desired(text, VariableInputs(assignments=("s=hunter2",))).diagnostics
     assert "hunter2" not in str(fault)
     assert "hidden" in fault.detail
 

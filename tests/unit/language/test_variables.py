@@ -258,14 +258,14 @@ def test_a_secret_on_the_command_line_is_taken_with_a_warning() -> None:
     """As Terraform takes it, but whoever types it is told who can read it; from a file or the
     environment it is no cause for a word."""
     block = 'variable "p" {\n  sensitive = true\n}\n'
-    (warning,) = desired(block, VariableInputs(given=("p=hunter2",))).diagnostics
+    (warning,) = desired(block, VariableInputs(assignments=("p=hunter2",))).diagnostics
     assert warning.severity is Severity.WARNING and "hunter2" not in repr(warning)
     assert warning.summary == '--var contains the value of the sensitive variable "p"'
     assert "KF_VAR_p" in warning.advice
     assert sound(block, VariableInputs({"KF_VAR_p": "hunter2"})).diagnostics == ()
     assert sound(block, files={"kafkaform.kfvars.hcl": 'p = "hunter2"'}).diagnostics == ()
     plain = block.replace("true", "false")
-    assert sound(plain, VariableInputs(given=("p=seen",))).diagnostics == ()
+    assert sound(plain, VariableInputs(assignments=("p=seen",))).diagnostics == ()
 
 
 USER = (

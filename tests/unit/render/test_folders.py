@@ -108,7 +108,7 @@ def test_a_comment_says_what_is_not_applied() -> None:
     blocked, and where it says how to apply the rest."""
     small = plans.plan(*plans.everything().changes[:3])
     blocked = plans.plan(plans.IMPOSSIBLE, plans.GRAVE[0])
-    reviews = [review("a", small), FolderReview("teams/b", "b", blocked, WORDS, held=True)]
+    reviews = [review("a", small), FolderReview("teams/b", "b", blocked, WORDS, withheld=True)]
     summary = summarise(*reviews, review("c", fault="no broker answered"))
     text = render_folders_markdown(summary, command=COMMAND)
     title, *lines = text.splitlines()

@@ -37,11 +37,11 @@ def test_the_pieces_are_the_whole_difference(sides: tuple[str, str]) -> None:
     old, new, place = [], [], 0
     for piece in compare_parts(*sides):
         if piece.sign == " ":
-            old += before[place : place + piece.same]
-            new += before[place : place + piece.same]
-        place += piece.same + (piece.sign == "-")
-        old += [piece.part] * (piece.sign == "-")
-        new += [piece.part] * (piece.sign == "+")
+            old += before[place : place + piece.unchanged]
+            new += before[place : place + piece.unchanged]
+        place += piece.unchanged + (piece.sign == "-")
+        old += [piece.value] * (piece.sign == "-")
+        new += [piece.value] * (piece.sign == "+")
     # Of parts that replace others, what is new or gone comes before what was edited.
     assert (sorted(old), sorted(new)) == (sorted(before), sorted(after))
 
@@ -53,8 +53,8 @@ def test_a_new_part_stands_before_sixty_edited_ones() -> None:
     rule = "RULE:[1:$1@$0](eve@EVIL)s/.*/admin/"
     for place in (0, 30, 60):
         first, *rest = compare_parts(before, (*after[:place], rule, *after[place:]))
-        assert (first.sign, first.part) == ("+", rule) and len(rest) == 120
-        assert [piece.part for piece in rest[:2]] == [before[0], after[0]]
+        assert (first.sign, first.value) == ("+", rule) and len(rest) == 120
+        assert [piece.value for piece in rest[:2]] == [before[0], after[0]]
 
 
 @given(texts)

@@ -508,7 +508,7 @@ def test_for_any_folders_nothing_changes(folders: dict[str, tuple[str, str]]) ->
         assert found.keys() == folders.keys()
         for path, folder in found.items():
             before = read_configuration(top / path, inputs).evaluate(offline=True).desired
-            after = read_configuration(top / path, inputs, place=folder)
+            after = read_configuration(top / path, inputs, repository_folder=folder)
             assert not folder.faults
             same = {"digest": "", "sources": EMPTY}
             assert replace(after.evaluate(offline=True).desired, **same) == replace(before, **same)

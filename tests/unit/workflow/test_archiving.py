@@ -246,7 +246,7 @@ def test_a_fork_is_mended_without_the_archive(tmp_path: Path, archive: LogArchiv
     forked = Store(store.folder, store.backend, LocalSink(path))
     assert not verify_log(forked.sink.lines(border.seq), start=border).ok
     mended = mend_log(forked, CLOCK, 0.0)
-    assert mended is not None and len(mended.others) == 2
+    assert mended is not None and len(mended.records) == 2
     assert verify_store(forked).unread == border
     restore_log(forked, archive, CLOCK, 0.0)
     assert verify_store(forked).unread.seq == 0

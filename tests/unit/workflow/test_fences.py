@@ -559,7 +559,7 @@ def test_a_folder_of_no_block_is_as_without_a_repository(tmp_path: Path) -> None
     make_files(tmp_path, {"kafkaform.hcl": REPOSITORY, "platform/main.kf.hcl": text})
     configuration = read_configuration(tmp_path / "platform", Inputs.read(()))
     built = configuration.evaluate(offline=True)
-    assert configuration.place is None
+    assert configuration.repository_folder is None
     assert judge_configuration(configuration, built) == ()
     assert built.desired.declared[0].owner is None
 

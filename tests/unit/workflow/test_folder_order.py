@@ -32,7 +32,7 @@ def order(top: Path, **texts: str) -> FolderOrder:
     needs = {}
     for folder in choice.folders:
         configuration = read_configuration(
-            top / folder.path, Inputs.read((), environment={}), place=folder
+            top / folder.path, Inputs.read((), environment={}), repository_folder=folder
         )
         needed = find_needed_folders(configuration)
         needs[folder.path] = name_needs(choice.repository, folder, needed)

@@ -293,7 +293,7 @@ def test_parts_of_a_role_are_adopted(tmp_path: Path) -> None:
     where.apply()
     where.lose_state()
     stock = where.stock()
-    assert (stock.found, stock.declared) == ((), ())
+    assert (stock.undeclared, stock.declared) == ((), ())
     (gap,) = [gap for gap in stock.gaps if "--adopt" in gap]
     assert "--adopt='kafka_access.reader'" in gap
     where.apply("kafka_access.reader")
@@ -316,7 +316,7 @@ def test_what_is_known_is_left_out(tmp_path: Path) -> None:
     assert where.stock().count == 0
     where.lose_state()
     stock = where.stock()
-    assert stock.found == ()
+    assert stock.undeclared == ()
     assert {str(address) for address, _ in stock.declared} == {
         "kafka_topic.mine",
         "kafka_topic_config.other",
@@ -330,7 +330,7 @@ def test_match_and_type_choose(tmp_path: Path) -> None:
     """Only what --match and --type name is written; a type that nobody lists is refused."""
     where = desk(tmp_path, cluster_of(topics=dict.fromkeys(["shop.a", "shop.b", "pay.a"], TOPIC)))
     chosen = where.stock(ImportFilter(("kafka_topic",), ("shop.*",)))
-    assert [item.identity.key for item in chosen.found] == ["shop.a", "shop.b"]
+    assert [item.identity.key for item in chosen.undeclared] == ["shop.a", "shop.b"]
     with pytest.raises(UsageError) as caught:
         where.stock(ImportFilter(("kafka_topics",)))
     assert "Did you mean" in caught.value.advice
@@ -340,7 +340,7 @@ def test_exclude_leaves_out(tmp_path: Path) -> None:
     """--exclude counts more than --match."""
     where = desk(tmp_path, cluster_of(topics=dict.fromkeys(["shop.a", "shop.b", "pay.a"], TOPIC)))
     chosen = where.stock(ImportFilter(match=("shop.*",), exclude=("*.b", "x*")))
-    assert [item.identity.key for item in chosen.found] == ["shop.a"]
+    assert [item.identity.key for item in chosen.undeclared] == ["shop.a"]
 
 
 def test_what_others_make_for_themselves(tmp_path: Path) -> None:
@@ -348,14 +348,14 @@ def test_what_others_make_for_themselves(tmp_path: Path) -> None:
     names = ["orders", "_schemas", "heartbeats", "west.heartbeats"]
     where = desk(tmp_path, cluster_of(topics=dict.fromkeys(names, TOPIC)))
     stock = where.stock()
-    assert [item.identity.key for item in stock.found] == ["orders"]
+    assert [item.identity.key for item in stock.undeclared] == ["orders"]
     assert [gap for gap in stock.gaps if gap.startswith("Left out")] == [
         "Left out: 2 of kafka_topic, made by MirrorMaker, as the name says: heartbeats, "
         "west.heartbeats. --include-owned writes them too.",
         "Left out: 1 of kafka_topic, made by a schema registry, as the name says: _schemas. "
         "--include-owned writes them too.",
     ]
-    assert len(where.stock(ImportFilter(owned=True)).found) == 4
+    assert len(where.stock(ImportFilter(owned=True)).undeclared) == 4
 
 
 def test_what_is_hidden_is_said(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_what_is_hidden_is_said(tmp_path: Path) -> None:
         "bob",
     )
     stock = where.stock()
-    assert stock.found == ()
+    assert stock.undeclared == ()
     assert any("User:bob can see" in gap for gap in stock.gaps)
     assert any("are listed but cannot be read: seen" in gap for gap in stock.gaps)
 
@@ -381,7 +381,7 @@ def test_a_failed_listing_is_no_empty_cluster(tmp_path: Path) -> None:
     cluster.faults.schedule(refused_items(31), "ListTopics", times=100)
     stock = where.stock(ImportFilter(("kafka_topic",)))
     assert stock.failed
-    assert stock.found == ()
+    assert stock.undeclared == ()
     assert any("could not be listed" in gap for gap in stock.gaps)
 
 
@@ -480,7 +480,9 @@ def test_topics_of_applications_whose_names_begin_like_kafkas_own(tmp_path: Path
     is only live and where a block declares it and the state is lost."""
     cluster = cluster_of(topics={"__debezium-heartbeat.x": TOPIC, "__consumer_offsets": TOPIC})
     where = desk(tmp_path, cluster)
-    found = {one.identity.key for one in where.stock().found if one.identity.kind == "kafka_topic"}
+    found = {
+        one.identity.key for one in where.stock().undeclared if one.identity.kind == "kafka_topic"
+    }
     assert found == {"__debezium-heartbeat.x"}
     lines = (
         f'resource "kafka_topic" "t{n}" {{\n  name = "{name}"\n  partitions = 3\n}}\n'

@@ -194,13 +194,13 @@ def test_one_text_for_each_team(tmp_path: Path) -> None:
     configuration, whose apply only imports."""
     where = make(tmp_path, TEAMS)
     made = import_all(where.space(), split=True)
-    assert set(made.parts) == {"shop", "pay", "override"}
+    assert set(made.texts) == {"shop", "pay", "override"}
     assert "one" in made.text
-    assert "shop.orders" in made.parts["shop"]
-    assert "shop-app" in made.parts["shop"]
-    assert "pay-out" in made.parts["pay"]
+    assert "shop.orders" in made.texts["shop"]
+    assert "shop-app" in made.texts["shop"]
+    assert "pay-out" in made.texts["pay"]
     where.write(GENERATED, made.text)
-    for part, text in made.parts.items():
+    for part, text in made.texts.items():
         where.write(f"generated-{part}.kf.hcl", text)
     assert {change.action for change in where.plan().changes} == {Action.IMPORT}
     assert len(where.plan().changes) == made.count == 8

@@ -33,7 +33,7 @@ from ....workflow.history import (
 )
 from ....workflow.stores import Store, open_store, parse_duration
 from ...options.flags import LockTimeout, Since, StateFile, Until
-from ...options.provider_commands import Way, connects, get_terminal_width
+from ...options.provider_commands import Opener, connects, get_terminal_width
 from ...options.tab_names import complete_objects, complete_runs
 from ...terminal.console import Console, outlive_output
 
@@ -132,14 +132,14 @@ def _list_records(
 def _list_changes(
     store: Store, selection: ChangeFilter, last: int, console: Console, *, json: bool
 ) -> tuple[list[str], ArchivedRecords]:
-    told = read_newest(store, selection, last)
-    documents = [make_change_document(change, told.runs) for change in told.changes]
+    reading = read_newest(store, selection, last)
+    documents = [make_change_document(change, reading.runs) for change in reading.changes]
     if json:
-        return [render_json(document) for document in documents], told.unread
-    words = list_words(Registry(), (change.identity for change in told.changes))
+        return [render_json(document) for document in documents], reading.unread
+    words = list_words(Registry(), (change.identity for change in reading.changes))
     rows = tuple(tuple(row) for row in list_change_rows(documents, words))
     page = iter((Grid(rows),) if rows else ())
-    return list(render_page(page, get_terminal_width(console))), told.unread
+    return list(render_page(page, get_terminal_width(console))), reading.unread
 
 
 def _render_record(record: Record) -> str:
@@ -164,8 +164,8 @@ def verify(
     The log must also contain the record that the state is anchored at.
     """
     typed_anchor = _parse_anchor(anchor) if anchor is not None else None
-    place = workflow.archiving.open_archive(archive) if archive is not None else None
-    verified = workflow.archiving.verify_store(open_store(state), typed_anchor, place)
+    copy = workflow.archiving.open_archive(archive) if archive is not None else None
+    verified = workflow.archiving.verify_store(open_store(state), typed_anchor, copy)
     console = Console.make_standard()
     for stray in verified.strays:
         console.note(
@@ -234,8 +234,8 @@ def archive_(
     moved = workflow.archiving.archive_log(
         store, workflow.archiving.open_archive(to), _check_date(before), clock, timeout
     )
-    held = f"it has records 1 to {moved.last:,}" if moved.last else "it is empty"
-    console.write(f"Moved {render_count(moved.segments, 'segment')} to {inline(to)}: {held}.")
+    content = f"it has records 1 to {moved.last:,}" if moved.last else "it is empty"
+    console.write(f"Moved {render_count(moved.segments, 'segment')} to {inline(to)}: {content}.")
 
 
 def _check_date(text: str) -> str:
@@ -261,11 +261,12 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     if mended is None:
         console.write("The audit log is sound: there is nothing to mend.")
         return
-    for record in mended.others:
+    for record in mended.records:
         console.write(_render_record(record))
     console.write(
-        f"Joined {render_count(len(mended.others), 'record')} that had the same numbers as others, "
-        f"from record {mended.first} on. The original log is kept in .kafkaform/{mended.kept}."
+        f"Joined {render_count(len(mended.records), 'record')} that had the same numbers as "
+        f"others, from record {mended.first} on. The original log is kept in "
+        f".kafkaform/{mended.copy}."
     )
     console.note("Next: `kafkaform apply` finds out what the runs left open.")
 
@@ -307,7 +308,7 @@ def export(
 @app.command()
 @connects
 def publish(
-    way: Way,
+    opener: Opener,
     to_topic: Annotated[
         str,
         typer.Option("--to-topic", metavar="TOPIC", help="An existing topic; one key per state."),
@@ -320,7 +321,7 @@ def publish(
     """
     outlive_output()
     published, cut = workflow.audit_log.publish_log(
-        open_store(state), way.resolve_connection(), to_topic
+        open_store(state), opener.resolve_connection(), to_topic
     )
     new = published.last - published.before
     text = (
@@ -331,6 +332,6 @@ def publish(
         text = f"{inline(to_topic)} has all {render_count(published.last, 'record')} already."
     Console.make_standard().write(text)
     if cut:
-        way.console.note(
+        opener.console.note(
             f"{render_count(cut, 'record')} too large for a topic: published without the body."
         )

@@ -55,7 +55,7 @@ from ...options.flags import (
     take_flags,
 )
 from ...options.plan_flags import IDLE, VALIDATED, RunOptions, read_run_options
-from ...options.provider_commands import Way, get_terminal_width, read_direct_flags
+from ...options.provider_commands import Opener, get_terminal_width, read_direct_flags
 from ...options.tab_names import complete_objects, complete_runs
 from ...terminal.console import Console
 from ...terminal.screen import accept, advise, open_screen, show_run
@@ -108,10 +108,10 @@ def history(
         if path and name is None:
             raise UsageError("--path is a value of an object", NAMES)
         choice = choose_folders(Path(), all, folder, changed_since)
-        told = read_repository_history(
+        repository_history = read_repository_history(
             choice.repository, choice.folders, name or "", period, path, last
         )
-        return _show_folders(console, told, len(choice.folders), json=json)
+        return _show_folders(console, repository_history, len(choice.folders), json=json)
     _refuse_top(state)
     if name is None:
         raise UsageError("history needs the name of an object", NAMES)
@@ -138,18 +138,18 @@ def _refuse_top(state: str | None) -> None:
         )
 
 
-def _show_folders(console: Console, told: RepositoryHistory, count: int, *, json: bool) -> int:
+def _show_folders(console: Console, history: RepositoryHistory, count: int, *, json: bool) -> int:
     """Show the changes of many folders, first what failed; return the gravest exit code."""
-    document = make_repository_document(told)
-    errors = {item.folder.path: item.error for item in told.failed if item.error is not None}
+    document = make_repository_document(history)
+    errors = {item.folder.path: item.error for item in history.failed if item.error is not None}
     if json:
         console.write(render_json(document))
     else:
         for path, error in errors.items():
             faults = (replace(f, summary=f"{path}: {f.summary}") for f in error.diagnostics)
             console.show_diagnostics(tuple(faults))
-        if told.changes:
-            words = list_words(Registry(), [item.change.identity for item in told.changes])
+        if history.changes:
+            words = list_words(Registry(), [item.change.identity for item in history.changes])
             page = make_folders_page(document, words)
             console.write_lines(render_page(page, get_terminal_width(console)))
         else:
@@ -185,9 +185,9 @@ def undo(
     console = Console.make_standard(no_color=no_color, interactive=doing.input)
     if run is not None and last:
         raise UsageError("RUN and --last exclude each other", "Name the run, or use --last.")
-    way = Way(direct, console)
+    opener = Opener(direct, console)
     if run is None and not last:
-        _list_runs(console, doing, _open_log(way, doing))
+        _list_runs(console, doing, _open_log(opener, doing))
         return
     with open_screen(
         console,
@@ -198,9 +198,9 @@ def undo(
         sends=not doing.validate,
         approved=doing.auto_approve,
     ) as screen:
-        chosen = choose_run(_open_log(way, doing), run)
+        chosen = choose_run(_open_log(opener, doing), run)
         if direct.direct:
-            space = _open_system(way, doing)
+            space = _open_system(opener, doing)
         else:
             space = open_workspace(
                 variables=var, variable_files=var_file, state=doing.state, policies=doing.policies
@@ -230,21 +230,21 @@ def _make_request(doing: RunOptions, chosen: ChosenRun, approve: Approve) -> App
     )
 
 
-def _open_log(way: Way, doing: RunOptions) -> Store:
+def _open_log(opener: Opener, doing: RunOptions) -> Store:
     """The log of the folder, or that of the system that flags name."""
-    if not way.flags.direct:
+    if not opener.flags.direct:
         return open_store(doing.state)
-    space = _open_system(way, doing, keep=False)
+    space = _open_system(opener, doing, keep=False)
     return Store(space.configuration.folder, space.backend, space.sink)
 
 
-def _open_system(way: Way, doing: RunOptions, *, keep: bool = True) -> Workspace:
+def _open_system(opener: Opener, doing: RunOptions, *, keep: bool = True) -> Workspace:
     """The workspace of the system that flags name. keep: something will be written."""
-    with way.open_session() as session:
+    with opener.open_session() as session:
         scope_id = session.facts.scope_id
     keep = keep and not doing.validate
     return make_workspace(
-        way.resolve_connection(), scope_id, doing.state, doing.policies, keep=keep
+        opener.resolve_connection(), scope_id, doing.state, doing.policies, keep=keep
     )
 
 
