@@ -182,7 +182,7 @@ def _judge_refreshes(
     facts: Mapping[str, Facts],
 ) -> Sequence[Change]:
     types = _collect_types(providers)
-    changes = [complete_paths(change, types, facts) for change in changes]
+    changes = [complete_paths(change, types) for change in changes]
     return judge_refreshes(changes, state, load_books(providers), facts)
 
 
@@ -202,9 +202,7 @@ def _judge_changes(
         instance: provider for instance, provider in providers.items() if instance in look.sessions
     }
     books = load_books(providers)
-    changes = judge_changes(
-        [complete_paths(change, types, facts) for change in changes], books, facts
-    )
+    changes = judge_changes([complete_paths(change, types) for change in changes], books, facts)
     changes = judge_boundary(changes, desired.fence, providers)
     changes = apply_guards(changes, desired, state, options)
     changes, remarks = survey_changes(changes, reached, books, look, facts, options.accept)
@@ -241,6 +239,8 @@ def select_instances(
 
 def refuse_other_scopes(world: World, state: State, providers: Mapping[str, Provider]) -> None:
     """Raises PlanRefused if an instance answers with another scope id than the state recorded."""
+    # The state owns objects by their names. In another system, the same names can belong to
+    # somebody else, and the plan would change or delete those objects.
     for instance, recorded in state.providers.items():
         scope = world[instance].facts.scope_id if instance in world else recorded
         if scope != recorded:
@@ -316,11 +316,8 @@ def compare_outputs(
     )
 
 
-def complete_paths(
-    change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
-) -> Change:
-    """The change with the units of its values, and what is in effect where it sets a value for the
-    first time."""
+def complete_paths(change: Change, types: Mapping[str, ResourceType]) -> Change:
+    """The change with the units of its values."""
     kind = types[change.identity.kind]
     if not (change.paths or change.drift):
         return change
@@ -350,6 +347,7 @@ def add_steps(
     """The change with the requests that make it true, if an apply makes it at all."""
     if not change.effective:
         return change
+    # Only effective changes get steps, so a blocked one has nothing that could be sent by mistake.
     steps = types[change.identity.kind].steps(change, facts[change.identity.instance])
     return replace(change, steps=steps)
 
@@ -405,6 +403,7 @@ def amend(
     """
     unchanged = Change(identity, address, Action.NOOP)
     if isinstance(reading, Hidden | Failed):
+        # To treat it as absent would create over what may exist, and undo values that nobody saw.
         return add_findings(unchanged, _block_unreadable(reading))
     owned = Ownership(secret_version=secret_version)
     if isinstance(reading, Absent) and reading.others is not None:
@@ -463,9 +462,7 @@ def plan_changes(
     types = collect_types(providers.values())
     facts = {instance: observation.facts for instance, observation in world.items()}
     books = load_books(providers)
-    judged = judge_changes(
-        [complete_paths(change, types, facts) for change in drafts], books, facts
-    )
+    judged = judge_changes([complete_paths(change, types) for change in drafts], books, facts)
     wider = replace(options, accept=(*options.accept, *lifted))
     guarded = guard_deletions(judged, state, wider)
     surveyed, remarks = survey_changes(guarded, providers, books, look, facts, wider.accept)

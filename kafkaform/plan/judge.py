@@ -86,6 +86,7 @@ def _drop_blocks(findings: Iterable[Finding]) -> Iterator[Finding]:
         if finding.level is not Level.BLOCK:
             yield finding
         elif finding.rule == RULE_FAILED.id:
+            # It stays visible: the values were recorded without the judgement of this rule.
             yield replace(finding, level=Level.CAUTION, block=None)
 
 

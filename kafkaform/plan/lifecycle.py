@@ -83,7 +83,7 @@ def choose_protection(item: Declared, case: Case, *, adopted: bool) -> str:
 def compare_bookkeeping(case: Case, *, taken_over: bool = False) -> tuple[PathChange, ...]:
     """Changes of owner and labels, which exist in the state only.
 
-    taken: the object is created or taken over, so that nothing counts as recorded before.
+    taken_over: the object is created or taken over, so that nothing counts as recorded before.
     """
     item, row = case.claim.declared[0], None if taken_over else case.claim.row
     before = {("labels", key): value for key, value in row.labels.items()} if row else {}
@@ -109,6 +109,7 @@ def release_object(case: Case) -> Change:
     if claim.removed is not None and not claim.removed.destroy:
         # Before any reading is looked at: an object that nobody can see can still be let go.
         return replace(forget, reason="removed block without destroy")
+    # Before the reading, too: whether such an object exists is the business of its other folders.
     if row.protected == "shared":
         note = "it stays, because its block said that it is shared with other folders"
         return add_findings(forget, SHARED.find(note))

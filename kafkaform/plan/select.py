@@ -41,6 +41,7 @@ def record_only(plan: Plan, addresses: Collection[str]) -> Plan:
         for change in plan.changes
         if change.adopts or (change.blocked and change.address in addresses)
     )
+    # What ends a setting is a request as well, and this plan promises to send none.
     return seal_plan(replace(plan, changes=changes, removals=()))
 
 
@@ -69,6 +70,8 @@ def hold_dependents(changes: Sequence[Change], missing: Sequence[Unread] = ()) -
     for n, needed in enumerate(needs):
         for m in needed:
             users.setdefault(m, []).append(n)
+    # Waiting spreads in both directions: to what uses a change that waits, and to the deletion of
+    # what it uses.
     result, queue = list(changes), unread
     while queue:
         n = queue.pop()
@@ -155,6 +158,7 @@ def set_untyped_aside(
     if types.issuperset({identity.kind for identity in state.objects}):
         return state, ()
     untyped = tuple(row for row in state.objects.values() if row.identity.kind not in types)
+    # A selected object that nothing can judge must not look as if it stayed as it is.
     selected = [row for row in untyped if _is_selected(row, options)]
     if selected:
         raise _make_untyped_error(selected, providers)
@@ -252,6 +256,8 @@ def narrow_changes(
     return tuple(
         change
         for n, change in enumerate(changes)
+        # Objects of an instance that was not asked were not read, so their changes would be
+        # guesses.
         if n in selected and change.identity.instance not in unasked
     )
 
@@ -298,6 +304,8 @@ def _parse_or_none(text: str) -> Address | None:
 
 
 def _find_hits(changes: Sequence[Change], globs: Iterable[str]) -> set[int]:
+    # Every owner counts, the recorded ones too: an object whose block was just moved must not
+    # escape --exclude under its older address.
     patterns = tuple(globs)
     return {
         n

@@ -245,6 +245,7 @@ def make_sarif(systems: Sequence[CheckedSystem], rules: Mapping[str, Rule]) -> d
 
     A live object has no file. Its place is a path of instance, type and name.
     """
+    # Only these: the document would otherwise carry every rule of every provider.
     used = sorted({row.finding.rule for system in systems for row in system.rows})
     return {
         "$schema": _SCHEMA,

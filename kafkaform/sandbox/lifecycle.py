@@ -66,7 +66,10 @@ def _up(request: SandboxOptions, probe: Probe, report: Reporter) -> Sandbox:
         _clear_leftovers(status, report)
     runtime = _find_runtime(request, report)
     _warn_of_few_files(report)
+    # Data of brokers that were never ready can be half formatted, and a broker refuses to start on
+    # it.
     reusable = old if old is not None and old.usable else None
+    # Ports are chosen before the brokers bind them, so another program can take one in between.
     for _ in range(_STARTS - 1):
         try:
             return start_sandbox(
@@ -92,6 +95,7 @@ def down(
         report(Message(f"ending {name}"))
         ended = end_sandbox(sandbox)
         _refuse_survivors(sandbox, recorded)
+        # Only after every process has ended: a broker that runs on recreates files in its folder.
         if not keep or not sandbox.usable:
             shutil.rmtree(sandbox.folder)
             return Stopped(sandbox, tuple(process.pid for process in ended), data_kept=False)

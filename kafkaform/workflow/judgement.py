@@ -63,7 +63,10 @@ def _have_level(word: str) -> Callable[[Plan], bool]:
 
 def _have_harm(*harms: Harm) -> Callable[[Plan], bool]:
     return lambda plan: any(
-        finding.harm in harms and finding.level is not Level.NOTE for finding in _list_risks(plan)
+        # A note tells what is harmless as it is, so a gate that stopped there would stop almost
+        # every plan.
+        finding.harm in harms and finding.level is not Level.NOTE
+        for finding in _list_risks(plan)
     )
 
 
@@ -107,6 +110,7 @@ def check_fail_on(
     list_policies: the ids of the policies, None where none judges; called only if one is named.
     Raises UsageError."""
     conditions = tuple(condition for name in names for condition in name.split(",") if condition)
+    # A mistyped condition never holds, so the gate would let everything pass.
     unknown = [name for name in conditions if name not in words]
     if list_policies is not None:
         policies = [name for name in unknown if name.startswith(POLICY)]
@@ -289,6 +293,8 @@ def _judge_object(
     facts: Facts,
 ) -> Iterator[Finding]:
     assert change.after is not None  # it exists
+    # Rules of blocks judge creations. An object that somebody made without kafkaform has never met
+    # them.
     creation = make_creation(change.identity, change.address, change.after, kind)
     for judge in book.judges:
         if change.identity.kind not in judge.types:
@@ -306,6 +312,8 @@ def _judge_object(
 def _soften(finding: Finding) -> Finding:
     if finding.level is not Level.BLOCK:
         return finding
+    # The object exists, so there is no change that a block could stop or that somebody could
+    # accept.
     return replace(finding, level=Level.CAUTION, block=None, accept=False)
 
 

@@ -170,6 +170,8 @@ def _refuse_unfinished(scene: Scene, run: str, reading: ToldChanges) -> None:
     index = scene.log_index
     is_open = index.open_run is not None and run in index.runs
     is_open = is_open and index.runs[run].approval == index.open_run.approval  # type: ignore[union-attr]
+    # A request of the run can still arrive, after which the values that came back would be lost
+    # again.
     if any(get_run(intent) == run for intent in index.open_intents) or (
         is_open and run not in reading.ends
     ):
@@ -230,6 +232,7 @@ def _choose_goals(
         if not isinstance(reading, Observed | Absent):
             chosen = "it cannot be read now"
         elif identity.kind not in _list_declarable(scene, identity):
+            # No block can declare it, so there is no plan that could bring it back.
             chosen = "only a command changes it; repeat the command with the old values"
         else:
             goal = Goal(identity, address, reading, before=record.planned.get(identity))
@@ -286,6 +289,7 @@ def _undelete(goal: Goal, since: Sequence[LoggedChange], scene: Scene) -> Goal |
     secret = goal.before.row_before.secret_version is not None
     needed = [a.name for a in kind.schema.attributes.values() if a.secret and a.required]
     hidden = [item.path for item in goal.before.paths if item.sensitive]
+    # An object without its secret would look restored and let nobody log in.
     if secret or needed or hidden or any(isinstance(v, SecretRef) for v in attributes.values()):
         return "the run deleted it, and secrets are not recorded: declare it again, and apply that"
     return replace(goal, action=Action.CREATE)
@@ -331,6 +335,8 @@ def _merge_values(steps: Iterable[LoggedChange]) -> tuple[LoggedValue, ...]:
     merged: dict[str, LoggedValue] = {}
     for value in (value for change in steps for value in change.values):
         first = merged.get(value.path, value)
+        # A run can change a value twice: what it found comes first in the log, what it left comes
+        # last.
         merged[value.path] = replace(value, before=first.before)
     return tuple(merged.values())
 
@@ -419,6 +425,7 @@ def _plan_goals(scene: Scene, record: RunRecord, goals: Sequence[Goal]) -> Plan:
     }
     providers = {instance: space.providers[instance] for instance in world}
     options = scene.ask.options
+    # With all rows, the plan would release every object that the undo does not declare.
     concerned = {goal.identity for goal in managed}
     own = replace(state, objects={i: row for i, row in state.objects.items() if i in concerned})
     drafts = remake_changes(

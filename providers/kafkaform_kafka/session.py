@@ -141,6 +141,7 @@ def _read_defaults(
     listed: set[str] = set()
     for node in nodes:
         describe = partial(describe_configs, wire, "broker", [node], settings.timeout)
+        # One broker is enough, and the next one is only asked if it does not answer.
         answer = attempt("DescribeConfigs", partial(describe, keys=keys, node=node))
         if not isinstance(answer, Fault):
             entries = answer[node].configs if node in answer else None
@@ -366,6 +367,7 @@ def join_sends(kinds: Iterable[Requests]) -> Mapping[str, Send]:
     joined: dict[str, Send] = {}
     for requests in kinds:
         for api, send in requests.sends.items():
+            # Which of two functions sends a request must not depend on the order of a table.
             if joined.setdefault(api, send) is not send:
                 raise ValueError(f"{api} is sent by two functions: {joined[api]} and {send}")
     return joined
@@ -376,6 +378,8 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
     wire = open_wire(settings)
     try:
         facts = read_facts(wire, settings)
+        # The earliest moment: with a wrong address, even a plan would show what another cluster
+        # has.
         if settings.cluster_id is not None and facts.scope_id != settings.cluster_id:
             raise OtherSystem(
                 f"{', '.join(settings.servers)} answers as cluster {facts.scope_id}, and "
@@ -391,5 +395,7 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
 def _choose_status(reply: Reply) -> OutcomeStatus:
     if reply.fault is None:
         return OutcomeStatus.STARTED if reply.ticket else OutcomeStatus.APPLIED
+    # FAILED promises that nothing was executed, so an answer that leaves this open must not claim
+    # it.
     ambiguous = reply.fault.kind is FaultClass.AMBIGUOUS
     return OutcomeStatus.UNKNOWN if ambiguous else OutcomeStatus.FAILED

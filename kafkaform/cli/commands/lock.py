@@ -40,6 +40,7 @@ def release(
     Use this only if you know that the run has ended. In an object store, a lock expires by itself a
     few minutes after its run. The next run first finds out which changes this one had started.
     """
+    # The lock is released even if the reader of the output has gone.
     outlive_output()
     ended = open_store(state).backend.break_lock(run)
     Console.make_standard().write(f"Released the lock of {inline(str(ended))}.")

@@ -259,6 +259,8 @@ def read_headers(stream: BinaryIO) -> dict[str, str]:
         if not line.endswith(b"\n") or not colon or not _NAME.fullmatch(name):
             raise HTTPException("a line in the head of the answer is no header")
         key, text = name.decode("ascii").lower(), value.strip().decode("latin-1")
+        # A proxy and this reader could believe different ones of two lengths, and so disagree where
+        # the answer ends (RFC 9112, section 6.3).
         if headers.get(key, text) != text:
             if key == "content-length":
                 raise HTTPException("the answer has two lengths")

@@ -21,6 +21,7 @@ from .tokens import BEARER, TokenEndpoint
 
 TIMEOUT = 30.0
 CONCURRENCY = 8
+# An answer is held in memory as a whole, and a proxy or a wrong address can answer anything.
 MAX_BYTES = 32 * 1024 * 1024
 
 
@@ -202,6 +203,8 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         for name, reference in references.items()
         if str(reference) not in secrets
     ]
+    # A missing secret has faults of its own, such as a login without a password, which would hide
+    # the cause.
     faults = faults or [fault for _, fault in find_faults(config_values)]
     if faults:
         raise _make_refusal(instance, faults)
@@ -274,6 +277,8 @@ def _find_url_fault(url: str, secrets: str) -> tuple[str, str] | None:
     """secrets: what is sent there that nobody else may read; empty for nothing."""
     try:
         address = urlsplit(url)
+        # `port` raises for one that is no number from 0 to 65535, and `urlsplit` for an unpaired
+        # bracket.
         host, _ = address.hostname, address.port
     except ValueError:
         host = None
@@ -362,6 +367,7 @@ def _check_login(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
 
 def _check_headers(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
     headers = config_values.get("headers")
+    # Names and values are in the secret, and no secret is read before the connection is opened.
     if isinstance(headers, SecretRef):
         return
     pairs = dict(_read_headers(headers))

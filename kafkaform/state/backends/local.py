@@ -161,6 +161,8 @@ class LocalBackend(Struct):
         return None
 
     def _open_lock(self) -> tuple[int, bool]:
+        # The lock file is truncated later: through a link, that could be any file of the user. A
+        # pipe or a device of that name must not block.
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             return os.open(self._lock_path, flags), False
@@ -177,6 +179,8 @@ class LocalBackend(Struct):
                 return None
             with os.fdopen(descriptor, "rb") as file:
                 try:
+                    # Who can share the lock knows that no process holds it; the text of a dead one
+                    # may still be there.
                     fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return _read_owner(file.read())
@@ -282,6 +286,7 @@ class LocalBackend(Struct):
         storage.make_private_folder(self._folder)
         backups = storage.make_private_folder(self._folder / "backups")
         backup = backups / f"{self.path.name}.{version.partition('-')[0]}"
+        # A link to a name that exists fails, and an older run may have kept the same serial.
         backup.unlink(missing_ok=True)
         try:
             os.link(self.path, backup, follow_symlinks=False)
@@ -302,6 +307,7 @@ def save_emergency(state: State, folder: Path) -> Path:
         try:
             storage.write_new(path, encode(state))
         except OSError:
+            # A state that was cut off would be taken for one that can be restored.
             path.unlink(missing_ok=True)
             raise
         storage.sync_folder(folder)
@@ -314,6 +320,7 @@ def save_somewhere(state: State) -> str:
     try:
         return str(save_emergency(state, Path(tempfile.gettempdir())))
     except (OSError, StorageError):
+        # The usual cause is a full disk, and the home folder is often on another one.
         return str(save_emergency(state, Path.home()))
 
 

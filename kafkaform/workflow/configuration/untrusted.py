@@ -44,6 +44,8 @@ def select_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 def is_ours(ref: SecretRef) -> bool:
     """Whether a secret belongs to a connection: only these are looked up."""
+    # Any other variable could be a secret of the CI job, and a file of the pull request could place
+    # it where the plan, or a server, shows it.
     return ref.source == "env" and ref.name.startswith(PREFIX)
 
 
@@ -95,6 +97,7 @@ def is_forgeable(state: str | None, folder: Path) -> bool:
     does not say that; folder: a folder of these files."""
     if state is None:
         return True
+    # `realpath`, because a path outside of the checkout can be a link that leads into it.
     root = find_root(folder).resolve()
     return "://" not in state and Path(os.path.realpath(state)).is_relative_to(root)
 
@@ -120,6 +123,7 @@ def restrict_provider(
     """The provider, whose blocks can set policies, but not where to connect. trusted: instances
     whose blocks come from another place than the untrusted files."""
     optional = {
+        # The connection comes from the environment, so a block without one is whole.
         name: attribute if attribute.policy else replace(attribute, required=False)
         for name, attribute in info.schema.attributes.items()
     }

@@ -99,6 +99,7 @@ def _write_instance(
         if not isinstance(reading, Observed):
             reading_kind = type(reading).__name__.lower()
             draft.gaps.append(f"Not exported: {identity}: it is {reading_kind}.")
+            # An export that lacks an unreadable object must not pass for a whole one.
             complete &= reading_kind == "absent"
             continue
         resource = exporter.write(identity.kind, reading.attributes)
@@ -166,6 +167,7 @@ def _write_argument(value: Writable, draft: _Export) -> Writable:
         return value
     names = draft.names.setdefault("variable", set())
     name = make_unique(make_identifier(value.name, "secret"), names)
+    # Terraform prints the value of a variable in its plans unless it is sensitive.
     settings: dict[str, Writable] = {"type": Code("string"), "sensitive": True}
     draft.variables.append(NewBlock("variable", (name,), settings))
     return Code(f"var.{name}")

@@ -128,6 +128,7 @@ def _choose_instance(
 
 
 def _choose_one(instances: Sequence[str]) -> str:
+    # To choose one would write the objects of one system into the plan of another.
     if len(instances) > 1:
         raise UsageError(
             f"--provider is needed: the folder has {', '.join(instances)}",
@@ -297,6 +298,8 @@ def _hide_secrets(arguments: FrozenMap, kind: ResourceType) -> FrozenMap:
         refuses = kind.schema.attributes[name].refuses
         if secret is None or refuses is None or not isinstance(value, FrozenMap):
             continue
+        # Files of other tools can have passwords in plain text, which must not get into files of
+        # ours.
         keys = [key for key, entry in value.items() if any(refuses(FrozenMap({key: entry})))]
         if keys:
             hidden[name] = value.without(keys)

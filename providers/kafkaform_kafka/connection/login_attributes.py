@@ -243,6 +243,7 @@ def find_kerberos_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
             "name the principal whose key is in the file; `klist -k FILE` lists them",
         )
     service = block.get("sasl_kerberos_service_name")
+    # GSSAPI appends the host of the broker, so a whole principal would name no service at all.
     if isinstance(service, str) and ("/" in service or "@" in service):
         yield make_fault(
             "sasl_kerberos_service_name",

@@ -138,6 +138,7 @@ class MemorySession:
         view = self._look(reads.listing, None)
         if isinstance(view, Fault):
             return _make_failed_sweep(kind, depth, view)
+        # A listing without some of its objects would look complete, and they would look deleted.
         if vetoed := view.veto(0, ""):
             fault = faults.fault_of(reads.api, vetoed.code, "")
             return _make_failed_sweep(kind, depth, fault)

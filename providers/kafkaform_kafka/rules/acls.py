@@ -190,6 +190,7 @@ def _find_principal(acl: Acl) -> Iterator[Finding]:
             _PRINCIPAL,
             fix=fix + (", or User:* for everybody." if colon else "."),
         )
+    # The authorizer compares types as text (KafkaPrincipal.equals), so "user:ci" is nobody.
     if kind.lower() == "user" and kind != "User":
         yield PRINCIPAL_TYPE.find(f"the type of Kafka's users is 'User', not '{kind}'", _PRINCIPAL)
     if acl.principal.endswith(EVERYTHING) and acl.principal != "User:*":
@@ -213,6 +214,8 @@ def _find_host(acl: Acl) -> Iterator[Finding]:
         )
         return
     spelled = (
+        # The authorizer compares the text of Java's getHostAddress, which never shortens an IPv6
+        # address with a double colon.
         acls.format_java_address(address) if isinstance(address, IPv6Address) else str(address)
     )
     if address.is_unspecified:

@@ -270,6 +270,7 @@ def _judge_growth(change: Change, facts: Facts) -> Iterator[Finding]:
             fix=f"Set partitions to {old}, or create a new topic and copy the data.",
         )
         return
+    # The batch of CreatePartitions has records for the new partitions alone.
     for summary, advice in broker_rules.size_faults(new - old, 0):
         yield TOO_LARGE.find(summary, path, fix=advice)
     yield PARTITIONS_ADDED.find(
@@ -292,6 +293,7 @@ def _judge_replicas(change: Change, _: Facts) -> Iterator[Finding]:
         return
     name = "replication_factor"
     old, new = (change.before or EMPTY).get(name), (change.after or EMPTY).get(name)
+    # More replicas endanger nothing; the rules of moves judge the copying.
     if isinstance(old, int) and isinstance(new, int) and 0 < new < old:
         brokers = "no broker" if new == 1 else render_count(new - 1, "broker")
         yield REPLICAS_REMOVED.find(
@@ -312,6 +314,7 @@ def _judge_deletion(change: Change, facts: Facts) -> Iterator[Finding]:
         yield DELETION_FORBIDDEN.find(
             "the cluster forbids the deletion of topics (delete.topic.enable=false)"
         )
+    # A topic that stays because its deletion is blocked cannot come back.
     if cluster.auto_create and change.blocked is None:
         yield COMES_BACK.find(
             "auto.create.topics.enable is true: the topic comes back, empty and with default "
