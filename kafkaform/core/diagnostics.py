@@ -319,6 +319,13 @@ class Diagnostic(Struct, frozen=True):
     places: tuple[Diagnostic, ...] = ()
     """If it sums up several places: what is wrong at each, which an editor shows there."""
 
+    @property
+    def position(self) -> tuple[str, int, int]:
+        """File, line and column, to sort by; one without a range comes first."""
+        if self.range is None:
+            return "", 0, 0
+        return self.range.file, self.range.line, self.range.column
+
     def rewrite(self, change: Callable[[str], str]) -> Diagnostic:
         """The same diagnostic with `change` applied to each text; places stay."""
         return replace(

@@ -584,7 +584,4 @@ def _make_unique_body(
 
 
 def _sort_faults(faults: Sequence[Diagnostic]) -> Diagnostics:
-    def place(item: Diagnostic) -> tuple[int, int]:
-        return (item.range.line, item.range.column) if item.range else (0, 0)
-
-    return tuple(sorted(faults, key=place))[:DIAGNOSTICS]
+    return tuple(sorted(faults, key=attrgetter("position")))[:DIAGNOSTICS]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -166,7 +167,7 @@ class Collector(Struct, eq=False):
             for severity, count in self.counts.items()
         ]
         return (
-            *sorted(faults, key=_get_position),
+            *sorted(faults, key=attrgetter("position")),
             *(summary for summary in summaries if summary is not None),
         )
 
@@ -197,12 +198,6 @@ def clip_fault(fault: Diagnostic) -> Diagnostic:
 def _cut_text(text: str, length: int) -> str:
     """The beginning and the end of a long text."""
     return text if len(text) <= length else f"{text[: length - _END]}…{text[-_END:]}"
-
-
-def _get_position(fault: Diagnostic) -> tuple[str, int, int]:
-    if fault.range is None:
-        return ("", 0, 0)
-    return (fault.range.file, fault.range.line, fault.range.column)
 
 
 class Scope(Struct, eq=False, dict=True):

@@ -26,6 +26,7 @@ run "adopts_payments" {
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
@@ -130,11 +131,7 @@ def parse_suite(content: bytes, name: str) -> tuple[Suite, Diagnostics]:
         tuple(sound[kind]) for kind in ("simulate", "outputs", "given")
     )
     suite = Suite(name, variables, simulate, outputs, given_blocks, tuple(runs))
-    return suite, tuple(sorted(faults, key=_get_offset))
-
-
-def _get_offset(fault: Diagnostic) -> int:
-    return fault.range.start_byte if fault.range is not None else 0
+    return suite, tuple(sorted(faults, key=attrgetter("position")))
 
 
 def _find_block_faults(block: Block) -> Iterator[Diagnostic]:

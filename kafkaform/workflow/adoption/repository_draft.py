@@ -457,7 +457,7 @@ def _list_states(roots: Sequence[FolderRoot], draft: RepositoryDraft) -> Iterato
     for state, paths in foreign.items():
         named = ", ".join(f"{name} {inline(str(value))}" for name, value in state.options.items())
         yield (
-            f"Terraform's state of {_count_folders(paths)} is in {state.kind}"
+            f"Terraform's state of {render_count(len(paths), 'folder')} is in {state.kind}"
             f"{f' ({named})' if named else ''}. kafkaform never reads it, and keeps its own state "
             "beside the files until `state` of a folders block says another place"
         )
@@ -465,10 +465,6 @@ def _list_states(roots: Sequence[FolderRoot], draft: RepositoryDraft) -> Iterato
 
 _BUCKETS = ("bucket", "container_name", "storage_account_name", "organization", "hostname", "path")
 """What a backend of Terraform has that does not differ from folder to folder."""
-
-
-def _count_folders(paths: Sequence[str]) -> str:
-    return render_count(len(paths), "folder")
 
 
 def _name_few(names: Sequence[str]) -> str:

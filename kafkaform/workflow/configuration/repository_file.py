@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -123,7 +124,7 @@ def read_repository(
         group = _read_group(block, groups, registry, scope)
         if group is not None:
             groups[group.pattern] = group
-    diagnostics = (*faults, *sorted(scope.faults, key=_get_position))
+    diagnostics = (*faults, *sorted(scope.faults, key=attrgetter("position")))
     if has_errors(diagnostics):
         raise ConfigurationError(f"{display_name} has faults", diagnostics=diagnostics)
     named = tuple(groups.values())
@@ -145,10 +146,6 @@ def _read_content(path: Path, display_name: str) -> bytes:
         return read_named_file(path, FILE_BYTES)
     except OSError as fault:
         raise UsageError(f"{display_name} cannot be read: {fault.strerror}") from None
-
-
-def _get_position(fault: Diagnostic) -> tuple[int, int]:
-    return (fault.range.line, fault.range.column) if fault.range else (0, 0)
 
 
 def _select_blocks(file: File, kind: str) -> Iterator[Block]:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +211,7 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
         register = add_listed(register, listed, folder)
     users = [(f'cluster "{e.name}"', e.settings.range, e.settings.config) for e in clusters]
     scope.faults.extend(find_exposed_files(users, folder))
-    diagnostics = (*faults, *sorted(scope.faults, key=_get_place))
+    diagnostics = (*faults, *sorted(scope.faults, key=attrgetter("position")))
     if has_errors(diagnostics):
         raise ConfigurationError(f"{path.name} has faults", diagnostics=diagnostics)
     root = next((values["root"] for _, values in blocks["fleet"]), None)
@@ -218,10 +219,6 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
     return Fleet(
         path, location, clusters, states, register, diagnostics, configuration.find_secrets
     )
-
-
-def _get_place(fault: Diagnostic) -> tuple[int, int]:
-    return (fault.range.line, fault.range.column) if fault.range else (0, 0)
 
 
 def resolve_place(location: str, folder: Path) -> str:
