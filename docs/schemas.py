@@ -36,6 +36,7 @@ from kafkaform.fleet.landed.register import Register
 from kafkaform.plan.model import FORMAT as PLAN_FORMAT
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
+from kafkaform.render.judgement import FORMAT_VERSION as CHECK_VERSION
 from kafkaform.render.terraform import FORMAT_VERSION
 from kafkaform.state.model import FORMAT as STATE_FORMAT
 from kafkaform.state.model import PROTECTIONS, SEALED_FORMAT
@@ -501,6 +502,22 @@ LOGGED_CHANGE = closed(
 )
 
 
+def check_schema() -> Schema:
+    """What `check --json` prints."""
+    finding = closed({**_FINDING, "type": optional(NAME), "name": optional(TEXT)})
+    system = closed(
+        {
+            "instance": NAME,
+            "scope_id": TEXT,
+            "objects": {"type": "object", "additionalProperties": POSITIVE},
+            "findings": listed(finding),
+            "gaps": listed(TEXT),
+        }
+    )
+    body = closed({"format_version": {"const": CHECK_VERSION}, "systems": listed(system)})
+    return titled("What kafkaform's rules find in live systems", body, {"access": PARTS["access"]})
+
+
 def change_schema() -> Schema:
     """A line of `audit show --json`."""
     return titled("A change in kafkaform's audit log", LOGGED_CHANGE)
@@ -602,6 +619,7 @@ MAKERS = {
     "audit-manifest": manifest_schema,
     "event": event_schema,
     "show": show_schema,
+    "check": check_schema,
     "history": history_schema,
     "repository": repository_schema,
     "repository-history": repository_history_schema,

@@ -17,8 +17,11 @@ from kafkaform.core import canonical
 from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.landing import REGISTER, SOURCES
+from kafkaform.core.resource import Coverage, CoverageKind
+from kafkaform.core.value import FrozenMap
 from kafkaform.language.declare.modules import Package
 from kafkaform.plan.codec import encode
+from kafkaform.render.judgement import make_check_data
 from kafkaform.render.stream import Stream
 from kafkaform.render.terraform import to_json
 from kafkaform.state.codec import MEMBERS as STATE_MEMBERS
@@ -27,6 +30,7 @@ from kafkaform.workflow.modules.cache import Lock, render_locks
 
 from .kit.states import SMALL
 from .test_cases import CASES, plan_of, workspace_of
+from .unit.plan.test_standing import check as check_boxes
 
 jsonschema = pytest.importorskip(
     "jsonschema", reason="jsonschema is missing: pip install -e '.[test]'"
@@ -128,6 +132,24 @@ def test_every_event_fits(path: Path) -> None:
     for event in read_events(path):
         validator.validate(event)
         assert event["type"] in schemas.EVENTS
+
+
+def test_every_check_fits() -> None:
+    """Findings about objects and about a system, gaps, and a system without findings; without one
+    of its members, none fits."""
+    validator = make_validator("check")
+    whole = check_boxes({"twin1": "red", "twin2": "grey", "a": "red"}, values=FrozenMap(weighs=1))
+    failed = check_boxes({}, Coverage(CoverageKind.FAILED))
+    document = json.loads(canonical.dumps(make_check_data([whole, failed])))
+    assert {row["name"] for row in document["systems"][0]["findings"]} > {None, "a"}
+    assert document["systems"][1]["gaps"]
+    validator.validate(document)
+    for member in document["systems"][0]:
+        assert not validator.is_valid(change(document, "systems", 0, member, drop=True))
+    for member in document["systems"][0]["findings"][0]:
+        assert not validator.is_valid(
+            change(document, "systems", 0, "findings", 0, member, drop=True)
+        )
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ NEEDS: Mapping[Needs, str] = {
 }
 """What must be known to judge by a rule."""
 
+FORMAT_VERSION = "1.0"
+"""Of what `check --json` prints."""
 SARIF_LEVELS = {Level.DANGER: "error", Level.CAUTION: "warning"}
 _TITLES = {Level.DANGER: "Dangers", Level.CAUTION: "Cautions"}
 _WIDTH = 96
@@ -219,7 +221,7 @@ def _name_subject(identity: Identity | None, words: Words) -> str:
 def make_check_data(systems: Sequence[CheckedSystem]) -> dict[str, Any]:
     """The findings as one JSON document."""
     return {
-        "format_version": "1.0",
+        "format_version": FORMAT_VERSION,
         "systems": [
             {
                 "instance": system.instance,
