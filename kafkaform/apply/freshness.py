@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..audit.index import LogIndex, Origin
 from ..audit.writes import ObjectWrites
-from ..core.change import Action, Change, Ownership, Path
+from ..core.change import PARK, Action, Change, Ownership, Path
 from ..core.clock import Clock
 from ..core.errors import OtherSystem, PlanRefused
 from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
@@ -366,11 +366,12 @@ def _list_ownership(row: Row | None, change: Change) -> Iterator[tuple[str, Valu
 
 
 def _list_books(row: Row, change: Change) -> Iterator[tuple[str, Value, Value]]:
-    """Owner and labels, as the plan saw them and as they are recorded now."""
+    """Owner, labels and the time of parking, as the plan saw them and as they are recorded now."""
     if change.adopts or change.action is Action.CREATE:
         return  # what an earlier row says does not count then
     before = {item.path: item.before for item in change.paths}
     yield "owner", before.get(("owner",), change.owner), row.owner
+    yield PARK, before.get((PARK,), change.park), row.park
     for key in sorted({*row.labels, *change.labels}):
         was = before.get(("labels", key), change.labels.get(key))
         yield f"labels.{key}", was, row.labels.get(key)

@@ -60,6 +60,7 @@ def commit_step(
         protected=change.row_after.protected or "no",
         owner=change.owner,
         labels=change.labels,
+        park=change.park,
         depends_on=change.depends_on,
         secret_version=change.row_after.secret_version,
         reported=_keep_reported(same_row, change),
@@ -96,7 +97,7 @@ def _compute_attributes(row: Row | None, change: Change, paths: tuple[Path, ...]
         row.attributes if row is not None else change.before or EMPTY,
     )
     pending = [path for step in change.steps for path in step.paths if path not in applied_paths]
-    # Owner and labels are no attributes: they have members of their own in a row.
+    # Owner, labels and `park` are no attributes: they have members of their own in a row.
     return keep_set_values(
         lay_over(after, [path for path in pending if path[0] in after], attributes)
     )

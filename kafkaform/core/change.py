@@ -16,7 +16,8 @@ from .value import EMPTY, FrozenMap, Value
 
 Path = tuple[str, ...]
 """The place of one value in an object: an attribute, or an attribute and a key of its map."""
-BOOKKEEPING = ("owner", "labels")
+PARK = "park"
+BOOKKEEPING = ("owner", "labels", PARK)
 """First parts of the paths that exist in the state only, and never on a system."""
 
 
@@ -236,6 +237,8 @@ class Change(_WithDigest, Struct, frozen=True):
     """The team that the block names; text for people."""
     labels: FrozenMap = EMPTY
     """The labels of the block."""
+    park: int | None = None
+    """For how many milliseconds the object is parked before it is deleted."""
     depends_on: tuple[str, ...] = ()
     """Addresses whose steps come first."""
     reason: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
@@ -56,6 +56,9 @@ class Lifecycle(Struct, frozen=True):
     """The opposite: globs over the only paths that are not left to others; None if not given."""
     shared: bool = False
     """Other configurations declare the same object, so it is never deleted, only forgotten."""
+    park: int | None = None
+    """Before it is deleted, access to it is taken away for so many milliseconds; None if it is
+    deleted at once."""
 
 
 class Declared(Struct, frozen=True):
@@ -67,8 +70,8 @@ class Declared(Struct, frozen=True):
     """What the user calls it."""
     attributes: FrozenMap
     """The attributes in the schema's types, None for what was left out."""
-    range: Range
-    """The place of the block."""
+    range: Range | None
+    """The place of the block; None if the engine declares it itself."""
     lifecycle: Lifecycle = Lifecycle()
     """How changes and deletions are handled."""
     depends_on: tuple[Address, ...] = ()
@@ -177,6 +180,25 @@ class ProviderConfig(Struct, frozen=True):
     """The place of the block."""
 
 
+class Parking(Struct, frozen=True):
+    """An object that nothing declares any more, and that is parked before it is deleted."""
+
+    closures: tuple[Declared, ...] = ()
+    """The objects that take access to it away; none if it cannot be parked."""
+    since: str = ""
+    """Since when all of them are there, RFC 3339, UTC; empty if one of them is missing."""
+    until: str = ""
+    """When the deletion is due, RFC 3339, UTC; empty if one of the closures is missing."""
+    due: bool = False
+    """It was parked for as long as its block said, or the user wants it to be deleted at once."""
+    accepted: bool = False
+    """The user wants it to be deleted at once."""
+    obstacle: str = ""
+    """Why it cannot be parked; empty if it can."""
+    closing: bool = True
+    """The closures are wanted, because the object waits for its deletion."""
+
+
 class Output(Struct, frozen=True):
     """One output of the configuration."""
 
@@ -251,6 +273,14 @@ class Desired(Struct, frozen=True):
     elsewhere: FolderObjects = NO_OBJECTS
     """What the folders of the repository declare or record in the same systems, as far as the
     command knows them."""
+    parked: Mapping[Identity, Parking] = field(default_factory=dict)
+    """Objects that are parked before they are deleted, as state and log say (`plan/parking.py`)."""
+
+    def list_closures(self) -> Iterator[Declared]:
+        """The objects that take access to parked ones away."""
+        for parking in self.parked.values():
+            if parking.closing:
+                yield from parking.closures
 
 
 # ── observed ────────────────────────────────────────────────────────────────────────────

@@ -148,6 +148,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "prevent_destroy": "true: protected. false: not protected. Default: as its type.",
         "adopt": "true: take over a live object of this name.",
         "shared": "true: other folders declare the same object; it is never deleted.",
+        "park": 'How long access is taken away before the object is deleted: "7d".',
         "ignore_changes": "Attributes whose live values stay, or `all`.",
         "ignore_changes_except": "The only attributes whose live values do not stay.",
         "create_before_destroy": "Terraform's; it has no effect.",

@@ -22,6 +22,7 @@ from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Provider, ResourceType
 from .diff import compare
 from .model import Plan
+from .parking import is_closure
 from .rules import DENIED, ENGINE_RULES, OUTSIDE, RULE_FAILED, UNLIMITED
 
 NO_FACTS = Facts("")
@@ -200,7 +201,8 @@ def _find_in_change(
     if change.block is Block.PROTECTED:
         return
     attributes = change.after or change.before
-    if not attributes:
+    # What takes access to a parked object away reaches nothing but that object.
+    if not attributes or is_closure(change.address):
         return
     block_type = ""
     with suppress(ValueError):  # an object without a block has no address

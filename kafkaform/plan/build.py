@@ -56,6 +56,7 @@ from .judge import (
 from .lifecycle import decide
 from .model import Mode, Options, OutputChange, Plan, PlanInstance, Unmanaged, seal_plan
 from .observe import Look, compute_destination, note_disagreements, note_progress
+from .parking import drop_idle_closures, list_waiting
 from .rules import UNREADABLE
 from .select import (
     hold_dependents,
@@ -111,10 +112,11 @@ def make_plan(
     state, untyped = set_untyped_aside(state, providers, options)
     types = _collect_types(providers)
     facts = {instance: observation.facts for instance, observation in world.items()}
+    desired = settle_closures(desired, state, world, types, pending, providers, options)
     claims, faults = make_claims(desired, state, types, options)
     if has_errors(faults):
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
-    cases = tuple(open_cases(claims, world, types, pending, providers, options))
+    cases = tuple(open_cases(claims, world, types, pending, providers, options, desired.parked))
     changes: Sequence[Change] = list(map(decide, cases))
     changes = note_disagreements(changes, world, types, providers)
     changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
@@ -168,11 +170,35 @@ def remake_changes(
     them. options: those of the plan."""
     state, _ = set_untyped_aside(state, providers, options)
     types = collect_types(providers.values())
+    desired = settle_closures(desired, state, world, types, pending, providers, options)
     identities = {identity for observation in world.values() for identity in observation.readings}
     claims = make_claims(desired, state, types, options)[0]
     concerned = [claim for claim in claims if claim.identity in identities]
-    cases = open_cases(concerned, world, types, pending, providers, options)
+    cases = open_cases(concerned, world, types, pending, providers, options, desired.parked)
     return {case.claim.identity: decide(case) for case in cases}
+
+
+def settle_closures(
+    desired: Desired,
+    state: State,
+    world: World,
+    types: Mapping[str, ResourceType],
+    pending: Sequence[Pending],
+    providers: Mapping[str, Provider],
+    options: Options,
+) -> Desired:
+    """What is desired, with the closures of just those objects that wait for their deletion."""
+    if not desired.parked:
+        return desired
+    claims = make_claims(desired, state, types, options)[0]
+    candidates = [
+        claim
+        for claim in claims
+        if claim.identity in desired.parked
+        and claim.identity in world[claim.identity.instance].readings
+    ]
+    cases = open_cases(candidates, world, types, pending, providers, options, desired.parked)
+    return drop_idle_closures(desired, list_waiting(map(decide, cases), desired.parked, state))
 
 
 def _judge_refreshes(

@@ -29,6 +29,7 @@ from ..core.resource import (
     Import,
     Moved,
     Observed,
+    Parking,
     Pending,
     Reading,
     Removed,
@@ -42,6 +43,7 @@ from ..state.model import Row, State
 from .diff import flatten
 from .model import Mode, Options
 from .observe import has_ended
+from .parking import is_closure, settle_parking
 from .rules import REMARKED, RESERVED, UNREADABLE
 
 NAMED = 10
@@ -98,6 +100,8 @@ def make_claims(
     if options.mode is not Mode.DESTROY:
         for item in desired.declared:
             declared[item.identity] = (*declared.get(item.identity, ()), item)
+    for item in desired.list_closures():
+        declared[item.identity] = (*declared.get(item.identity, ()), item)
     # What is only declared has nothing to refresh, and an import block asks for more than that.
     refreshes = options.mode is Mode.REFRESH
     importing = desired.imports and not refreshes
@@ -182,6 +186,9 @@ def _find_unread_block(owner: str, desired: Desired) -> str:
 
 
 def _find_removed_block(owner: str, desired: Desired) -> Removed | None:
+    # A block that lets a parked object go must give the access to it back.
+    if is_closure(owner):
+        return None
     address = parse_address(owner)
     return next((block for block in desired.removed if block.source.contains(address)), None)
 
@@ -264,6 +271,8 @@ class Case(Struct, frozen=True):
     """What an earlier run left open for it."""
     words: Words = NEUTRAL
     """What its users call its parts."""
+    parking: Parking | None = None
+    """Of an object that is parked before it is deleted."""
 
 
 def open_cases(
@@ -273,8 +282,9 @@ def open_cases(
     pending: Sequence[Pending],
     providers: Mapping[str, Provider],
     options: Options,
+    parked: Mapping[Identity, Parking],
 ) -> Iterator[Case]:
-    """The case of each claim, in the order of the claims."""
+    """The case of each claim, in the order of the claims. parked: as in `Desired`."""
     # A task whose end the reading shows decides nothing more, although the log has it open still.
     unfinished = {item.identity: item for item in pending if not has_ended(item, world)}
     declared = {claim.identity for claim in claims if claim.declared}
@@ -290,6 +300,9 @@ def open_cases(
             # What is declared of it is not known, so what was read decides nothing.
             fault = Fault("NO_DATA", claim.unread, FaultClass.NOT_APPLIED)
             reading = Failed(identity, fault)
+        parking = parked.get(identity)
+        if parking is not None:
+            parking = settle_parking(parking, observation.readings, types, claim.address, options)
         yield Case(
             claim,
             reading,
@@ -298,6 +311,7 @@ def open_cases(
             options.mode,
             unfinished.get(identity),
             provider.words if provider else NEUTRAL,
+            parking,
         )
 
 
@@ -335,12 +349,12 @@ def start_change(claim: Claim, action: Action) -> Change:
     row = claim.row
     if claim.declared:
         item = claim.declared[0]
-        owner, labels = item.owner, item.labels
+        owner, labels, park = item.owner, item.labels, item.lifecycle.park
         needs = tuple(sorted({str(a) for block in claim.declared for a in block.depends_on}))
         source: Range | None = item.range
     else:
         assert row is not None  # a claim that nothing declares comes from a row
-        owner, labels, needs = row.owner, row.labels, row.depends_on
+        owner, labels, park, needs = row.owner, row.labels, row.park, row.depends_on
         source = claim.removed.range if claim.removed else None
     return Change(
         claim.identity,
@@ -349,6 +363,7 @@ def start_change(claim: Claim, action: Action) -> Change:
         row_before=row.ownership if row else Ownership(),
         owner=owner,
         labels=labels,
+        park=park,
         depends_on=needs,
         range=source,
     )

@@ -148,6 +148,7 @@ def _refuse_impossible_row(change: Change, position: str) -> None:
     recorded: dict[str, tuple[str, Value]] = {
         "kind": ("identity.kind", change.identity.kind),
         "labels": ("labels", change.labels),
+        "park": ("park", change.park),
         "depends_on": ("depends_on", change.depends_on),
         # None: the row ends with the change, so it needs no owner.
         "owners": ("row_after.owners", row.owners or None),

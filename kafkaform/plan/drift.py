@@ -117,6 +117,7 @@ def _keep_books(change: Change, case: Case) -> Change:
         row_after=change.row_before,
         owner=row.owner,
         labels=row.labels,
+        park=row.park,
         depends_on=row.depends_on,
     )
 

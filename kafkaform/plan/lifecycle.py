@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Change, Ownership, Path, PathChange, add_findings
+from ..core.change import PARK, Action, Change, Ownership, Path, PathChange, add_findings
 from ..core.finding import Finding
 from ..core.resource import SETTING, TASK, Absent, Declared, Facts, Failed, Hidden, Observed
 from ..core.value import EMPTY, FrozenMap
@@ -41,6 +41,7 @@ from .diff import (
 from .drift import compute_drift, refresh_object
 from .model import Mode
 from .observe import compute_destination, resolve_absence
+from .parking import find_parked, is_closure
 from .rules import (
     KEPT,
     LEFT_ALONE,
@@ -81,7 +82,7 @@ def choose_protection(item: Declared, case: Case, *, adopted: bool) -> str:
 
 
 def compare_bookkeeping(case: Case, *, taken_over: bool = False) -> tuple[PathChange, ...]:
-    """Changes of owner and labels, which exist in the state only.
+    """Changes of owner, labels and the time of parking, which exist in the state only.
 
     taken_over: the object is created or taken over, so that nothing counts as recorded before.
     """
@@ -96,6 +97,9 @@ def compare_bookkeeping(case: Case, *, taken_over: bool = False) -> tuple[PathCh
     owner = row.owner if row else None
     if owner != item.owner:
         paths.append(PathChange(("owner",), owner, item.owner))
+    park = row.park if row else None
+    if park != item.lifecycle.park:
+        paths.append(PathChange((PARK,), park, item.lifecycle.park, unit="ms"))
     return tuple(paths)
 
 
@@ -145,7 +149,7 @@ def _make_delete(case: Case, row: Row, live: Observed) -> Change:
             fallbacks=live.fallbacks if kind.settings or after is not None else EMPTY,
         ),
         incarnation=live.incarnation,
-        reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
+        reason=_find_reason(case),
     )
     if after is not None:
         change = replace(
@@ -153,9 +157,28 @@ def _make_delete(case: Case, row: Row, live: Observed) -> Change:
             findings=(KEPT.find("values that others set on it stay"),),
             theirs=tuple(sorted(flatten(after))),
         )
-    reviewed = lifted or claim.removed is not None
+    # Whoever approved the parking has approved the deletion.
+    parking = case.parking
+    reviewed = lifted or claim.removed is not None or bool(parking and parking.since)
     block = _block_protected(claim, row, reviewed=reviewed)
-    return change if block is None else add_findings(change, block)
+    if block is not None:
+        return add_findings(change, block)
+    if parking is None:
+        return change
+    if parking.due:
+        # What takes access away goes last, so that nobody uses the object in between.
+        addresses = {str(item.address) for item in parking.closures}
+        change = replace(change, depends_on=tuple(sorted({*change.depends_on, *addresses})))
+    return add_findings(change, *find_parked(parking, row.park, change.address))
+
+
+def _find_reason(case: Case) -> str:
+    """Why the object is deleted."""
+    if is_closure(case.claim.address):
+        return "what it parks is declared again, or deleted"
+    if case.mode is Mode.DESTROY:
+        return "destroy"
+    return "removed block" if case.claim.removed else "no longer declared"
 
 
 def _block_protected(claim: Claim, row: Row, *, reviewed: bool) -> Finding | None:
@@ -386,9 +409,10 @@ def _make_noop(case: Case, meeting: _Meeting) -> Change | None:
     row, block = case.claim.row, case.claim.declared[0]
     if row is None or len(case.claim.declared) > 1 or row.owners != (str(block.address),):
         return None
-    if (row.owner, row.labels, row.secret_version) != (
+    if (row.owner, row.labels, row.park, row.secret_version) != (
         block.owner,
         block.labels,
+        block.lifecycle.park,
         block.secret_version,
     ):
         return None

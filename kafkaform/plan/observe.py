@@ -73,7 +73,7 @@ def read_world(
     lag behind writes. Raises OtherSystem.
     """
     identities: dict[str, set[Identity]] = {instance: set() for instance in sessions}
-    for identity in (d.identity for d in desired.declared):
+    for identity in (item.identity for item in (*desired.declared, *desired.list_closures())):
         identities.setdefault(identity.instance, set()).add(identity)
     for identity in state.objects:
         identities.setdefault(identity.instance, set()).add(identity)

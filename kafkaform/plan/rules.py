@@ -32,6 +32,32 @@ PROTECTED = _block(
     "Add a `removed` block with lifecycle { destroy = true }, or set prevent_destroy = false "
     "first.",
 )
+PARKED = Rule(
+    "object-parked",
+    "The object is parked before it is deleted",
+    Level.BLOCK,
+    Harm.NONE,
+    (),
+    Needs.OBJECT,
+    "Access to the object is taken away first. Whoever still needs it shows up in that time, and "
+    "nothing is lost yet: if a block declares the object again, it is as before.",
+    'kafka_topic "orders" { … lifecycle { park = "7d" } }   # the block is removed from the files',
+    "Declare it again to keep it, or delete it at once with --accept object-parked.",
+    Block.PROTECTED,
+    accept=True,
+)
+UNPARKABLE = Rule(
+    "object-not-parkable",
+    "The object cannot be parked, so it is not deleted",
+    Level.BLOCK,
+    Harm.NONE,
+    (),
+    Needs.OBJECT,
+    "A block that says `park` asks that nothing is deleted whose access was not taken away first.",
+    "the system has no access rules",
+    "Delete it at once with --accept object-parked, or declare it again to keep it.",
+    Block.PROTECTED,
+)
 RESERVED = _block(
     "object-reserved",
     "The system keeps the object for itself",
@@ -298,6 +324,8 @@ DENIED = _block(
 
 ENGINE_RULES: tuple[Rule, ...] = (
     PROTECTED,
+    PARKED,
+    UNPARKABLE,
     RESERVED,
     RENAMED,
     UNMANAGED,

@@ -54,6 +54,19 @@ class BlockCompletion(Struct, frozen=True):
     all that is known. What is not known stays open, and a rule has to block the change."""
 
 
+class Closure(Struct, frozen=True):
+    """An object that takes the access to another object away."""
+
+    kind: str
+    """Its resource type, of the same provider."""
+    key: str
+    """The key of its identity."""
+    name: str
+    """What tells it from the other closures of the same object, for its address."""
+    attributes: FrozenMap
+    """Its attributes, in the types of its schema."""
+
+
 class ResourceType(Struct, frozen=True):
     """One kind of object, as data and pure functions."""
 
@@ -134,6 +147,10 @@ class ResourceType(Struct, frozen=True):
     shareable: bool = False
     """Several configurations can declare the same object with `lifecycle { shared = true }`: it has
     no data, and equal blocks want the same of it. A composite says it for what it stands for."""
+    closures: Callable[[FrozenMap, Facts, Sequence[FrozenMap]], Sequence[Closure]] | None = None
+    """Recorded attributes, facts, the attributes of the other objects of this type that stay -> the
+    objects that take access to it away, for `lifecycle { park }`. Raises ValueError with a clause
+    that says why it cannot be taken away. None: an object of this type cannot be parked."""
     settings: bool = False
     """An object is nothing but settings of something that exists without it. Without the object,
     the fallbacks of its readings are in effect."""

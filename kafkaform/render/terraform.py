@@ -214,6 +214,7 @@ def _make_details(change: Change) -> Data:
         "drift": mask_paths(change.drift),
         "owner": change.owner,
         "labels": change.labels,
+        "park": change.park,
         "recorded": {"before": _make_row(before), "after": _make_row(after)},
         "depends_on": list(change.depends_on),
         "evidence": find_weakest_evidence(change),

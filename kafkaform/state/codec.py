@@ -226,8 +226,9 @@ def _list_row_members(row: Row) -> dict[str, Value]:
         "labels": row.labels,
         "depends_on": row.depends_on,
         "secret_version": row.secret_version,
-        # Almost no row has it, and earlier versions refuse a row that does.
+        # Few rows have these, and earlier versions refuse a row that does.
         **({"reported": row.reported} if row.reported else {}),
+        **({"park": row.park} if row.park is not None else {}),
     }
 
 
@@ -318,13 +319,14 @@ _LATER_ROW_RULES: Rules = {
         lambda v: bool(v) and not has_secret(v),
         "an object of values that is not empty",
     ),
+    "park": (_COUNT, lambda v: v > 0, "a number of milliseconds, 1 or more"),
 }
 """Of members that only some rows have."""
 
 
 def find_row_fault(name: str, value: Value) -> str:
     """What the member of a row has to be, if it must not be this value; otherwise an empty text."""
-    types, rule, expected = _ROW_RULES[name]
+    types, rule, expected = (_LATER_ROW_RULES if name in _LATER_ROW_RULES else _ROW_RULES)[name]
     return "" if value.__class__ in types and rule(value) else expected
 
 

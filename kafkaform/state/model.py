@@ -59,6 +59,8 @@ class Row(_WithLine, Struct, frozen=True):
     """The team that the block names; text for people."""
     labels: FrozenMap = EMPTY
     """The labels of the block."""
+    park: int | None = None
+    """For how many milliseconds the object is parked before it is deleted."""
     depends_on: tuple[str, ...] = ()
     """Addresses that the block depends on, as text: the order of a later deletion."""
     secret_version: str | None = None

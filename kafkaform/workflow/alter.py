@@ -136,6 +136,7 @@ def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draf
         row_after=row.ownership,
         owner=row.owner,
         labels=row.labels,
+        park=row.park,
         depends_on=row.depends_on,
     )
 

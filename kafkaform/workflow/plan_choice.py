@@ -15,6 +15,7 @@ from ..apply.recovery import index_steps, read_outcome
 from ..apply.report import GOOD
 from ..apply.verify import canonicalize_reading, is_visible
 from ..audit.chain import ADVICE, parse_record
+from ..audit.event import parse_time
 from ..audit.index import LoggedRun, LogIndex, list_pending
 from ..core.address import parse_address
 from ..core.change import Action, Change, Outcome, Path, Step
@@ -34,7 +35,13 @@ from ..render.terraform import to_json
 from ..render.text import inline
 from ..state.model import Row
 from .model import ApplyRequest, Chosen, Note, PlanChosen, Scene
-from .planning import add_removals, plan_workspace, tell_writers, tell_writers_since
+from .planning import (
+    add_removals,
+    find_parked_objects,
+    plan_workspace,
+    tell_writers,
+    tell_writers_since,
+)
 from .workspace import find_providers
 
 NAMED = 5
@@ -166,6 +173,11 @@ def find_remaker(scene: Scene, plan: Plan) -> Remake | None:
         }
         pending, space = list_pending(scene.log_index), scene.space
         whole = complete_declared(desired, space.types, scene.sessions, world)
+        made = parse_time(plan.created)
+        parked = find_parked_objects(
+            space, scene.sessions, scene.planned, scene.found, made, plan.options.mode
+        )
+        whole = replace(whole, parked=parked)
         return remake_changes(plan.options, whole, scene.planned, world, pending, space.providers)
 
     return remake

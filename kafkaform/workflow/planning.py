@@ -31,7 +31,7 @@ from ..core.change import BOOKKEEPING, Action, Change, Path, PathChange, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import ignore_event
-from ..core.resource import Desired, Identity, World
+from ..core.resource import Desired, Identity, Parking, World
 from ..core.secret import keep_secrets
 from ..fleet import answers
 from ..plan.block_judge import list_breaches
@@ -42,6 +42,7 @@ from ..plan.drift import refuse_idle_options
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
 from ..plan.model import Mode, Options, Plan, seal_plan
 from ..plan.observe import read_world
+from ..plan.parking import park_released
 from ..plan.rules import UNDONE
 from ..plan.select import names_unread, set_untyped_aside
 from ..provider.contract import Session
@@ -185,7 +186,10 @@ def plan_workspace(
     if options.adopt:
         _refuse_idle_adopt(desired, options)
     refuse_idle_accepted(options.accept, desired, state)
-    world = _read_typed(space, reached, state, index, options, announce)
+    parked = find_parked_objects(space, sessions, state, index, space.clock.now(), options.mode)
+    world = _read_typed(
+        space, reached, replace(desired, parked=parked), state, index, options, announce
+    )
     desired = complete_declared(desired, space.types, sessions, world)
     # Only now is it known what the systems have set, such as ids that outputs show.
     if desired.settles:
@@ -195,7 +199,7 @@ def plan_workspace(
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     lifted = space.policies.list_lifted(find_today(space.clock))
     plan = make_plan(
-        desired,
+        replace(desired, parked=parked),
         world,
         state,
         list_pending(index),
@@ -235,9 +239,28 @@ def _make_header(space: Workspace, state: State) -> PlanHeader:
     )
 
 
+def find_parked_objects(
+    space: Workspace,
+    sessions: Mapping[str, Session],
+    state: State,
+    index: LogIndex,
+    now: float,
+    mode: Mode,
+) -> dict[Identity, Parking]:
+    """The objects that are parked before they are deleted. now: seconds since the epoch."""
+    facts = {instance: session.facts for instance, session in sessions.items()}
+
+    def find_time(identity: Identity) -> str | None:
+        writes = index.writes.get(identity)
+        return writes.last.time if writes is not None and writes.last is not None else None
+
+    return park_released(space.desired, state, space.types, facts, find_time, now, mode)
+
+
 def _read_typed(
     space: Workspace,
     reached: Reached,
+    desired: Desired,
     state: State,
     index: LogIndex,
     options: Options,
@@ -249,7 +272,7 @@ def _read_typed(
     typed, _ = set_untyped_aside(state, recorded, options)
     return read_world(
         reached.sessions,
-        space.desired,
+        desired,
         typed,
         space.clock,
         unread=reached.unread,

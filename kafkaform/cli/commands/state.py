@@ -18,6 +18,7 @@ from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError, exit_code
 from ...core.resource import Identity
+from ...core.text.quantity import render_with_exact
 from ...core.value import FrozenMap
 from ...core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ...render.plan_comparison import compare_plans, render_comparison
@@ -302,6 +303,7 @@ def render_row(row: Row, words: Vocabulary = NO_WORDS, *, detail: bool = False) 
     yield inline(f"{identity.kind} {sentence or identity.key} ({identity.instance})")
     about = {"id": row.incarnation, "protected": row.protected, "owner": row.owner}
     about["secret version"] = row.secret_version
+    about["park"] = render_with_exact(row.park, "ms") if row.park is not None else None
     labels = {"labels": row.labels} if row.labels else {}
     for name, item in about.items():
         if item is not None and not (sentence and item == "no"):
@@ -352,6 +354,7 @@ def _make_row_document(row: Row) -> dict[str, Any]:
         "values": row.attributes,
         "owner": row.owner,
         "labels": row.labels,
+        "park": row.park,
         "depends_on": row.depends_on,
     }
 

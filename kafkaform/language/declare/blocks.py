@@ -102,6 +102,7 @@ LIFECYCLE = Shape(
         "prevent_destroy",
         "adopt",
         "shared",
+        "park",
         "ignore_changes",
         "ignore_changes_except",
         "create_before_destroy",

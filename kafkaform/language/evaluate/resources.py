@@ -10,10 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.address import Address, render_key
+from ...core.change import PARK
 from ...core.diagnostics import Diagnostic, Range
 from ...core.resource import Declared, Identity, Lifecycle
 from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSchema, map_of
 from ...core.text.display import make_sentence
+from ...core.text.quantity import parse_amount
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression
 from ..declare.addresses import read_ignored_paths, read_provider_instance
@@ -54,7 +56,13 @@ FAULTY_INSTANCES = 1_000
 _LABELS = map_of(STRING)
 _SWITCHES = ("prevent_destroy", "adopt", "shared")
 """The arguments of `lifecycle` whose values can differ between instances."""
-_META_TYPES = {"owner": STRING, "labels": _LABELS, **dict.fromkeys(_SWITCHES, BOOL)}
+_META_TYPES = {
+    "owner": STRING,
+    "labels": _LABELS,
+    PARK: STRING,
+    **dict.fromkeys(_SWITCHES, BOOL),
+}
+_LONGEST_PARK = 3650 * 86_400_000
 _LEFT_OUT = (None, -1)
 """Values that leave an attribute to the system; -1 is the number that the system chooses."""
 
@@ -136,6 +144,8 @@ class TypeInfo(Struct, frozen=True):
     """Of a composite type: a declared composite -> the objects that it consists of."""
     shareable: bool = False
     """Several configurations can declare the same object (`ResourceType.shareable`)."""
+    parkable: bool = False
+    """Access to an object can be taken away before it is deleted (`ResourceType.closures`)."""
 
 
 class MetaArgument(Struct, frozen=True):
@@ -254,13 +264,13 @@ def _add_lifecycle(
     if ignored is not None and managed is not None:
         summary = '"ignore_changes" and "ignore_changes_except" exclude each other'
         report(make_error(Header(plan.block.block), summary, advice="Keep one of them."))
-    for fault in _check_shared(lifecycle, plan):
+    for fault in (*_check_shared(lifecycle, plan), *_check_park(lifecycle, plan)):
         report(fault)
     for fault in _check_paths((*(ignored or ()), *(managed or ())), plan.info.schema):
         report(fault)
     return replace(
         plan,
-        meta={**plan.meta, **_compile_meta(lifecycle, _SWITCHES, context)},
+        meta={**plan.meta, **_compile_meta(lifecycle, (*_SWITCHES, PARK), context)},
         lifecycle=Lifecycle(
             ignore_changes=tuple(path for path, _ in ignored or ()),
             ignore_changes_except=None if managed is None else tuple(path for path, _ in managed),
@@ -285,6 +295,22 @@ def _check_shared(lifecycle: Block, plan: ResourcePlan) -> Iterator[Diagnostic]:
         summary = '"shared" and "prevent_destroy" exclude each other'
         detail = "A shared object is never deleted."
         yield make_error(node, summary, detail, "Keep one of them.")
+
+
+def _check_park(lifecycle: Block, plan: ResourcePlan) -> Iterator[Diagnostic]:
+    node = lifecycle.get_argument(PARK)
+    if node is None:
+        return
+    if not plan.info.parkable:
+        yield make_error(
+            node,
+            f"A {plan.block.address.type} cannot be parked",
+            "Only an object that others have access to can lose that access before it is deleted.",
+            'Remove "park".',
+        )
+    elif lifecycle.get_argument("shared") is not None:
+        summary = '"shared" and "park" exclude each other'
+        yield make_error(node, summary, "A shared object is never deleted.", "Keep one of them.")
 
 
 def _check_paths(
@@ -402,7 +428,19 @@ def _evaluate_meta(name: str, meta: MetaArgument, env: Env) -> Value:
     if marks_of(value):
         raise EvalError(meta.node, f'"{name}" cannot contain a sensitive value')
     kind = _META_TYPES[name]
-    return drop_nulls(fit_type(value, kind, meta.node, f'"{name}"'), kind)
+    fitting = drop_nulls(fit_type(value, kind, meta.node, f'"{name}"'), kind)
+    return _read_park(fitting, meta.node) if isinstance(fitting, str) and name == PARK else fitting
+
+
+def _read_park(text: str, node: Expression) -> int:
+    """The milliseconds of a text such as `7d`. Raises EvalError."""
+    try:
+        milliseconds = parse_amount(text, "ms")
+    except ValueError as error:
+        raise EvalError(node, f'"{PARK}" is not a time', f"{error}") from None
+    if not 0 < milliseconds <= _LONGEST_PARK:
+        raise EvalError(node, f'"{PARK}" must be between 1 ms and 3650 days')
+    return milliseconds
 
 
 def _make_declared(
@@ -438,13 +476,15 @@ def _make_lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
     prevent, shared = meta.get("prevent_destroy"), meta.get("shared") is True
     # Whichever folder comes second finds a shared object there, and its block says that it may.
     adopt = meta.get("adopt") is True or shared
-    if prevent is None and not adopt:
+    park = meta.get(PARK)
+    if prevent is None and park is None and not adopt:
         return common
     return replace(
         common,
         prevent_destroy=prevent if isinstance(prevent, bool) else None,
         adopt=adopt,
         shared=shared,
+        park=park if isinstance(park, int) else None,
     )
 
 

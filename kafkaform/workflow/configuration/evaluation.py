@@ -518,7 +518,10 @@ def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
     types, data = {}, {}
     for name, provider in providers.items():
         for kind in provider.types.values():
-            types[kind.name] = TypeInfo(kind.schema, kind.key, name, kind.expand, kind.shareable)
+            types[kind.name] = TypeInfo(
+                *(kind.schema, kind.key, name, kind.expand, kind.shareable),
+                parkable=kind.closures is not None,
+            )
         for source, schema in provider.data.items():
             data[source] = DataInfo(schema, name)
     data[OUTPUTS] = DataInfo(OUTPUTS_SCHEMA, None)

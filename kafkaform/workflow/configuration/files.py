@@ -371,7 +371,8 @@ def list_users(desired: Desired) -> Iterator[SecretUser]:
     for block in desired.providers.values():
         yield f'provider "{block.instance}"', block.range, block.config
     for item in desired.declared:
-        yield str(item.address), item.range, item.attributes
+        if item.range is not None:
+            yield str(item.address), item.range, item.attributes
 
 
 def find_exposed_files(users: Iterable[SecretUser], folder: Path) -> Iterator[Diagnostic]:

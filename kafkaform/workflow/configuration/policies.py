@@ -293,6 +293,7 @@ def describe_change(
         "impact": None if change.impact is None else change.impact.figures,
         "owner": change.owner,
         "labels": change.labels,
+        "park": change.park,
         "facts": facts.recorded_values,
     }
     fields = {field: lift_value(value) for field, value in plain.items()}

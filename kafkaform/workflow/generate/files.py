@@ -205,7 +205,9 @@ def prove_files(
     wrong += [
         str(item.identity)
         for item in desired.declared
-        if item.range.file in generated_names and item.identity not in stock_identities
+        if item.range
+        and item.range.file in generated_names
+        and item.identity not in stock_identities
     ]
     faults = (
         *(fault for _, parse_faults in parsed for fault in parse_faults),

@@ -32,8 +32,8 @@ from ..protocol.acl import (
     Acl,
     is_known,
 )
+from ..protocol.acl import EVERYBODY as EVERYBODY
 
-EVERYBODY = "User:*"
 ALL = "All"
 # Authorizer.authorizeByResourceType asks about a topic with this name.
 SOME_TOPIC = "hardcode"

@@ -20,7 +20,7 @@ from kafkaform.core.resource import Facts, Fault, FaultClass
 from ..kinds.acl.requests import list_live_acls
 from ..kinds.context import ClusterContext, attempt
 from ..protocol import listings
-from ..protocol.acl import CLUSTER, Acl, describe_acl
+from ..protocol.acl import CLUSTER, EVERYBODY, Acl, describe_acl
 from ..protocol.apis import APIS, RightTarget
 from ..protocol.cluster_facts import KafkaFacts
 from ..protocol.faults import code_name, name_right
@@ -32,7 +32,7 @@ from .authorizer import Access, AccessQuestion, AccessVerdict, authorize, has_ac
 Right = tuple[str, str, str]
 """operation, resource type, resource name."""
 
-_GRANTING, _EVERYBODY = "CreateAcls", "User:*"
+_GRANTING = "CreateAcls"
 _TOPIC_DENIED, _CLUSTER_DENIED = 29, 31
 
 
@@ -97,7 +97,7 @@ def _may_succeed_anyway(right: Right, held_rights: HeldRights) -> bool:
 def _grants(step: Step, principal: str | None) -> bool:
     if step.request.name != _GRANTING or step.payload["acl_permission_type"] != "Allow":
         return False
-    return principal is None or step.payload["acl_principal"] in (principal, _EVERYBODY)
+    return principal is None or step.payload["acl_principal"] in (principal, EVERYBODY)
 
 
 def _get_topic(step: Step) -> str | None:

@@ -21,9 +21,11 @@ from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Reques
 from kafkaform.core.lazy import load
 from kafkaform.core.resource import Observed
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.contract import ResourceType
+from kafkaform.provider.contract import Closure, ResourceType
 
 from ..protocol import apis
+from ..protocol.acl import DENY, EVERYTHING, LITERAL, Acl
+from ..protocol.acl import KIND as ACL
 from ..protocol.apis import Api
 from ..protocol.keys import SEPARATOR
 
@@ -156,6 +158,13 @@ def all_paths(change: Change) -> tuple[Path, ...]:
 def paths_below(change: Change, *heads: str) -> tuple[Path, ...]:
     """The paths of the change below these attributes. No request concerns `owner` and `labels`."""
     return tuple(item.path for item in change.paths if item.path[0] in heads)
+
+
+def make_closure(name: str, principal: str, operation: str, resource: tuple[str, str]) -> Closure:
+    """A DENY that takes the access to a parked object away. name: for its address; resource: type
+    and name."""
+    acl = Acl(principal, EVERYTHING, operation, DENY, *resource, LITERAL)
+    return Closure(ACL, acl.key, name, acl.attributes)
 
 
 CREATING, DELETING = 1, 2

@@ -85,6 +85,7 @@ EVERY_TOPIC = frozenset({"Create", "Delete"})
 
 CLUSTER = "kafka-cluster"
 EVERYTHING = "*"
+EVERYBODY = "User:*"
 ALLOW, DENY = "Allow", "Deny"
 LITERAL, PREFIXED = "Literal", "Prefixed"
 # The highest character that is not a noncharacter: it sorts after every name with the same prefix.

@@ -5,7 +5,7 @@ The number of partitions only grows, and a topic is never replaced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Step
 from kafkaform.core.resource import Facts, Observed
@@ -20,9 +20,10 @@ from kafkaform.core.schema import (
     map_of,
 )
 from kafkaform.core.value import EMPTY, FrozenMap, Value
-from kafkaform.provider.contract import ResourceType
+from kafkaform.provider.contract import Closure, ResourceType
 
 from ...protocol import broker_rules, config_keys
+from ...protocol.acl import EVERYBODY
 from ...protocol.apis import MAX_RECORDS
 from ...protocol.cluster_facts import KafkaFacts
 from ...protocol.config_keys import config_map
@@ -35,6 +36,7 @@ from ..kind import (
     ResourceKind,
     all_paths,
     defer,
+    make_closure,
     make_step,
     paths_below,
 )
@@ -233,6 +235,14 @@ _STEPS = {
     Action.DELETE: _delete_steps,
 }
 
+
+def _list_closures(attributes: FrozenMap, _: Facts, __: Sequence[FrozenMap]) -> tuple[Closure, ...]:
+    # Describe, Alter and Delete stay: a DENY of one operation denies no other one, and a DENY for
+    # everybody would also bind the login that has to delete the topic. Super users are never bound.
+    topic = ("Topic", attributes["name"])
+    return tuple(make_closure(name, EVERYBODY, name, topic) for name in ("Read", "Write"))
+
+
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
@@ -304,6 +314,7 @@ TYPE = ResourceType(
     import_key=_import_key,
     ours=select_declared,
     protect=True,
+    closures=_list_closures,
     reserves=_explain_reservation,
     repair=repair_removal,
     unit=find_topic_unit,

@@ -15,9 +15,10 @@ from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Reques
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
-from kafkaform.provider.contract import ResourceType
+from kafkaform.provider.contract import Closure, ResourceType
 
 from ...protocol import keys
+from ...protocol.acl import CLUSTER, EVERYTHING
 from ...protocol.apis import ALTER_USER_SCRAM_CREDENTIALS
 from ..kind import (
     DELETE_SCRAM_SHA_256,
@@ -30,6 +31,7 @@ from ..kind import (
     ResourceKind,
     all_paths,
     defer,
+    make_closure,
     make_step,
     paths_below,
 )
@@ -150,6 +152,27 @@ def _make_step(
     )
 
 
+_EVERYTHING = (
+    ("Cluster", CLUSTER),
+    *((resource_type, EVERYTHING) for resource_type in ("Topic", "Group", "TransactionalID")),
+)
+"""All that a user has access to: resource type and name."""
+
+
+def _list_closures(
+    attributes: FrozenMap, _: Facts, remaining: Sequence[FrozenMap]
+) -> tuple[Closure, ...]:
+    # A credential that was deleted cannot come back, because nobody can read the password. So the
+    # user can still log in, and do nothing.
+    username = attributes["username"]
+    if any(other["username"] == username for other in remaining):
+        raise ValueError(f'"{username}" keeps another credential, and so needs its access')
+    return tuple(
+        make_closure(name, f"User:{username}", "All", (name, resource))
+        for name, resource in _EVERYTHING
+    )
+
+
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
@@ -193,6 +216,7 @@ TYPE = ResourceType(
     steps=_steps,
     import_key=_import_key,
     belongs_to=lambda attributes, principal: f"User:{attributes['username']}" == principal,
+    closures=_list_closures,
 )
 
 
