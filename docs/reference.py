@@ -825,6 +825,8 @@ COMMON: Mapping[str, str] = {
     "lifecycle.adopt": "true: take over a live object of this name.",
     "lifecycle.shared": "true, for ACLs and quotas: other folders declare the same object. It is "
     "taken over if it exists, and never deleted, only forgotten.",
+    "lifecycle.park": "For topics and SCRAM users: how long access is taken away before the object "
+    'is deleted, such as "7d".',
     "lifecycle.ignore_changes": 'Attributes whose live value stays: `config["retention.ms"]`, '
     "`config`, or `all`.",
 }

@@ -47,6 +47,9 @@ PROOFS: Mapping[str, str] = {
     "object-in-use": (
         f"{_CLAIMS}test_connectors.py::test_a_sink_without_its_topic_copies_nothing_more"
     ),
+    "object-parked": (
+        f"{_CLAIMS}test_access.py::test_a_parked_topic_is_closed_and_can_still_be_deleted"
+    ),
     "object-recreated": f"{_CLAIMS}test_topics.py::test_a_topic_that_is_made_again_has_another_id",
     "object-reserved": f"{_CLAIMS}test_topics.py::test_brokers_make_topics_of_their_own",
     "right-missing": f"{_CLAIMS}test_connectors.py::test_a_sink_without_a_right_fails",
@@ -61,9 +64,10 @@ WITHOUT_TEST: Mapping[str, str] = {
         connector-offsets-impossible connector-offsets-moving connector-secret-in-plain
         connector-secrets-uncompared guard-data-loss guard-deletions
         guard-empty-configuration object-disputed object-left-alone object-mentioned object-missing
-        object-protected object-renamed object-setting-left object-shared-stays object-task-running
-        object-unmanaged object-unreadable object-waiting rule-failed schema-compatibility-unasked
-        schema-more-differences schema-versions-unread value-undone values-kept values-taken-over
+        object-not-parkable object-protected object-renamed object-setting-left object-shared-stays
+        object-task-running object-unmanaged object-unreadable object-waiting rule-failed
+        schema-compatibility-unasked schema-more-differences schema-versions-unread value-undone
+        values-kept values-taken-over
         """,
     "it is about blocks alone: something declared twice or in a circle, or what the "
     "folder must not declare; kafkaform's own tests cover it": """

@@ -144,8 +144,9 @@ ROW = {
     "depends_on": listed(NAME),
     "secret_version": optional(TEXT),
     "reported": {**MAP, "minProperties": 1},
+    "park": POSITIVE,
 }
-SOMETIMES = {"reported"}
+SOMETIMES = {"reported", "park"}
 """Members that only some rows have."""
 OUTPUT = {
     "type": "object",
@@ -367,6 +368,7 @@ def show_schema() -> Schema:
             "drift": listed(refer("path")),
             "owner": optional(TEXT),
             "labels": MAP,
+            "park": optional(POSITIVE),
             "recorded": closed({"before": row, "after": row}),
             "depends_on": listed(TEXT),
             "evidence": optional(TEXT),

@@ -291,6 +291,8 @@ def _compute_digest(change: Change, scope_id: str, lineage: str) -> str:
                 if finding.harm is Harm.ACCESS_LOST
             ],
             "steps": change.steps,
+            # Left out without it, so that the approval of such a change is as it always was.
+            **({"park": change.park} if change.park else {}),
         }
     )
 

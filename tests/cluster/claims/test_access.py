@@ -16,7 +16,9 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Level
-from kafkaform.core.resource import Absent, Depth, Hidden, Identity
+from kafkaform.core.resource import Absent, Depth, Facts, Hidden, Identity
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.contract import ResourceType
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.user import resource_type as users
 from kafkaform_kafka.protocol import acl as acls
@@ -252,6 +254,52 @@ def test_a_removed_deny_lets_the_allow_apply(closed: Lab, app: Client, topic: st
     assert (app.principal, ("Write", "Describe")) in [
         (row.principal, row.operations) for row in finding.access
     ]
+    expect(partial(app.write, topic), ALLOWED)
+
+
+def list_closures(kind: ResourceType, **attributes: str) -> list[Acl]:
+    """What parks an object with these attributes."""
+    assert kind.closures is not None
+    closures = kind.closures(FrozenMap(attributes), Facts(""), ())
+    return [acls.parse_acl(closure.attributes) for closure in closures]
+
+
+def test_a_parked_topic_is_closed_and_can_still_be_deleted(
+    closed: Lab, app: Client, topic: str
+) -> None:
+    """`object-parked`: nobody reads or writes it, until its time is over or it is called off."""
+    group = closed.name("g-")
+    on_group = Acl(app.principal, "*", "Read", "Allow", "Group", group, "Literal")
+    closed.make(on_topic(app.principal, "All", topic), on_group)
+    expect(partial(app.write, topic), ALLOWED)
+    expect(partial(app.read, topic, group), ALLOWED)
+    closures = list_closures(topics.TYPE, name=topic)
+    closed.make(*closures)
+    expect(partial(app.write, topic), TOPIC_DENIED)
+    expect(partial(app.read, topic, closed.name(group)), GROUP_DENIED)
+    expect(partial(app.read, topic, group), TOPIC_DENIED)
+    closed.remove(*closures)
+    expect(partial(app.write, topic), ALLOWED)
+    closed.make(*closures)
+    expect(partial(app.write, topic), TOPIC_DENIED)
+    assert app.delete(topic) == ALLOWED
+
+
+def test_a_parked_user_logs_in_and_can_do_nothing(closed: Lab, app: Client, topic: str) -> None:
+    """`object-parked`: whatever it is allowed, also on topics that are created later."""
+    group = closed.name("g-")
+    on_group = Acl(app.principal, "*", "All", "Allow", "Group", "*", "Literal")
+    closed.make(on_topic(app.principal, "All", "*"), on_group, on_cluster(app.principal, "All"))
+    expect(partial(app.write, topic), ALLOWED)
+    username = app.principal.removeprefix("User:")
+    closures = list_closures(users.TYPE, username=username)
+    closed.make(*closures)
+    expect(partial(app.write, topic), TOPIC_DENIED)
+    assert app.read(topic, group) in (TOPIC_DENIED, GROUP_DENIED)
+    assert app.delete(topic) != ALLOWED
+    assert app.write(closed.topic()) == TOPIC_DENIED
+    assert topic not in app.list_topics()
+    closed.remove(*closures)
     expect(partial(app.write, topic), ALLOWED)
 
 
