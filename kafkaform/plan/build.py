@@ -42,7 +42,7 @@ from ..core.words import NEUTRAL
 from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .block_judge import judge_boundary
-from .claims import collect_remarks, make_claims, open_cases, outline_change, outline_unread
+from .claims import Case, collect_remarks, make_claims, open_cases, outline_change, outline_unread
 from .diff import compare, select_managed
 from .judge import (
     apply_guards,
@@ -112,13 +112,10 @@ def make_plan(
     state, untyped = set_untyped_aside(state, providers, options)
     types = _collect_types(providers)
     facts = {instance: observation.facts for instance, observation in world.items()}
-    desired = settle_closures(desired, state, world, types, pending, providers, options)
-    claims, faults = make_claims(desired, state, types, options)
-    if has_errors(faults):
-        raise ConfigurationError("the import blocks have faults", diagnostics=faults)
-    cases = tuple(open_cases(claims, world, types, pending, providers, options, desired.parked))
+    cases = _open_cases(desired, state, world, types, pending, providers, options)
     changes: Sequence[Change] = list(map(decide, cases))
     changes = note_disagreements(changes, world, types, providers)
+    claims = [case.claim for case in cases]
     changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
     # Before all that judges, so that --exclude goes around an object that nobody can read.
     changes = narrow_changes(changes, options, look.unasked, untyped, desired.unread)
@@ -151,6 +148,23 @@ def make_plan(
             sources=desired.sources,
         )
     )
+
+
+def _open_cases(
+    desired: Desired,
+    state: State,
+    world: World,
+    types: Mapping[str, ResourceType],
+    pending: Sequence[Pending],
+    providers: Mapping[str, Provider],
+    options: Options,
+) -> tuple[Case, ...]:
+    """The case of each object. Raises ConfigurationError for faults of import blocks."""
+    desired = settle_closures(desired, state, world, types, pending, providers, options)
+    claims, faults = make_claims(desired, state, types, options)
+    if has_errors(faults):
+        raise ConfigurationError("the import blocks have faults", diagnostics=faults)
+    return tuple(open_cases(claims, world, types, pending, providers, options, desired.parked))
 
 
 def _collect_types(providers: Mapping[str, Provider]) -> Mapping[str, ResourceType]:

@@ -31,7 +31,6 @@ from .rules import PARKED, UNPARKABLE
 
 CHILD = "park"
 """The name of a closure in the address of the parked object: `kafka_topic.orders/park["Read"]`."""
-_AT_ONCE = "it is deleted without being parked first"
 FindTime = Callable[[Identity], str | None]
 """When an object was written last from here, RFC 3339; None if the log does not show it."""
 
@@ -165,18 +164,18 @@ def find_parked(parking: Parking | None, park: int | None, address: str) -> Iter
     advice = (
         f"To keep it, declare it again. To delete it at once, use --accept {PARKED.id}='{address}'."
     )
-    begin = f"parked since {_shorten(parking.since)}" if parking.since else ""
+    since, until = _shorten(parking.since), _shorten(parking.until)
     if parking.accepted:
-        text = f"it is {begin}, and deleted before its time is over" if begin else _AT_ONCE
+        text = f"it is parked since {since}, and deleted before its time is over"
+        text = text if since else "it is deleted without being parked first"
         yield replace(PARKED.find(text, fix=advice, level=Level.DANGER), accepted=True)
     elif parking.due:
-        yield PARKED.find(f"it has been {begin}", fix=advice, level=Level.NOTE)
+        yield PARKED.find(f"it has been parked since {since}", fix=advice, level=Level.NOTE)
     elif parking.obstacle:
         yield UNPARKABLE.find(f"it cannot be parked: {parking.obstacle}", fix=advice, asked=True)
-    elif parking.since:
+    elif since:
         yield PARKED.find(
-            f"it is {begin}: the first apply after {_shorten(parking.until)} deletes it",
-            fix=advice,
+            f"it is parked since {since}: the first apply after {until} deletes it", fix=advice
         )
     else:
         period = render_with_exact(park, "ms").partition(" (")[0]
@@ -188,7 +187,8 @@ def find_parked(parking: Parking | None, park: int | None, address: str) -> Iter
 
 
 def _shorten(time: str) -> str:
-    return time.replace("T", " ").removesuffix(":00Z").removesuffix("Z") + " UTC"
+    """`2026-12-06 10:00 UTC`; empty for no time."""
+    return time and time.replace("T", " ").removesuffix(":00Z").removesuffix("Z") + " UTC"
 
 
 def list_waiting(

@@ -59,8 +59,6 @@ class Row(_WithLine, Struct, frozen=True):
     """The team that the block names; text for people."""
     labels: FrozenMap = EMPTY
     """The labels of the block."""
-    park: int | None = None
-    """For how many milliseconds the object is parked before it is deleted."""
     depends_on: tuple[str, ...] = ()
     """Addresses that the block depends on, as text: the order of a later deletion."""
     secret_version: str | None = None
@@ -69,6 +67,8 @@ class Row(_WithLine, Struct, frozen=True):
     reported: FrozenMap = EMPTY
     """Path as text -> value, of what the system reports although nothing sets it: its removal was
     accepted and changed nothing, and the value would be in effect anyway."""
+    park: int | None = None
+    """For how many milliseconds the object is parked before it is deleted."""
 
     @property
     def ownership(self) -> Ownership:

@@ -35,14 +35,8 @@ from ..render.terraform import to_json
 from ..render.text import inline
 from ..state.model import Row
 from .model import ApplyRequest, Chosen, Note, PlanChosen, Scene
-from .planning import (
-    add_removals,
-    find_parked_objects,
-    plan_workspace,
-    tell_writers,
-    tell_writers_since,
-)
-from .workspace import find_providers
+from .planning import add_removals, plan_workspace, tell_writers, tell_writers_since
+from .workspace import find_parked_objects, find_providers
 
 NAMED = 5
 """How many objects an error names."""
@@ -175,7 +169,7 @@ def find_remaker(scene: Scene, plan: Plan) -> Remake | None:
         whole = complete_declared(desired, space.types, scene.sessions, world)
         made = parse_time(plan.created)
         parked = find_parked_objects(
-            space, scene.sessions, scene.planned, scene.found, made, plan.options.mode
+            space, scene.sessions, scene.planned, scene.log_index, made, plan.options.mode
         )
         whole = replace(whole, parked=parked)
         return remake_changes(plan.options, whole, scene.planned, world, pending, space.providers)

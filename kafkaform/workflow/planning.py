@@ -31,7 +31,7 @@ from ..core.change import BOOKKEEPING, Action, Change, Path, PathChange, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import ignore_event
-from ..core.resource import Desired, Identity, Parking, World
+from ..core.resource import Desired, Identity, World
 from ..core.secret import keep_secrets
 from ..fleet import answers
 from ..plan.block_judge import list_breaches
@@ -42,7 +42,6 @@ from ..plan.drift import refuse_idle_options
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
 from ..plan.model import Mode, Options, Plan, seal_plan
 from ..plan.observe import read_world
-from ..plan.parking import park_released
 from ..plan.rules import UNDONE
 from ..plan.select import names_unread, set_untyped_aside
 from ..provider.contract import Session
@@ -58,6 +57,7 @@ from .workspace import (
     Reached,
     Records,
     Workspace,
+    find_parked_objects,
     find_providers,
     has_grown,
     list_display_settings,
@@ -237,24 +237,6 @@ def _make_header(space: Workspace, state: State) -> PlanHeader:
         audit_head=f"{head.seq}/{head.hash}" if head else "",
         display=list_display_settings(space),
     )
-
-
-def find_parked_objects(
-    space: Workspace,
-    sessions: Mapping[str, Session],
-    state: State,
-    index: LogIndex,
-    now: float,
-    mode: Mode,
-) -> dict[Identity, Parking]:
-    """The objects that are parked before they are deleted. now: seconds since the epoch."""
-    facts = {instance: session.facts for instance, session in sessions.items()}
-
-    def find_time(identity: Identity) -> str | None:
-        writes = index.writes.get(identity)
-        return writes.last.time if writes is not None and writes.last is not None else None
-
-    return park_released(space.desired, state, space.types, facts, find_time, now, mode)
 
 
 def _read_typed(

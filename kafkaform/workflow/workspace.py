@@ -37,15 +37,16 @@ from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, ConnectError, OtherSystem, StorageError, UsageError
 from ..core.head import GENESIS, Head
-from ..core.resource import Desired, Fault, FaultClass, Identity, World
+from ..core.resource import Desired, Fault, FaultClass, Identity, Parking, World
 from ..core.secret import KnownSecrets, PartialRepr, keep_secrets, watched
 from ..core.storage import read_named_file
 from ..core.value import FrozenMap, find_references
 from ..core.words import Vocabulary
 from ..plan.build import select_instances
 from ..plan.codec import read_instances
-from ..plan.model import Options, Plan
+from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Configured, Look
+from ..plan.parking import park_released
 from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..render.text import render_count
 from ..state.backend import Backend, Lease, LockInfo
@@ -331,6 +332,24 @@ def find_providers(space: Workspace, instances: Iterable[str]) -> Mapping[str, P
         with suppress(ConfigurationError):
             providers[instance] = space.configuration.registry.load(instance.partition(".")[0])
     return providers
+
+
+def find_parked_objects(
+    space: Workspace,
+    sessions: Mapping[str, Session],
+    state: State,
+    index: LogIndex,
+    now: float,
+    mode: Mode,
+) -> dict[Identity, Parking]:
+    """The objects that are parked before they are deleted. now: seconds since the epoch."""
+    facts = {instance: session.facts for instance, session in sessions.items()}
+
+    def find_time(identity: Identity) -> str | None:
+        writes = index.writes.get(identity)
+        return writes.last.time if writes is not None and writes.last is not None else None
+
+    return park_released(space.desired, state, space.types, facts, find_time, now, mode)
 
 
 def refuse_other_scope(index: LogIndex, sessions: Mapping[str, Session]) -> None:

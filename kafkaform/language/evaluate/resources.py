@@ -56,12 +56,7 @@ FAULTY_INSTANCES = 1_000
 _LABELS = map_of(STRING)
 _SWITCHES = ("prevent_destroy", "adopt", "shared")
 """The arguments of `lifecycle` whose values can differ between instances."""
-_META_TYPES = {
-    "owner": STRING,
-    "labels": _LABELS,
-    PARK: STRING,
-    **dict.fromkeys(_SWITCHES, BOOL),
-}
+_META_TYPES = {"owner": STRING, "labels": _LABELS, PARK: STRING, **dict.fromkeys(_SWITCHES, BOOL)}
 _LONGEST_PARK = 3650 * 86_400_000
 _LEFT_OUT = (None, -1)
 """Values that leave an attribute to the system; -1 is the number that the system chooses."""
