@@ -241,7 +241,7 @@ def _acls(client: KafkaAdminClient, prefix: str) -> Iterator[tuple[Name, Thing]]
         raise for_code(answer.error_code)(answer.error_message)
     # Only ours are decoded: others can have an operation that is newer than this client.
     for pattern, acl in ((one, acl) for one in answer.resources for acl in one.acls):
-        if acl.principal.startswith(f"User:{prefix}"):
+        if acl.principal.startswith(f"User:{prefix}") or pattern.resource_name.startswith(prefix):
             told = {
                 "acl_principal": acl.principal,
                 "acl_host": acl.host,

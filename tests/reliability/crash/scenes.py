@@ -4,6 +4,7 @@ goes, so that each apply has the same steps as the one before, with other names 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 
 from ...kit.kafka.versions import get_choice
 from ...kit.promises import Name, Thing, World
@@ -27,6 +28,14 @@ provider "kafka" {{
 NEW = {"retention.ms": "3600000", "segment.bytes": "1048576"}
 CHANGED = {"retention.ms": "7200000", "max.message.bytes": "100000"}
 OPERATIONS = ("Read", "Write")
+PARKED = ("pa", "pb")
+"""Topics that are declared in every other round, and parked in the others."""
+PARKING = """
+
+  lifecycle {
+    prevent_destroy = false
+    park            = "30d"
+  }"""
 STEADY = 2
 """The first round in which something goes that an earlier one has made."""
 
@@ -38,7 +47,8 @@ def provider(bootstrap: str, timeout: float) -> str:
 
 def text(prefix: str, number: int) -> str:
     """The configuration of a round. A topic comes in one round, gets partitions and other
-    configs in the next, and goes in the one after; a label, a quota, a user's password and a
+    configs in the next, and goes in the one after; of two topics, one is parked and the other one
+    comes back; a label, a quota, a user's password and a
     group's config change in each; users, ACLs and quotas come and go."""
     return "\n".join(
         (
@@ -46,6 +56,7 @@ def text(prefix: str, number: int) -> str:
             _topic(prefix, f"t{number}", 1, NEW),
             *((_topic(prefix, f"t{number - 1}", 2, CHANGED),) if number else ()),
             *((_removed(f"t{number - 2}"),) if number >= STEADY else ()),
+            _topic(prefix, PARKED[number % 2], 1, {}, PARKING),
             *(_acl(prefix, number, operation) for operation in OPERATIONS),
             _quota(
                 f"{prefix}u", "all", {"producer_byte_rate": number + 1000, "request_percentage": 50}
@@ -69,18 +80,21 @@ def _wanted(prefix: str, number: int) -> Iterator[tuple[Name, Thing]]:
         "stay": (1, {}),
         f"t{number}": (1, NEW),
         **({f"t{number - 1}": (2, CHANGED)} if number else {}),
+        **{name: (1, {}) for name in PARKED[: number + 1]},
     }
     for name, (partitions, config) in topics.items():
         told = {"partitions": partitions, "replication_factor": 1, "config": config}
         yield ("kafka_topic", prefix + name), Thing({"name": prefix + name, **told})
-    for operation in OPERATIONS:
+    rules = [(f"User:{prefix}u{number}", "Allow", f"t{number}")]
+    rules += [("User:*", "Deny", PARKED[1 - number % 2])] if number else []
+    for (principal, permission, name), operation in product(rules, OPERATIONS):
         acl = {
-            "acl_principal": f"User:{prefix}u{number}",
+            "acl_principal": principal,
             "acl_host": "*",
             "acl_operation": operation,
-            "acl_permission_type": "Allow",
+            "acl_permission_type": permission,
             "resource_type": "Topic",
-            "resource_name": f"{prefix}t{number}",
+            "resource_name": prefix + name,
             "resource_pattern_type_filter": "Literal",
         }
         yield ("kafka_acl", "|".join(acl.values())), Thing(acl)
