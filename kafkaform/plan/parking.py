@@ -187,8 +187,11 @@ def find_parked(parking: Parking | None, park: int | None, address: str) -> Iter
 
 
 def _shorten(time: str) -> str:
-    """`2026-12-06 10:00 UTC`; empty for no time."""
-    return time and time.replace("T", " ").removesuffix(":00Z").removesuffix("Z") + " UTC"
+    """`2026-12-06 10:00 UTC`, the minute that begins then or next; empty for no time."""
+    if not time:
+        return ""
+    minute = datetime.fromisoformat(time) + timedelta(seconds=59)
+    return minute.strftime("%Y-%m-%d %H:%M UTC")
 
 
 def list_waiting(
