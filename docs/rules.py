@@ -62,7 +62,7 @@ WITHOUT_TEST: Mapping[str, str] = {
     "it is about what kafkaform knows, plans and keeps, which its own tests cover": """
         access-gained-unchecked access-lost-unchecked access-newer-acls access-principal-unknown
         connector-offsets-impossible connector-offsets-moving connector-secret-in-plain
-        connector-secrets-uncompared guard-data-loss guard-deletions
+        connector-secrets-uncompared consequences-unknown guard-data-loss guard-deletions
         guard-empty-configuration object-disputed object-left-alone object-mentioned object-missing
         object-not-parkable object-protected object-renamed object-setting-left object-shared-stays
         object-task-running object-unmanaged object-unreadable object-waiting rule-failed

@@ -43,6 +43,7 @@ from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .block_judge import judge_boundary
 from .claims import Case, collect_remarks, make_claims, open_cases, outline_change, outline_unread
+from .consequences import tell_consequences
 from .diff import compare, select_managed
 from .judge import (
     apply_guards,
@@ -66,7 +67,12 @@ from .select import (
     set_untyped_aside,
     wait_for,
 )
-from .uses import name_users, order_by_uses, tell_missing_rights, tell_missing_uses
+from .uses import (
+    name_users,
+    order_by_uses,
+    tell_missing_rights,
+    tell_missing_uses,
+)
 
 NAMES_SHOWN = 10
 """How many unmanaged objects of a kind a plan names."""
@@ -246,6 +252,7 @@ def _judge_changes(
     changes = judge_boundary(changes, desired.fence, providers)
     changes = apply_guards(changes, desired, state, options)
     changes, remarks = survey_changes(changes, reached, books, look, facts, options.accept)
+    changes, remarks = tell_consequences(changes, remarks, reached, look, options.impact)
     changes = guard_losses(changes, state, options)
     changes = tell_missing_uses(changes, types, reached, look, facts)
     changes = tell_missing_rights(changes, types, reached, look, facts)
@@ -506,6 +513,7 @@ def plan_changes(
     wider = replace(options, accept=(*options.accept, *lifted))
     guarded = guard_deletions(judged, state, wider)
     surveyed, remarks = survey_changes(guarded, providers, books, look, facts, wider.accept)
+    surveyed, remarks = tell_consequences(surveyed, remarks, providers, look, options.impact)
     guarded = guard_losses(surveyed, state, wider)
     with_steps = [add_steps(change, types, facts) for change in guarded]
     changes = add_impacts(with_steps, look, providers, state)

@@ -153,6 +153,7 @@ _SENDING = (
     ("max_deletes", "--max-deletes"),
     ("max_data_loss", "--max-data-loss"),
     ("accept", "--accept-..."),
+    ("impact", "--impact"),
 )
 """Option -> its flag, of options that are about changes to a system."""
 
@@ -160,7 +161,7 @@ _SENDING = (
 def refuse_idle_options(options: Options) -> None:
     """Raises UsageError for options of a refresh-only plan that it has no use for."""
     for name, flag in _SENDING:
-        if getattr(options, name) not in (None, ()):
+        if getattr(options, name) != getattr(Options(), name):
             raise UsageError(
                 f"{flag} cannot be combined with --refresh-only",
                 "A refresh-only plan changes nothing but the state. Leave one of them out.",

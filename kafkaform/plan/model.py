@@ -34,6 +34,17 @@ class Mode(StrEnum):
     REFRESH = "refresh"
 
 
+class Extent(StrEnum):
+    """How far a plan looks for those whom dangerous changes hit."""
+
+    OFF = "off"
+    """Nobody is looked for."""
+    FAST = "fast"
+    """For a few seconds, and for a limited number of objects."""
+    FULL = "full"
+    """As long as it takes."""
+
+
 class Options(Struct, frozen=True):
     """What the user asked of a plan."""
 
@@ -53,6 +64,8 @@ class Options(Struct, frozen=True):
     max_data_loss: int | None = None
     """The limit of --max-data-loss for changes other than deletions; None for the built-in
     guard."""
+    impact: Extent = Extent.FAST
+    """How far --impact looks for those whom dangerous changes hit."""
 
 
 class Unmanaged(Struct, frozen=True):
@@ -229,6 +242,7 @@ class Wave(Struct, frozen=True):
 
 __all__ = [
     "FORMAT",
+    "Extent",
     "Mode",
     "Options",
     "OutputChange",

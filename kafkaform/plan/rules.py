@@ -321,6 +321,18 @@ DENIED = _block(
     'boundary { deny = ["kafka_topic"] }',
     "Declare it in another folder, or let whoever can change kafkaform.hcl change the boundary.",
 )
+CONSEQUENCES_UNKNOWN = Rule(
+    "consequences-unknown",
+    "Whom dangerous changes hit could not be found out",
+    Level.NOTE,
+    Harm.NONE,
+    (),
+    Needs.SYSTEM,
+    "A plan asks a system who uses what dangerous changes are about. A look that fails neither "
+    "passes nor blocks a change.",
+    "kafkaform plan --impact fast   # and a node does not answer",
+    "Look at the users of these objects before you apply, or plan again.",
+)
 
 ENGINE_RULES: tuple[Rule, ...] = (
     PROTECTED,
@@ -350,6 +362,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
     UNDONE,
     RIGHT_MISSING,
     USED_MISSING,
+    CONSEQUENCES_UNKNOWN,
     RULE_FAILED,
     OUTSIDE,
     UNLIMITED,

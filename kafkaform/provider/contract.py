@@ -17,6 +17,7 @@ from msgspec import Struct
 from ..core.change import Batch, Change, Impact, Outcome, Path, RateLimit, Step, Verdict
 from ..core.clock import Clock
 from ..core.diagnostics import Diagnostic
+from ..core.finding import Finding
 from ..core.lazy import load
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reach, Reading, Sweep, Use
 from ..core.rule import RuleBook
@@ -347,6 +348,10 @@ class Provider(Protocol):
         """The reference of an `OwnerFinder`; empty if no object is recognised."""
 
     @property
+    def consequences(self) -> str:
+        """The reference of a `ConsequenceFinder`; empty if the system shows none."""
+
+    @property
     def access_needs(self) -> Mapping[str, Depth]:
         """Resource types that have to be listed for `find_missing_rights`, and at what depth; empty
         if the system does not decide who may use its objects."""
@@ -427,6 +432,10 @@ class OptionalParts:
         return ""
 
     @property
+    def consequences(self) -> str:
+        return ""
+
+    @property
     def access_needs(self) -> Mapping[str, Depth]:
         return {}
 
@@ -486,6 +495,27 @@ def load_owners(provider: Provider) -> OwnerFinder:
 
 def _find_none(_: Session, kind: str, items: Iterable[Observed]) -> Mapping[Identity, str]:
     return {}
+
+
+class LookBounds(Struct, frozen=True):
+    """How much may be asked to find out whom changes hit."""
+
+    seconds: float | None
+    """For all questions together; None for as long as they take."""
+    objects: int | None
+    """How many objects each kind of question is about at most; None for all."""
+
+
+ConsequenceFinder: TypeAlias = Callable[
+    [Session, Sequence[Change], LookBounds], Sequence[tuple[Identity | None, Finding]]
+]
+"""Session, changes that can do harm, bounds -> what these changes do to those who use the system
+now, each with the object that it is about; None if it is about the system. What was not looked at
+is a finding, too.
+
+It only reads. Findings can differ from one second to the next, so none of them has the level BLOCK
+or the harm access-lost, which an approval covers. Raises KafkaformError if nothing can be found
+out."""
 
 
 class Simulation(Struct, frozen=True):

@@ -408,6 +408,8 @@ def list_option_words(options: Options) -> list[str]:
         words.append(f"--max-deletes={options.max_deletes}")
     if options.max_data_loss is not None and not destroys:
         words.append(f"--max-data-loss={options.max_data_loss}")
+    if options.impact is not Options().impact:
+        words.append(f"--impact={options.impact}")
     return [*words, *(f"--accept={name}" for name in options.accept)]
 
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 from typer.core import TyperCommand
 
 from ... import workflow
+from ...plan.model import Extent
 from .tab_names import complete_accepted, complete_addresses, complete_conditions
 
 if TYPE_CHECKING:
@@ -92,6 +93,13 @@ MaxDataLoss = Annotated[
         metavar="N",
         min=0,
         help="Allow at most this many objects whose data could be destroyed, besides deletions.",
+    ),
+]
+ImpactFlag = Annotated[
+    Extent,
+    typer.Option(
+        "--impact",
+        help="Ask who uses what dangerous changes are about: not at all, for 5 s, or fully.",
     ),
 ]
 Accept = Annotated[

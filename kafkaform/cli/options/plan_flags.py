@@ -17,7 +17,7 @@ from msgspec import Struct
 from typer import Context
 
 from ...core.errors import UsageError
-from ...plan.model import Mode, Options, Plan
+from ...plan.model import Extent, Mode, Options, Plan
 from ...render.text import Detail
 from ...workflow.judgement import check_accepted
 from ...workflow.planning import list_apply_words
@@ -30,6 +30,7 @@ from .flags import (
     AutoApprove,
     Exclude,
     FailOn,
+    ImpactFlag,
     Input,
     Json,
     LockTimeout,
@@ -52,6 +53,7 @@ def make_destroy_options(
     target: Target = [],
     exclude: Exclude = [],
     max_deletes: MaxDeletes = None,
+    impact: ImpactFlag = Extent.FAST,
     accept: Accept = [],
     accept_open_access: AcceptOpenAccess = False,
     accept_unproven_access: AcceptUnprovenAccess = False,
@@ -61,7 +63,12 @@ def make_destroy_options(
         accept, open_access=accept_open_access, unproven_access=accept_unproven_access
     )
     return Options(
-        Mode.DESTROY, tuple(target), tuple(exclude), max_deletes=max_deletes, accept=accepted
+        Mode.DESTROY,
+        tuple(target),
+        tuple(exclude),
+        max_deletes=max_deletes,
+        accept=accepted,
+        impact=impact,
     )
 
 
@@ -89,6 +96,7 @@ def make_options(
     adopt: Adopt = [],
     max_deletes: MaxDeletes = None,
     max_data_loss: MaxDataLoss = None,
+    impact: ImpactFlag = Extent.FAST,
     accept: Accept = [],
     accept_open_access: AcceptOpenAccess = False,
     accept_unproven_access: AcceptUnprovenAccess = False,
@@ -110,6 +118,7 @@ def make_options(
             accept, open_access=accept_open_access, unproven_access=accept_unproven_access
         ),
         max_data_loss=max_data_loss,
+        impact=impact,
     )
 
 

@@ -150,6 +150,11 @@ class FolderSession:
     def words(self) -> Words:
         return self._look.session.words
 
+    @property
+    def context(self) -> object:
+        """What the provider asks its system with, beyond the contract; None for one without."""
+        return getattr(self._look.session, "context", None)
+
     def live_nodes(self) -> Sequence[str]:
         return self._look.live_nodes()
 

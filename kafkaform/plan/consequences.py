@@ -1,0 +1,100 @@
+"""What dangerous changes do to those who use their systems now, as far as the systems say so.
+
+Only changes that can do harm are looked at: a plan without one asks nothing here. What is found
+differs from one second to the next, so it is shown and judged, and no approval covers it
+(docs/decisions/034-figures-are-not-approved.md).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from ..core.change import Action, Change, add_findings
+from ..core.errors import KafkaformError, OtherSystem
+from ..core.finding import Finding, Harm
+from ..core.lazy import load
+from ..core.parallel import map_parallel
+from ..core.resource import Identity
+from ..core.secret import mask_secrets
+from ..provider.contract import ConsequenceFinder, LookBounds, Provider
+from .model import Extent
+from .observe import Look
+from .rules import CONSEQUENCES_UNKNOWN
+
+BOUNDS = {Extent.FAST: LookBounds(5.0, 500), Extent.FULL: LookBounds(None, None)}
+"""How much each extent asks."""
+HARMFUL = (
+    Harm.DATA_LOSS,
+    Harm.DURABILITY,
+    Harm.ACCESS_LOST,
+    Harm.AVAILABILITY,
+    Harm.REFUSED_WRITES,
+    Harm.ORDERING,
+    Harm.MOVE,
+    Harm.CAPACITY,
+)
+"""Harms that hit those who use an object."""
+SYSTEMS_AT_ONCE = 8
+
+Remarks = Mapping[str, tuple[Finding, ...]]
+"""Provider instance -> findings about its system."""
+
+
+def tell_consequences(
+    changes: Sequence[Change],
+    remarks: Remarks,
+    providers: Mapping[str, Provider],
+    look: Look,
+    extent: Extent,
+) -> tuple[Sequence[Change], Remarks]:
+    """The changes and the remarks, with whom the changes hit and with what was not looked at.
+
+    providers: provider instance -> its provider, of systems that can be asked. Raises OtherSystem.
+    """
+    harmful: dict[str, list[Change]] = defaultdict(list)
+    for change in changes:
+        provider = providers.get(change.identity.instance)
+        if provider is not None and provider.consequences and can_harm(change):
+            harmful[change.identity.instance].append(change)
+    if not harmful or extent not in BOUNDS:
+        return changes, remarks
+    # Side by side, so that several systems take no longer than one.
+    ask = partial(_ask_system, harmful, providers, look, BOUNDS[extent])
+    answers = map_parallel(ask, harmful, SYSTEMS_AT_ONCE)
+    of_objects: dict[Identity, list[Finding]] = defaultdict(list)
+    of_systems = dict(remarks)
+    for instance, answer in zip(harmful, answers, strict=True):
+        for identity, finding in answer:
+            if identity is None:
+                of_systems[instance] = (*of_systems.get(instance, ()), finding)
+            else:
+                of_objects[identity].append(finding)
+    told = [add_findings(change, *of_objects.get(change.identity, ())) for change in changes]
+    return told, of_systems
+
+
+def can_harm(change: Change) -> bool:
+    """True if an apply makes the change and somebody who uses the object can notice."""
+    return change.effective and (change.action is Action.DELETE or change.has_harm(*HARMFUL))
+
+
+def _ask_system(
+    harmful: Mapping[str, Sequence[Change]],
+    providers: Mapping[str, Provider],
+    look: Look,
+    bounds: LookBounds,
+    instance: str,
+) -> Sequence[tuple[Identity | None, Finding]]:
+    find: ConsequenceFinder = load(providers[instance].consequences)
+    try:
+        return find(look.sessions[instance], harmful[instance], bounds)
+    except OtherSystem:
+        raise
+    except KafkaformError as error:
+        cause = error.message
+    except Exception as error:  # noqa: BLE001  # a look decides nothing, so its bugs stop nothing
+        cause = f"{type(error).__name__}: {error}. This is a bug in kafkaform"
+    text = f"it could not be found out whom this plan hits: {mask_secrets(cause)}"
+    return [(None, CONSEQUENCES_UNKNOWN.find(text))]

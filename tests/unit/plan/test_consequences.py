@@ -1,0 +1,143 @@
+"""Whom dangerous changes hit: which changes are looked at, and what a look must not do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kafkaform.core.change import Action, Change, add_findings
+from kafkaform.core.errors import KafkaformError, OtherSystem
+from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.resource import Identity, InstanceWorld
+from kafkaform.plan.consequences import BOUNDS, can_harm, tell_consequences
+from kafkaform.plan.model import Extent, Options, compute_approval
+from kafkaform.plan.observe import Look
+from kafkaform.provider.contract import LookBounds
+
+from ...kit.simulated.engine import KAFKA, desired, identity, topic
+from .worlds import facts, live, planned, row, state
+
+READ = Finding("readers", Level.NOTE, Harm.NONE, "billing reads it now")
+ASKED: list[tuple[str, LookBounds]] = []
+"""What the finder was asked about."""
+Finder = Callable[[Sequence[Change]], Sequence[tuple[Identity | None, Finding]]]
+answer: Finder
+
+
+def find(
+    session: object, changes: Sequence[Change], bounds: LookBounds
+) -> Sequence[tuple[Identity | None, Finding]]:
+    """The finder of the provider in these tests."""
+    ASKED.extend((change.identity.key, bounds) for change in changes)
+    return answer(changes)
+
+
+@pytest.fixture(autouse=True)
+def usual_answer() -> Iterator[None]:
+    """The finder knows a reader of each object."""
+    answer_with(lambda changes: [(change.identity, READ) for change in changes])
+    ASKED.clear()
+    yield
+
+
+def answer_with(finder: Finder) -> None:
+    global answer
+    answer = finder
+
+
+def made(name: str, *harms: Harm, action: Action = Action.UPDATE) -> Change:
+    change = Change(identity(name), f"kafka_topic.{name}", action)
+    return add_findings(change, *(Finding("r", Level.DANGER, harm, "text") for harm in harms))
+
+
+def told(
+    *changes: Change, extent: Extent = Extent.FAST
+) -> tuple[Sequence[Change], tuple[Finding, ...]]:
+    """The changes afterwards, and the findings about the system."""
+    provider: Any = SimpleNamespace(consequences=f"{__name__}:find")
+    session: Any = object()
+    look = Look({KAFKA: session}, {KAFKA: InstanceWorld(facts(), {})})
+    after, remarks = tell_consequences(changes, {}, {KAFKA: provider}, look, extent)
+    return after, remarks.get(KAFKA, ())
+
+
+def test_only_changes_that_can_do_harm_are_looked_at() -> None:
+    """A plan without a dangerous change asks nothing."""
+    blocked = add_findings(
+        made("blocked", Harm.DATA_LOSS),
+        Finding("b", Level.BLOCK, Harm.NONE, "text", block=Block.PROTECTED),
+    )
+    remark = replace(
+        made("noted"), findings=(Finding("n", Level.NOTE, Harm.DATA_LOSS, "less is kept"),)
+    )
+    changes = (made("plain"), made("open", Harm.ACCESS_GAINED), blocked, remark)
+    assert told(*changes) == (changes, ())
+    assert ASKED == []
+    cut, gone = made("cut", Harm.DATA_LOSS), made("gone", action=Action.DELETE)
+    after, _ = told(*changes, cut, gone)
+    assert [name for name, _ in ASKED] == ["cut", "gone"]
+    assert after[-2:] == [add_findings(cut, READ), add_findings(gone, READ)]
+    assert after[:-2] == list(changes)
+
+
+@pytest.mark.parametrize("extent", [Extent.FAST, Extent.FULL])
+def test_the_extent_decides_how_much_is_asked(extent: Extent) -> None:
+    """fast has five seconds and 500 objects, full has no limit, and off asks nothing."""
+    told(made("cut", Harm.DATA_LOSS), extent=extent)
+    assert [("cut", BOUNDS[extent])] == ASKED
+    limits = {Extent.FAST: LookBounds(5.0, 500), Extent.FULL: LookBounds(None, None)}
+    assert BOUNDS[extent] == limits[extent]
+    ASKED.clear()
+    assert told(made("cut", Harm.DATA_LOSS), extent=Extent.OFF)[1] == ()
+    assert ASKED == []
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(KafkaformError("no broker answers"), "no broker"), (KeyError("x"), "bug")]
+)
+def test_a_look_that_fails_is_said_and_changes_nothing_else(error: Exception, text: str) -> None:
+    """Neither a fault of the system nor one of the look passes or blocks a change."""
+
+    def fail(_: object) -> Any:
+        raise error
+
+    answer_with(fail)
+    changes = (made("cut", Harm.DATA_LOSS),)
+    after, remarks = told(*changes)
+    assert tuple(after) == changes
+    assert [finding.rule for finding in remarks] == ["consequences-unknown"]
+    assert remarks[0].level is Level.NOTE and text in remarks[0].text
+
+
+def test_another_system_stops_the_plan() -> None:
+    """What another system says about its readers must not be shown as if it were this one."""
+
+    def fail(_: object) -> Any:
+        raise OtherSystem("another cluster answers", "check the address")
+
+    answer_with(fail)
+    with pytest.raises(OtherSystem):
+        told(made("cut", Harm.DATA_LOSS))
+
+
+def test_figures_make_no_approval_stale() -> None:
+    """A plan that was approved while a group was far behind is still approved when it catches
+    up."""
+    plan = planned(
+        desired(topic("a", config={"retention.ms": "1000"})),
+        [live(config={"retention.ms": "9000000"})],
+        state(row(config={"retention.ms": "9000000"})),
+    )
+    (change,) = plan.changes
+    assert can_harm(change)
+    figures = (Finding("readers", Level.DANGER, Harm.DATA_LOSS, f"{n} unread") for n in (5, 6))
+    approvals = {
+        compute_approval(replace(plan, changes=(add_findings(change, finding),)))
+        for finding in figures
+    }
+    assert approvals == {plan.approval}
+    assert compute_approval(replace(plan, options=Options(impact=Extent.OFF))) == plan.approval
