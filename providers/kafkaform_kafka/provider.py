@@ -65,6 +65,7 @@ class KafkaProvider(OptionalParts, Struct, frozen=True):
     readers = READERS
     exporters = EXPORTERS
     owners = "kafkaform_kafka.inspect.application_topics:find_owned"
+    consequences = "kafkaform_kafka.impact.looks:find_consequences"
     name: str = "kafka"
 
     check = staticmethod(provider_block.check)

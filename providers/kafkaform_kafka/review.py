@@ -272,7 +272,7 @@ def _assess_deletions(context: ClusterContext, changes: Iterable[Change]) -> dic
     counts = {identity.key: count for identity, count in doomed.items()}
     # In parallel, because each of them can wait for a broker that died.
     with ThreadPoolExecutor(3, "impact") as pool:
-        sizes = pool.submit(_read_sizes, context, counts)
+        sizes = pool.submit(read_sizes, context, counts)
         spans = pool.submit(read_offset_spans, context, counts)
         groups = pool.submit(list_live_groups, context, counts.keys(), MAX_GROUPS)
     figures = _add_up(sizes.result(), counts), spans.result(), groups.result()
@@ -284,7 +284,7 @@ def _is_deletion(change: Change) -> bool:
     return change.identity.kind == topics.KIND and change.action is Action.DELETE
 
 
-def _read_sizes(
+def read_sizes(
     context: ClusterContext, counts: Mapping[str, int], nodes: Sequence[str] = ()
 ) -> Sizes | None:
     """The size of each partition; None if a live broker does not report its sizes. nodes: only the
@@ -389,7 +389,7 @@ def _measure_cuts(
         return {}
     counts = {row.name: len(row.replicas) for row in rows if row.code == 0}
     spans = read_old_spans(context, counts, cuts) if counts else {}
-    sizes = _read_sizes(context, counts, nodes) if counts else None
+    sizes = read_sizes(context, counts, nodes) if counts else None
     if sizes is None:
         return {}
     lots = {name: _measure_cut(name, limits[name], span, sizes) for name, span in spans.items()}
@@ -443,7 +443,7 @@ def _assess_defaults(
     impacts: dict[Identity, Impact] = {}
     for change in changes:
         if change.identity.kind in (CLUSTER_CONFIG, BROKER_CONFIG):
-            limits = _list_follower_limits(change, context.facts)
+            limits = list_follower_limits(change, context.facts)
             nodes = (change.identity.key,) if change.identity.kind == BROKER_CONFIG else ()
             if limits:
                 lots = _measure_cuts(context, limits, nodes)
@@ -451,7 +451,7 @@ def _assess_defaults(
     return impacts
 
 
-def _list_follower_limits(change: Change, facts: Facts) -> Mapping[str, Retention]:
+def list_follower_limits(change: Change, facts: Facts) -> Mapping[str, Retention]:
     """Topic -> its new limits, of the topics that findings about retention name."""
     defaults = find_default_change(change, facts)
     keys = {defaults.paths[key]: key for key in RETENTION_KEYS if key in defaults.paths}
@@ -484,7 +484,7 @@ def _assess_moves(context: ClusterContext, changes: Iterable[Change]) -> Mapping
     if not copies:
         return {}
     counts = {identity.key: max(copied) + 1 for identity, copied in copies.items()}
-    sizes, rate = _read_sizes(context, counts), context.settings.reassignment_throttle
+    sizes, rate = read_sizes(context, counts), context.settings.reassignment_throttle
     return {i: _make_move_impact(i.key, copied, sizes, rate) for i, copied in copies.items()}
 
 

@@ -121,6 +121,17 @@ def render_amount(value: int, unit: str) -> str:
     return f"0 {SCALES[unit][-1][0]}"
 
 
+def render_span(seconds: int) -> str:
+    """`2 h 10 min` for a measured time: its largest unit and the next one, cut off."""
+    scale = SCALES["s"]
+    largest = next((n for n, (_, factor) in enumerate(scale) if seconds >= factor), len(scale) - 1)
+    pieces = []
+    for symbol, factor in scale[largest : largest + 2]:
+        amount, seconds = divmod(seconds, factor)
+        pieces += [f"{amount} {symbol}"] if amount or not pieces else []
+    return " ".join(pieces)
+
+
 def render_count(number: int, noun: str, plural: str = "") -> str:
     """`1 object`, `1,200 objects`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -4,6 +4,7 @@ unknown for some of them."""
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,8 @@ _NOT_FOUND = frozenset(
     ("UNKNOWN_TOPIC_OR_PARTITION", "GROUP_ID_NOT_FOUND", "TRANSACTIONAL_ID_NOT_FOUND")
 )
 """The faults of a name that does not exist."""
+OUT_OF_TIME = "OUT_OF_TIME"
+"""Code of a request that was not sent because a deadline had passed."""
 TOPICS_HIDDEN = "Kafka leaves out topics that this principal may not describe"
 
 
@@ -60,14 +63,26 @@ class DescribeSource(Struct, frozen=True):
 
     context: ClusterContext
     sweep: Callable[[str, Depth], Sweep]
+    deadline: float | None = None
+    """When the last answer must be there (`time.monotonic`); None for no limit but that of each
+    request."""
 
     def ask(
         self, api: str, call: Callable[..., T], *arguments: object, node: str | None = None
     ) -> T | Fault:
         """The answer to one request, or the fault."""
-        context = self.context
-        request = partial(call, context.wire, *arguments)
-        return attempt(api, lambda: request(timeout=context.timeout), node)
+        timeout = self.context.timeout
+        if self.deadline is not None:
+            timeout = min(timeout, self.deadline - time.monotonic())
+            if timeout <= 0:
+                return Fault(OUT_OF_TIME, "there was no time left", FaultClass.NOT_APPLIED, api)
+        request = partial(call, self.context.wire, *arguments)
+        return attempt(api, lambda: request(timeout=timeout), node)
+
+    def list_brokers(self) -> tuple[str, ...]:
+        """The live brokers; those of the beginning if there is a deadline, because it takes time to
+        find out that one of them is gone."""
+        return live_nodes(self.context) if self.deadline is None else self.context.facts.nodes
 
     def require(self, api: str, call: Callable[..., T], *arguments: object) -> T:
         """The answer to one request. Raises KafkaformError without one."""
@@ -206,7 +221,7 @@ def ask_all_brokers(
 ) -> tuple[Mapping[str, L], list[Gap]]:
     """Broker id -> its answer, and a gap for each broker without one. what: that which each broker
     lists. Raises KafkaformError if no broker answers."""
-    nodes = live_nodes(source.context)
+    nodes = source.list_brokers()
     answers: dict[str, L] = {}
     gaps: list[Gap] = []
     requests = [NodeRequest(api, node, call, arguments) for node in nodes]
@@ -277,7 +292,7 @@ def read_ends(source: DescribeSource, partitions: Iterable[Place]) -> Mapping[Pl
     # Metadata by name tells a topic that is gone (3) from one that is hidden (29); the listing of
     # all topics leaves out both.
     ordered = sorted(set(partitions))
-    leaders, ends = _find_leaders(source, ordered)
+    leaders, ends = find_leaders(source, ordered)
     led: dict[int, list[Place]] = defaultdict(list)
     for partition, leader in leaders.items():
         led[leader].append(partition)
@@ -296,7 +311,7 @@ def read_ends(source: DescribeSource, partitions: Iterable[Place]) -> Mapping[Pl
     return ends
 
 
-def _find_leaders(
+def find_leaders(
     source: DescribeSource, partitions: Iterable[Place]
 ) -> tuple[Mapping[Place, int], dict[Place, End]]:
     """Partition -> broker that leads it, and the partitions without one."""

@@ -28,6 +28,7 @@ from . import (
     topic_config_values,
     topic_defaults,
     users,
+    users_now,
     vendors,
 )
 from .topics import life, moves
@@ -56,7 +57,7 @@ BOOK = RuleBook(
         *topic_names.SURVEYS,
         *vendors.SURVEYS,
     ),
-    others=(*commands.RULES,),
+    others=(*commands.RULES, *users_now.RULES),
 )
 
 

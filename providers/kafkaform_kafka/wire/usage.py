@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
@@ -13,6 +14,8 @@ from .client import Wire
 
 LATEST, EARLIEST = -1, -2
 """Times that stand for the end and the beginning of a log."""
+NEWEST = -3
+"""The time that stands for the record with the latest timestamp (KIP-734, Kafka 3.0)."""
 CONSUMER = "consumer"
 """The protocol type of groups that read topics."""
 CLASSIC = "classic"
@@ -37,6 +40,16 @@ class GroupRows(Struct, frozen=True):
     code: int
     """0, or why they are unknown."""
     groups: tuple[GroupRow, ...] = ()
+
+
+class DatedOffset(Struct, frozen=True):
+    """A record of a partition."""
+
+    offset: int
+    """-1 if there is no such record."""
+    ms: int | None
+    """Its timestamp in milliseconds since 1970; None for one that stands for the end or the
+    beginning of a log."""
 
 
 class CommittedOffset(Struct, frozen=True):
@@ -81,28 +94,39 @@ def list_offsets(
     """Topic and partition -> offset at that time. partitions: topic -> partitions that this broker
     leads; time: milliseconds since 1970, LATEST or EARLIEST; timeout: seconds. The offset is -1 if
     all records are older. Partitions with an error are left out."""
+    times = {(name, number): time for name, numbers in partitions.items() for number in numbers}
+    rows = find_offsets(wire, times, node, timeout)
+    return {place: row.offset for place, row in rows.items() if row.offset >= 0 or time >= 0}
+
+
+def find_offsets(
+    wire: Wire, times: Mapping[tuple[str, int], int], node: str, timeout: float
+) -> Mapping[tuple[str, int], DatedOffset]:
+    """Topic and partition -> the first record that is not older than its time.
+
+    times: topic and partition that this broker leads -> milliseconds since 1970, LATEST, EARLIEST
+    or NEWEST; timeout: seconds. Partitions with an error are left out.
+    """
     topic = ListOffsetsRequest.ListOffsetsTopic
     partition = topic.ListOffsetsPartition
+    partitions: dict[str, list[Any]] = {}
+    for (name, number), time in times.items():
+        partitions.setdefault(name, []).append(partition(partition_index=number, timestamp=time))
     request = ListOffsetsRequest(
         replica_id=-1,
         isolation_level=0,
-        topics=[
-            topic(
-                name=name,
-                partitions=[
-                    partition(partition_index=number, timestamp=time) for number in numbers
-                ],
-            )
-            for name, numbers in partitions.items()
-        ],
+        topics=[topic(name=name, partitions=rows) for name, rows in partitions.items()],
         timeout_ms=int(timeout * 1000),
-        min_version=2,
+        # KIP-734 has the newest record since version 7.
+        min_version=7 if NEWEST in times.values() else 2,
     )
     return {
-        (row.name, partition_row.partition_index): partition_row.offset
+        (row.name, partition_row.partition_index): DatedOffset(
+            partition_row.offset, partition_row.timestamp if partition_row.timestamp >= 0 else None
+        )
         for row in wire.send(request, timeout, node).topics
         for partition_row in row.partitions
-        if not partition_row.error_code and (partition_row.offset >= 0 or time >= 0)
+        if not partition_row.error_code
     }
 
 

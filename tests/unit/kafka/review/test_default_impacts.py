@@ -47,12 +47,12 @@ def test_each_topic_is_measured_by_the_limits_that_it_follows() -> None:
     change = set_defaults(
         find(RETENTION_CUT, "a", "b"), find(SIZE_CUT, "b", "c"), find(COMPACTION_STARTED, "d")
     )
-    assert review._list_follower_limits(change, FACTS) == {
+    assert review.list_follower_limits(change, FACTS) == {
         "a": Retention(1000, None),
         "b": Retention(1000, 50),
         "c": Retention(None, 50),
     }
-    assert review._list_follower_limits(set_defaults(), FACTS) == {}
+    assert review.list_follower_limits(set_defaults(), FACTS) == {}
 
 
 def test_topics_that_begin_to_expire_are_measured_by_their_own_limits() -> None:
@@ -62,7 +62,7 @@ def test_topics_that_begin_to_expire_are_measured_by_their_own_limits() -> None:
     figures = FrozenMap(topics=("c",), limits=("retention.ms=-1", "retention.bytes=9"))
     sized = EXPIRY_STARTED.find("text", ("config", "log.cleanup.policy"), figures=figures)
     change = set_defaults(started, sized, find(RETENTION_CUT, "d"))
-    assert review._list_follower_limits(change, FACTS) == {
+    assert review.list_follower_limits(change, FACTS) == {
         "a": Retention(70, None),
         "b": Retention(70, None),
         "c": Retention(None, 9),

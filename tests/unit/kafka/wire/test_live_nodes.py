@@ -77,7 +77,7 @@ def test_a_topic_on_a_dead_broker_is_not_called_empty(monkeypatch: pytest.Monkey
     monkeypatch.setattr(review, "read_log_sizes", sizes)
     monkeypatch.setattr(review, "live_nodes", lambda context: ("1", "2"))
     counts = {"whole": 1, "part": 2}
-    read = review._read_sizes(cast(Any, CONTEXT), counts)
+    read = review.read_sizes(cast(Any, CONTEXT), counts)
     assert review._add_up(read, counts) == {"whole": 10}
     figures = review._make_impact("part", {"whole": 10}, {}, {})
     assert figures.text.startswith("Deletes an unknown number of records (size unknown)")

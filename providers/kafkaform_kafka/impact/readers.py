@@ -1,0 +1,387 @@
+"""Who reads the topics of dangerous changes: groups of all protocols, with their lag in records and
+in time, and with what they have not read of the records that go."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from kafkaform.core.change import Change
+from kafkaform.core.finding import AccessRow, Finding, Level
+from kafkaform.core.resource import Fault, Identity
+from kafkaform.core.text.quantity import render_count, render_quantity, render_span
+from kafkaform.core.value import FrozenMap, Value
+
+from ..inspect.group_details import (
+    SHARE,
+    ListedGroup,
+    Positions,
+    describe_groups,
+    list_all_groups,
+    read_positions,
+)
+from ..inspect.source import NodeRequest, Place, find_leaders, send_each
+from ..protocol.cluster_facts import KafkaFacts
+from ..rules.users_now import ACCESS_USED, READERS, UNREAD_LOST
+from ..wire.cluster import read_log_sizes
+from ..wire.groups import DescribedGroup, list_read_topics
+from ..wire.usage import CLASSIC, CONSUMER, EARLIEST, LATEST, DatedOffset
+from .inquiry import Inquiry, Position, Sighting, Target, ask_offsets, date_positions
+
+GROUPS_NAMED = 3
+"""Groups that a sentence names before it counts them."""
+CLIENTS_NAMED = 3
+_IDLE = (None, "Empty", "Dead")
+"""States of groups without members."""
+_HIDDEN = "groups that this principal may not describe"
+
+
+class Reader(Struct, frozen=True):
+    """One group, and how far it has come in one topic."""
+
+    group: str
+    members: int | None
+    """None if nobody says."""
+    lag: int | None = None
+    """Records; None if nobody says."""
+    unread: int = 0
+    """Records that it has not read and that the change deletes."""
+    position: Position | None = None
+    """The first unread record of the partition in which it is most behind."""
+    loss: Position | None = None
+    """The same of the partition in which it loses most."""
+    by_size: bool = False
+    """The size of that partition decides what goes, and not the age."""
+
+
+class Groups(Struct, frozen=True):
+    """All groups that matter, as they were read."""
+
+    listed: Sequence[ListedGroup]
+    positions: Mapping[str, Positions]
+    """Group -> how far it has come."""
+    described: Mapping[str, DescribedGroup]
+    """Group -> its members."""
+    topics: Mapping[str, frozenset[str]]
+    """Group -> the topics that it reads now, or of which it has offsets."""
+    of_topics: Mapping[str, Sequence[ListedGroup]]
+    """Topic -> these groups."""
+    gaps: tuple[str, ...]
+
+    def count_members(self, name: str) -> int | None:
+        group = self.described.get(name)
+        return None if group is None else len(group.members)
+
+
+class Logs(Struct, frozen=True):
+    """The offsets of partitions."""
+
+    leaders: Mapping[Place, int]
+    ends: Mapping[Place, DatedOffset]
+    starts: Mapping[Place, DatedOffset]
+    kept: Mapping[Place, int]
+    """The first offset that the change keeps, of partitions from which it deletes something."""
+    cut_by_size: frozenset[Place]
+    """Partitions of which the size decides that, and not the age."""
+
+
+def look_at_readers(inquiry: Inquiry) -> Sighting:
+    """The groups that read the topics, and those that use what a lost right is about."""
+    closed = [change for change in inquiry.changes if change.losses]
+    if not inquiry.targets and not closed:
+        return Sighting()
+    topics = frozenset(target.topic for target in inquiry.targets)
+    groups = _read_groups(inquiry, topics, every=bool(closed))
+    logs = _read_logs(inquiry, groups)
+    readers = [_measure_readers(target, groups, logs) for target in inquiry.targets]
+    ages = date_positions(
+        inquiry.source,
+        logs.leaders,
+        list(dict.fromkeys(_list_undated(readers))),
+        inquiry.now,
+    )
+    findings = [
+        (target.change.identity, finding)
+        for target, rows in zip(inquiry.targets, readers, strict=True)
+        if rows
+        for finding in _describe_readers(target, rows, ages)
+    ]
+    findings += [pair for change in closed for pair in _find_closed(change, groups)]
+    return Sighting(tuple(findings), groups.gaps)
+
+
+# ── groups ──────────────────────────────────────────────────────────────────────────────
+
+
+def _read_groups(inquiry: Inquiry, topics: frozenset[str], *, every: bool) -> Groups:
+    """every: also what is not about these topics."""
+    source = inquiry.source
+    listing = list_all_groups(source)
+    # Groups also divide other work, such as that between the workers of Kafka Connect.
+    readers = [
+        group
+        for group in listing.groups
+        if group.protocol in ("", CONSUMER) or group.type not in (None, CLASSIC)
+    ]
+    answers = read_positions(source, readers)
+    positions = {
+        name: {place: position for place, position in answer.items() if every or place[0] in topics}
+        for name, answer in answers.items()
+        if not isinstance(answer, Fault)
+    }
+    concerned = [
+        group for group in readers if positions.get(group.name) or group.state not in _IDLE
+    ]
+    descriptions = describe_groups(source, concerned)
+    gaps = [f"{gap.what}: {gap.fault.message}" for gap in listing.gaps]
+    gaps += _count_faults("the offsets of {}", answers.values())
+    gaps += _count_faults("the members of {}", descriptions.values())
+    if "Describe" not in KafkaFacts.of(source.context.facts).rights:
+        gaps.append(_HIDDEN)
+    described = {name: row for name, row in descriptions.items() if not isinstance(row, Fault)}
+    topics_read: dict[str, frozenset[str]] = {}
+    of_topics: dict[str, list[ListedGroup]] = defaultdict(list)
+    for group in concerned:
+        row = described.get(group.name)
+        assigned = list_read_topics(row, group.type or CLASSIC) if row else frozenset[str]()
+        committed = {topic for topic, _ in positions.get(group.name, {})}
+        topics_read[group.name] = assigned | committed
+        for topic in topics_read[group.name]:
+            of_topics[topic].append(group)
+    return Groups(concerned, positions, described, topics_read, of_topics, tuple(gaps))
+
+
+def _count_faults(subject: str, answers: Iterable[object]) -> Iterator[str]:
+    """One clause for each cause. subject: what is missing of the groups."""
+    counts = Counter(answer.message for answer in answers if isinstance(answer, Fault))
+    for message, count in counts.items():
+        yield f"{subject.format(render_count(count, 'group'))}: {message}"
+
+
+# ── offsets ─────────────────────────────────────────────────────────────────────────────
+
+
+def _read_logs(inquiry: Inquiry, groups: Groups) -> Logs:
+    """The offsets of all partitions in which these groups have come somewhere."""
+    source, now = inquiry.source, inquiry.now
+    # Of two changes of one topic, the graver one comes first.
+    targets = {target.topic: target for target in reversed(inquiry.targets)}
+    places = {place for rows in groups.positions.values() for place in rows if place[0] in targets}
+    leaders, _ = find_leaders(source, sorted(places))
+    cuts = {
+        place: now - limit
+        for place in leaders
+        if (limit := targets[place[0]].retention.ms) is not None
+    }
+    sized = {place for place in leaders if targets[place[0]].retention.bytes is not None}
+    ends, starts, dated = ask_offsets(
+        source, leaders, (dict.fromkeys(leaders, LATEST), dict.fromkeys(leaders, EARLIEST), cuts)
+    )
+    kept: dict[Place, int] = {}
+    for place, row in dated.items():
+        if place in ends:
+            kept[place] = ends[place].offset if row.offset < 0 else row.offset
+    sizes = _read_sizes(inquiry, sized) if sized else {}
+    cut_by_size = set()
+    for place in sized:
+        limit = targets[place[0]].retention.bytes
+        if place in sizes and place in ends and place in starts and limit is not None:
+            first, end = starts[place].offset, ends[place].offset
+            # As if all records were equally large: brokers tell no offset of a size.
+            share = max(0, sizes[place] - limit) / sizes[place] if sizes[place] else 0
+            by_size = first + int((end - first) * share)
+            if by_size > kept.get(place, 0):
+                kept[place] = by_size
+                cut_by_size.add(place)
+    return Logs(leaders, ends, starts, kept, frozenset(cut_by_size))
+
+
+def _read_sizes(inquiry: Inquiry, places: Iterable[Place]) -> Mapping[Place, int]:
+    """Partition -> bytes of its largest replica; nothing of brokers that do not answer."""
+    counts: dict[str, int] = defaultdict(int)
+    for topic, number in places:
+        counts[topic] = max(counts[topic], number + 1)
+    requests = [
+        NodeRequest("DescribeLogDirs", node, read_log_sizes, (counts,))
+        for node in inquiry.source.list_brokers()
+    ]
+    sizes: dict[Place, int] = defaultdict(int)
+    for answer in send_each(inquiry.source, requests):
+        for log in () if isinstance(answer, Fault) or answer is None else answer:
+            place = (log.topic, log.partition)
+            sizes[place] = max(sizes[place], log.size)
+    return sizes
+
+
+# ── who reads a topic ───────────────────────────────────────────────────────────────────
+
+
+def _measure_readers(target: Target, groups: Groups, logs: Logs) -> list[Reader]:
+    """The groups of a topic: those that lose most first, then those with members."""
+    readers = [
+        _measure_reader(group, target, groups, logs)
+        for group in groups.of_topics.get(target.topic, ())
+    ]
+    return sorted(
+        readers, key=lambda row: (-row.unread, not row.members, -(row.lag or 0), row.group)
+    )
+
+
+def _measure_reader(group: ListedGroup, target: Target, groups: Groups, logs: Logs) -> Reader:
+    lags: list[int | None] = []
+    behind: list[tuple[int, Position]] = []
+    losses: list[tuple[int, Position]] = []
+    for place, position in groups.positions.get(group.name, {}).items():
+        if place[0] != target.topic or position.offset is None:
+            continue
+        end, start = logs.ends.get(place), logs.starts.get(place)
+        if end is None or start is None:
+            lags.append(None)
+            continue
+        distance = max(0, end.offset - position.offset)
+        # In a share group, records after the start offset may be done with already.
+        lags.append(position.lag if group.type == SHARE else distance)
+        first = max(position.offset, start.offset)
+        behind.append((end.offset - first, (place, first)))
+        kept = end.offset if target.deleted else logs.kept.get(place, 0)
+        losses.append((max(0, kept - first), (place, first)))
+    most_behind = max(behind, default=(0, None), key=lambda row: row[0])
+    unread = sum(number for number, _ in losses)
+    largest = max(losses, default=(0, None), key=lambda row: row[0])
+    return Reader(
+        group.name,
+        groups.count_members(group.name),
+        sum(lag for lag in lags if lag is not None) if lags and None not in lags else None,
+        unread,
+        most_behind[1] if most_behind[0] > 0 else None,
+        largest[1] if unread else None,
+        largest[1] is not None and largest[1][0] in logs.cut_by_size,
+    )
+
+
+def _list_undated(readers: Sequence[Sequence[Reader]]) -> Iterator[Position]:
+    """The positions whose time the sentences tell: first those of what is lost."""
+    named = [row for rows in readers for row in rows[:GROUPS_NAMED]]
+    yield from (row.loss for row in named if row.loss is not None)
+    yield from (row.position for row in named if row.position is not None)
+
+
+# ── findings ────────────────────────────────────────────────────────────────────────────
+
+Ages = Mapping[Position, int]
+"""Position -> age of its record in milliseconds."""
+
+
+def _describe_readers(target: Target, readers: Sequence[Reader], ages: Ages) -> Iterator[Finding]:
+    losers = [row for row in readers if row.unread]
+    if losers:
+        named = [_render_loss(row, target, ages) for row in losers[:GROUPS_NAMED]]
+        figures: dict[str, Value] = {
+            "groups": tuple(row.group for row in losers),
+            "unread_records": tuple(f"{row.group}={row.unread}" for row in losers),
+            "most_unread_records": losers[0].unread,
+        }
+        yield UNREAD_LOST.find(
+            f"{target.prefix}{'; '.join(named)}{_count_rest(losers)}",
+            figures=FrozenMap(figures),
+            level=Level.DANGER if any(row.members for row in losers) else Level.CAUTION,
+        )
+    named = [_render_reader(row, ages) for row in readers[:GROUPS_NAMED]]
+    verb = "reads it" if len(readers) == 1 else "read it"
+    deadline = [age for row in readers if row.position and (age := ages.get(row.position))]
+    lags = [row.lag for row in readers if row.lag is not None]
+    figures = {
+        "groups": tuple(row.group for row in readers),
+        "members": sum(row.members or 0 for row in readers),
+        **({"lag_records": max(lags)} if lags else {}),
+        **({"lag_seconds": max(deadline) // 1000} if deadline else {}),
+    }
+    yield READERS.find(
+        f"{target.prefix}{render_count(len(readers), 'group')} {verb}: "
+        f"{', '.join(named)}{_count_rest(readers)}",
+        figures=FrozenMap(figures),
+        level=Level.CAUTION if target.deleted and figures["members"] else None,
+    )
+
+
+def _count_rest(readers: Sequence[Reader]) -> str:
+    number = len(readers) - GROUPS_NAMED
+    return f", and {number:,} more" if number > 0 else ""
+
+
+def _render_reader(row: Reader, ages: Ages) -> str:
+    """`billing (3 members, 18,400 records and about 2 h 10 min behind)`."""
+    members = "members unknown" if row.members is None else render_count(row.members, "member")
+    if row.members == 0:
+        members = "no members"
+    return f"{row.group} ({members}, {_render_lag(row, ages)})"
+
+
+def _render_lag(row: Reader, ages: Ages) -> str:
+    if row.lag is None:
+        return "lag unknown"
+    age = ages.get(row.position) if row.position else None
+    records = render_count(row.lag, "record")
+    return f"{records} behind" if age is None else f"{records} and {_render_age(age)} behind"
+
+
+def _render_age(milliseconds: int) -> str:
+    return f"about {render_span(round(milliseconds / 1000))}"
+
+
+def _render_loss(row: Reader, target: Target, ages: Ages) -> str:
+    """`billing is about 2 h 10 min behind: retention of 1 h deletes about 1 h 10 min, 18,400
+    records, that it has not read`."""
+    age = ages.get(row.loss) if row.loss else None
+    start = f"{row.group} is {_render_age(age)} behind: " if age is not None else f"{row.group}: "
+    limit = target.retention.ms
+    time = ""
+    if target.deleted:
+        cause = "the deletion takes"
+    elif row.by_size or limit is None:
+        cause = f"retention of {render_quantity(target.retention.bytes, 'bytes')} deletes"
+    else:
+        cause = f"retention of {render_quantity(limit, 'ms') or '0 s'} deletes"
+        time = f"{_render_age(age - limit)}, " if age is not None and age > limit else ""
+    return f"{start}{cause} {time}{render_count(row.unread, 'record')} that it has not read"
+
+
+# ── lost rights ─────────────────────────────────────────────────────────────────────────
+
+
+def _find_closed(change: Change, groups: Groups) -> Iterator[tuple[Identity, Finding]]:
+    """The groups that use what somebody loses a right to."""
+    users = []
+    for group in groups.listed:
+        if not groups.count_members(group.name):
+            continue
+        topics = groups.topics[group.name]
+        rights = [f"Read on Group {group.name}", *(f"Read on Topic {topic}" for topic in topics)]
+        if any(row.covers(right) for row in change.losses for right in rights):
+            users.append(group.name)
+    if users:
+        named = [f"{name} ({_render_clients(groups.described[name])})" for name in users]
+        rest = f", and {len(users) - GROUPS_NAMED:,} more" if len(users) > GROUPS_NAMED else ""
+        text = f"{', '.join(named[:GROUPS_NAMED])}{rest}"
+        yield (
+            change.identity,
+            ACCESS_USED.find(
+                f"{render_count(len(users), 'group')} with members "
+                f"{'uses' if len(users) == 1 else 'use'} what {_name_losers(change.losses)} loses: "
+                f"{text}; brokers do not show the principals of members",
+                figures=FrozenMap(groups=tuple(users)),
+            ),
+        )
+
+
+def _name_losers(rows: Sequence[AccessRow]) -> str:
+    principals = sorted({row.principal for row in rows})
+    return principals[0] if len(principals) == 1 else "somebody"
+
+
+def _render_clients(group: DescribedGroup) -> str:
+    clients = sorted({f"{member.client_id} at {member.host}" for member in group.members})
+    rest = f" and {len(clients) - CLIENTS_NAMED} more" if len(clients) > CLIENTS_NAMED else ""
+    return f"{', '.join(clients[:CLIENTS_NAMED])}{rest}"

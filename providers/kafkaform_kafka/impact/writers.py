@@ -1,0 +1,128 @@
+"""Who writes to the topics of dangerous changes: idempotent producers, and the newest record of
+each topic, which says when anybody wrote last."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from kafkaform.core.finding import Finding, Harm, Level
+from kafkaform.core.resource import Fault
+from kafkaform.core.text.quantity import render_count, render_span
+from kafkaform.core.value import FrozenMap, Value
+
+from ..inspect.source import NodeRequest, Place, cut_batches, group_by_topic, send_each
+from ..protocol.faults import fault_of
+from ..rules.users_now import WRITERS
+from ..wire.describe import describe_producers, describe_topics
+from ..wire.usage import NEWEST
+from .inquiry import Inquiry, Sighting, Target, ask_offsets
+
+RECENT_MS = 3_600_000
+"""A producer that wrote in this time counts as one that writes now."""
+_PARTITIONS_AT_ONCE = 500
+_TOPICS_AT_ONCE = 2_000
+
+
+class Writing(Struct, frozen=True):
+    """What is known about who writes to one topic."""
+
+    producers: int | None
+    """Idempotent producers that wrote lately; None if they are hidden or unknown."""
+    newest: int | None
+    """Milliseconds since the newest record; None without one, or if nobody says."""
+
+
+def look_at_writers(inquiry: Inquiry) -> Sighting:
+    """The producers of the topics, and the age of their newest records."""
+    if not inquiry.targets:
+        return Sighting()
+    topics = list(dict.fromkeys(target.topic for target in inquiry.targets))
+    leaders = _find_leaders(inquiry, topics)
+    (newest,) = ask_offsets(inquiry.source, leaders, (dict.fromkeys(leaders, NEWEST),))
+    active, faults = _count_producers(inquiry, leaders)
+    ages: dict[str, int] = {}
+    for (topic, _), row in newest.items():
+        if row.ms is not None:
+            age = max(0, inquiry.now - row.ms)
+            ages[topic] = min(ages.get(topic, age), age)
+    findings = []
+    for target in inquiry.targets:
+        hidden = target.topic in faults or not any(place[0] == target.topic for place in leaders)
+        count = None if hidden else len(active.get(target.topic, ()))
+        writing = Writing(count, ages.get(target.topic))
+        findings += [(target.change.identity, row) for row in _describe(target, writing)]
+    return Sighting(tuple(findings), tuple(_explain_faults(faults)))
+
+
+def _find_leaders(inquiry: Inquiry, topics: Sequence[str]) -> Mapping[Place, int]:
+    """All partitions of these topics that have a leader -> its broker."""
+    leaders: dict[Place, int] = {}
+    for names in cut_batches(topics, _TOPICS_AT_ONCE):
+        rows = inquiry.source.ask("Metadata", describe_topics, names)
+        for row in () if isinstance(rows, Fault) else rows:
+            for partition in row.partitions if not row.code else ():
+                if partition.leader is not None:
+                    leaders[row.name, partition.number] = partition.leader
+    return leaders
+
+
+def _count_producers(
+    inquiry: Inquiry, leaders: Mapping[Place, int]
+) -> tuple[Mapping[str, set[int]], Mapping[str, Fault]]:
+    """Topic -> ids of the producers that wrote lately, and topic -> why they are unknown."""
+    led: dict[int, list[Place]] = defaultdict(list)
+    for place in sorted(leaders):
+        led[leaders[place]].append(place)
+    requests = [
+        NodeRequest("DescribeProducers", str(leader), describe_producers, (group_by_topic(batch),))
+        for leader, places in led.items()
+        for batch in cut_batches(places, _PARTITIONS_AT_ONCE)
+    ]
+    active: dict[str, set[int]] = defaultdict(set)
+    faults: dict[str, Fault] = {}
+    for request, answer in zip(requests, send_each(inquiry.source, requests), strict=True):
+        if isinstance(answer, Fault):
+            faults |= dict.fromkeys(request.arguments[0], answer)
+            continue
+        for (topic, _), row in answer.items():
+            if row.code:
+                faults[topic] = fault_of("DescribeProducers", row.code, topic, row.message)
+            since = inquiry.now - RECENT_MS
+            active[topic] |= {item.producer_id for item in row.rows if item.last_ms >= since}
+    return active, faults
+
+
+def _describe(target: Target, writing: Writing) -> Iterator[Finding]:
+    producers, newest = writing.producers, writing.newest
+    texts = []
+    if producers:
+        verb = "wrote" if producers > 1 else "has written"
+        texts.append(f"{render_count(producers, 'producer')} {verb} to it in the last hour")
+    if newest is not None:
+        age = render_span(newest // 1000) if newest >= 1000 else "less than 1 s"
+        texts.append(f"its newest record is {age} old")
+    if not texts:
+        return
+    figures: dict[str, Value] = {} if producers is None else {"producers": producers}
+    if newest is not None:
+        figures["newest_record_seconds"] = newest // 1000
+    writes = bool(producers) or (newest is not None and newest < RECENT_MS)
+    stops = target.deleted or target.change.has_harm(Harm.REFUSED_WRITES)
+    yield WRITERS.find(
+        f"{target.prefix}{', '.join(texts)}",
+        figures=FrozenMap(figures),
+        level=Level.CAUTION if writes and stops else None,
+    )
+
+
+def _explain_faults(faults: Mapping[str, Fault]) -> Iterator[str]:
+    """One clause for each cause."""
+    topics: dict[str, list[str]] = defaultdict(list)
+    for topic, fault in faults.items():
+        topics[fault.message].append(topic)
+    for message, names in topics.items():
+        of = names[0] if len(names) == 1 else render_count(len(names), "topic")
+        yield f"the producers of {of}: {message}"
