@@ -71,8 +71,10 @@ def tell_consequences(
                 of_systems[instance] = (*of_systems.get(instance, ()), finding)
             else:
                 of_objects[identity].append(finding)
-    told = [add_findings(change, *of_objects.get(change.identity, ())) for change in changes]
-    return told, of_systems
+    changes_after = [
+        add_findings(change, *of_objects.get(change.identity, ())) for change in changes
+    ]
+    return changes_after, of_systems
 
 
 def can_harm(change: Change) -> bool:

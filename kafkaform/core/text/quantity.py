@@ -125,7 +125,7 @@ def render_span(seconds: int) -> str:
     """`2 h 10 min` for a measured time: its largest unit and the next one, cut off."""
     scale = SCALES["s"]
     largest = next((n for n, (_, factor) in enumerate(scale) if seconds >= factor), len(scale) - 1)
-    pieces = []
+    pieces: list[str] = []
     for symbol, factor in scale[largest : largest + 2]:
         amount, seconds = divmod(seconds, factor)
         pieces += [f"{amount} {symbol}"] if amount or not pieces else []

@@ -116,12 +116,12 @@ def ask_offsets(
     askers: list[int] = []
     for number, times in enumerate(questions):
         led: dict[int, list[Place]] = defaultdict(list)
-        for place in sorted(times):
-            if place in leaders:
-                led[leaders[place]].append(place)
-        for leader, places in led.items():
-            for batch in cut_batches(places, PARTITIONS_AT_ONCE):
-                arguments = ({place: times[place] for place in batch},)
+        for partition in sorted(times):
+            if partition in leaders:
+                led[leaders[partition]].append(partition)
+        for leader, partitions in led.items():
+            for batch in cut_batches(partitions, PARTITIONS_AT_ONCE):
+                arguments = ({partition: times[partition] for partition in batch},)
                 requests.append(NodeRequest("ListOffsets", str(leader), find_offsets, arguments))
                 askers.append(number)
     rows: list[dict[Place, DatedOffset]] = [{} for _ in questions]
@@ -164,19 +164,22 @@ def date_positions(
     for _ in range(_ROUNDS):
         layers = _make_layers(open_ranges)
         questions = [
-            {place: now - int(math.exp(open_ranges[place, offset].middle)) for place, offset in row}
+            {
+                partition: now - int(math.exp(open_ranges[partition, offset].middle))
+                for partition, offset in row
+            }
             for row in layers
         ]
         for row, answers in zip(layers, ask_offsets(source, leaders, questions), strict=True):
-            for place, offset in row:
-                span = open_ranges[place, offset]
-                if place in answers:
-                    _narrow_range(span, offset, answers[place], now)
+            for partition, offset in row:
+                span = open_ranges[partition, offset]
+                if partition in answers:
+                    _narrow_range(span, offset, answers[partition], now)
                 near = span.bounded and span.high - span.low < _CLOSE
                 if near:
-                    ages[place, offset] = int(math.exp(span.high))
-                if near or place not in answers:
-                    del open_ranges[place, offset]
+                    ages[partition, offset] = int(math.exp(span.high))
+                if near or partition not in answers:
+                    del open_ranges[partition, offset]
         if not open_ranges:
             break
     return ages
@@ -186,11 +189,11 @@ def _make_layers(positions: Mapping[Position, object]) -> list[list[Position]]:
     """The positions in lists that name each partition once, as a request has to."""
     layers: list[list[Position]] = []
     counts: dict[Place, int] = defaultdict(int)
-    for place, offset in positions:
-        if counts[place] == len(layers):
+    for partition, offset in positions:
+        if counts[partition] == len(layers):
             layers.append([])
-        layers[counts[place]].append((place, offset))
-        counts[place] += 1
+        layers[counts[partition]].append((partition, offset))
+        counts[partition] += 1
     return layers
 
 

@@ -81,7 +81,7 @@ class Logs(Struct, frozen=True):
     leaders: Mapping[Place, int]
     ends: Mapping[Place, DatedOffset]
     starts: Mapping[Place, DatedOffset]
-    kept: Mapping[Place, int]
+    cut_ends: Mapping[Place, int]
     """The first offset that the change keeps, of partitions from which it deletes something."""
     cut_by_size: frozenset[Place]
     """Partitions of which the size decides that, and not the age."""
@@ -127,7 +127,11 @@ def _read_groups(inquiry: Inquiry, topics: frozenset[str], *, every: bool) -> Gr
     ]
     answers = read_positions(source, readers)
     positions = {
-        name: {place: position for place, position in answer.items() if every or place[0] in topics}
+        name: {
+            partition: position
+            for partition, position in answer.items()
+            if every or partition[0] in topics
+        }
         for name, answer in answers.items()
         if not isinstance(answer, Fault)
     }
@@ -168,40 +172,47 @@ def _read_logs(inquiry: Inquiry, groups: Groups) -> Logs:
     source, now = inquiry.source, inquiry.now
     # Of two changes of one topic, the graver one comes first.
     targets = {target.topic: target for target in reversed(inquiry.targets)}
-    places = {place for rows in groups.positions.values() for place in rows if place[0] in targets}
-    leaders, _ = find_leaders(source, sorted(places))
-    cuts = {
-        place: now - limit
-        for place in leaders
-        if (limit := targets[place[0]].retention.ms) is not None
+    partitions = {
+        partition
+        for rows in groups.positions.values()
+        for partition in rows
+        if partition[0] in targets
     }
-    sized = {place for place in leaders if targets[place[0]].retention.bytes is not None}
+    leaders, _ = find_leaders(source, sorted(partitions))
+    cuts = {
+        partition: now - limit
+        for partition in leaders
+        if (limit := targets[partition[0]].retention.ms) is not None
+    }
+    sized = {
+        partition for partition in leaders if targets[partition[0]].retention.bytes is not None
+    }
     ends, starts, dated = ask_offsets(
         source, leaders, (dict.fromkeys(leaders, LATEST), dict.fromkeys(leaders, EARLIEST), cuts)
     )
-    kept: dict[Place, int] = {}
-    for place, row in dated.items():
-        if place in ends:
-            kept[place] = ends[place].offset if row.offset < 0 else row.offset
+    cut_ends: dict[Place, int] = {}
+    for partition, row in dated.items():
+        if partition in ends:
+            cut_ends[partition] = ends[partition].offset if row.offset < 0 else row.offset
     sizes = _read_sizes(inquiry, sized) if sized else {}
     cut_by_size = set()
-    for place in sized:
-        limit = targets[place[0]].retention.bytes
-        if place in sizes and place in ends and place in starts and limit is not None:
-            first, end = starts[place].offset, ends[place].offset
+    for partition in sized:
+        limit = targets[partition[0]].retention.bytes
+        if partition in sizes and partition in ends and partition in starts and limit is not None:
+            first, end = starts[partition].offset, ends[partition].offset
             # As if all records were equally large: brokers tell no offset of a size.
-            share = max(0, sizes[place] - limit) / sizes[place] if sizes[place] else 0
+            share = max(0, sizes[partition] - limit) / sizes[partition] if sizes[partition] else 0
             by_size = first + int((end - first) * share)
-            if by_size > kept.get(place, 0):
-                kept[place] = by_size
-                cut_by_size.add(place)
-    return Logs(leaders, ends, starts, kept, frozenset(cut_by_size))
+            if by_size > cut_ends.get(partition, 0):
+                cut_ends[partition] = by_size
+                cut_by_size.add(partition)
+    return Logs(leaders, ends, starts, cut_ends, frozenset(cut_by_size))
 
 
-def _read_sizes(inquiry: Inquiry, places: Iterable[Place]) -> Mapping[Place, int]:
+def _read_sizes(inquiry: Inquiry, partitions: Iterable[Place]) -> Mapping[Place, int]:
     """Partition -> bytes of its largest replica; nothing of brokers that do not answer."""
     counts: dict[str, int] = defaultdict(int)
-    for topic, number in places:
+    for topic, number in partitions:
         counts[topic] = max(counts[topic], number + 1)
     requests = [
         NodeRequest("DescribeLogDirs", node, read_log_sizes, (counts,))
@@ -210,8 +221,8 @@ def _read_sizes(inquiry: Inquiry, places: Iterable[Place]) -> Mapping[Place, int
     sizes: dict[Place, int] = defaultdict(int)
     for answer in send_each(inquiry.source, requests):
         for log in () if isinstance(answer, Fault) or answer is None else answer:
-            place = (log.topic, log.partition)
-            sizes[place] = max(sizes[place], log.size)
+            partition = (log.topic, log.partition)
+            sizes[partition] = max(sizes[partition], log.size)
     return sizes
 
 
@@ -233,10 +244,10 @@ def _measure_reader(group: ListedGroup, target: Target, groups: Groups, logs: Lo
     lags: list[int | None] = []
     behind: list[tuple[int, Position]] = []
     losses: list[tuple[int, Position]] = []
-    for place, position in groups.positions.get(group.name, {}).items():
-        if place[0] != target.topic or position.offset is None:
+    for partition, position in groups.positions.get(group.name, {}).items():
+        if partition[0] != target.topic or position.offset is None:
             continue
-        end, start = logs.ends.get(place), logs.starts.get(place)
+        end, start = logs.ends.get(partition), logs.starts.get(partition)
         if end is None or start is None:
             lags.append(None)
             continue
@@ -244,9 +255,9 @@ def _measure_reader(group: ListedGroup, target: Target, groups: Groups, logs: Lo
         # In a share group, records after the start offset may be done with already.
         lags.append(position.lag if group.type == SHARE else distance)
         first = max(position.offset, start.offset)
-        behind.append((end.offset - first, (place, first)))
-        kept = end.offset if target.deleted else logs.kept.get(place, 0)
-        losses.append((max(0, kept - first), (place, first)))
+        behind.append((end.offset - first, (partition, first)))
+        cut_end = end.offset if target.deleted else logs.cut_ends.get(partition, 0)
+        losses.append((max(0, cut_end - first), (partition, first)))
     most_behind = max(behind, default=(0, None), key=lambda row: row[0])
     unread = sum(number for number, _ in losses)
     largest = max(losses, default=(0, None), key=lambda row: row[0])
@@ -363,8 +374,8 @@ def _find_closed(change: Change, groups: Groups) -> Iterator[tuple[Identity, Fin
             users.append(group.name)
     if users:
         named = [f"{name} ({_render_clients(groups.described[name])})" for name in users]
-        rest = f", and {len(users) - GROUPS_NAMED:,} more" if len(users) > GROUPS_NAMED else ""
-        text = f"{', '.join(named[:GROUPS_NAMED])}{rest}"
+        remainder = f", and {len(users) - GROUPS_NAMED:,} more" if len(users) > GROUPS_NAMED else ""
+        text = f"{', '.join(named[:GROUPS_NAMED])}{remainder}"
         yield (
             change.identity,
             ACCESS_USED.find(
@@ -383,5 +394,5 @@ def _name_losers(rows: Sequence[AccessRow]) -> str:
 
 def _render_clients(group: DescribedGroup) -> str:
     clients = sorted({f"{member.client_id} at {member.host}" for member in group.members})
-    rest = f" and {len(clients) - CLIENTS_NAMED} more" if len(clients) > CLIENTS_NAMED else ""
-    return f"{', '.join(clients[:CLIENTS_NAMED])}{rest}"
+    remainder = f" and {len(clients) - CLIENTS_NAMED} more" if len(clients) > CLIENTS_NAMED else ""
+    return f"{', '.join(clients[:CLIENTS_NAMED])}{remainder}"

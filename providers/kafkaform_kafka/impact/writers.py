@@ -48,9 +48,10 @@ def look_at_writers(inquiry: Inquiry) -> Sighting:
         if row.ms is not None:
             age = max(0, inquiry.now - row.ms)
             ages[topic] = min(ages.get(topic, age), age)
+    led_topics = {topic for topic, _ in leaders}
     findings = []
     for target in inquiry.targets:
-        hidden = target.topic in faults or not any(place[0] == target.topic for place in leaders)
+        hidden = target.topic in faults or target.topic not in led_topics
         count = None if hidden else len(active.get(target.topic, ()))
         writing = Writing(count, ages.get(target.topic))
         findings += [(target.change.identity, row) for row in _describe(target, writing)]
@@ -74,12 +75,12 @@ def _count_producers(
 ) -> tuple[Mapping[str, set[int]], Mapping[str, Fault]]:
     """Topic -> ids of the producers that wrote lately, and topic -> why they are unknown."""
     led: dict[int, list[Place]] = defaultdict(list)
-    for place in sorted(leaders):
-        led[leaders[place]].append(place)
+    for partition in sorted(leaders):
+        led[leaders[partition]].append(partition)
     requests = [
         NodeRequest("DescribeProducers", str(leader), describe_producers, (group_by_topic(batch),))
-        for leader, places in led.items()
-        for batch in cut_batches(places, _PARTITIONS_AT_ONCE)
+        for leader, partitions in led.items()
+        for batch in cut_batches(partitions, _PARTITIONS_AT_ONCE)
     ]
     active: dict[str, set[int]] = defaultdict(set)
     faults: dict[str, Fault] = {}

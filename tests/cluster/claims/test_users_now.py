@@ -1,0 +1,241 @@
+"""What a plan says about those whom a dangerous change hits, held against Kafka's own tools and
+against what a slow consumer then really misses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from kafkaform.core.change import Action, Change, add_findings
+from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
+from kafkaform.core.resource import Identity
+from kafkaform.core.text.quantity import render_span
+from kafkaform.plan.consequences import BOUNDS
+from kafkaform.plan.model import Extent
+from kafkaform.sandbox import Sandbox
+from kafkaform_kafka.impact.looks import find_consequences
+from kafkaform_kafka.session import KafkaSession
+
+from ...kit.commands.process_folder import Folder
+from ...kit.kafka.clusters import own_sandbox
+from ...kit.kafka.java_tools import (
+    CONSUMER_GROUPS,
+    read_tables,
+    run_tool,
+    write_admin_properties,
+)
+from ...kit.kafka.logins import new_login
+from ...kit.kafka.sessions import connect, gone, grant
+from ...kit.kafka.topic_clients import Clients, wait_for
+
+QUICK = (("log.initial.task.delay.ms", "200"), ("log.retention.check.interval.ms", "300"))
+"""A broker that looks for old records at once."""
+SECONDS = 15.0
+MINUTE = 60_000
+AGES = (*range(130, 70, -1), *range(30, 0, -1))
+"""How many minutes ago the records of each partition were written: 60 of them go with a retention
+of an hour. The pause between the two parts ends a segment."""
+GROUP = "billing"
+TOPIC = """
+resource "kafka_topic" "orders" {{
+  name               = "orders"
+  partitions         = 2
+  replication_factor = 1
+  config = {{
+    "retention.ms" = retention("{retention}")
+    "segment.ms"   = retention("10m")
+  }}
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def box(own_brokers: None) -> Iterator[Sandbox]:
+    """One broker for this file alone."""
+    with own_sandbox(f"tests-users-{os.getpid()}", config=QUICK) as box:
+        yield box
+
+
+@pytest.fixture(scope="module")
+def clients(box: Sandbox) -> Clients:
+    return Clients(box.bootstrap, box.admin_password)
+
+
+@pytest.fixture(scope="module")
+def session(box: Sandbox) -> Iterator[KafkaSession]:
+    session = connect(box)
+    yield session
+    session.close()
+
+
+@contextmanager
+def slow_member(clients: Clients, topic: str, group: str, read: int) -> Iterator[Consumer]:
+    """A member of a group that has read so many records of each partition, and reads no more."""
+    config = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer({**clients.config, **config, "client.id": "slow-app"})
+    consumer.subscribe([topic])
+    wait_for(lambda: consumer.poll(0.2) is not None or bool(consumer.assignment()))
+    assigned = consumer.assignment()
+    consumer.pause(assigned)
+    offsets = [TopicPartition(topic, item.partition, read) for item in assigned]
+    consumer.commit(offsets=offsets, asynchronous=False)
+    yield consumer
+    consumer.close()
+
+
+def collect_findings(output: str) -> Mapping[str, Any]:
+    """Rule -> finding, of the JSON lines of a plan."""
+    findings: dict[str, Any] = {}
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if "rule" in value and "level" in value:
+                findings[value["rule"]] = value
+            for item in value.values():
+                walk(item)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+
+    for line in output.splitlines():
+        if line.startswith("{"):
+            walk(json.loads(line))
+    return findings
+
+
+def look(session: KafkaSession, change: Change) -> dict[str, Finding]:
+    rows = find_consequences(session, [change], BOUNDS[Extent.FAST])
+    return {finding.rule: finding for _, finding in rows}
+
+
+def test_a_slow_group_misses_what_the_plan_said(
+    box: Sandbox, clients: Clients, tmp_path: Path
+) -> None:
+    """`topic-unread-lost`: the plan of a shorter retention says how many records the group has not
+    read of those that go; after the apply, it misses exactly these."""
+    folder = Folder(tmp_path, box.bootstrap, box.admin_password)
+    folder.write(TOPIC.format(retention="7d"))
+    assert folder.apply().code == 0
+    producer = Producer({**clients.config, "acks": "all", "enable.idempotence": True})
+    now = int(time.time() * 1000)
+    for minutes in AGES:
+        for partition in (0, 1):
+            producer.produce("orders", b"x", partition=partition, timestamp=now - minutes * MINUTE)
+            # Records of one batch are in one segment.
+            producer.flush(SECONDS)
+    with slow_member(clients, "orders", GROUP, 25) as consumer:
+        folder.write(TOPIC.format(retention="1h"))
+        plan = folder.run("plan", "--json")
+        findings = collect_findings(plan.out)
+        lost = findings["topic-unread-lost"]
+        assert lost["figures"]["unread_records"] == [f"{GROUP}=70"]
+        assert (lost["level"], lost["harm"]) == ("danger", "data-loss")
+        # The record at offset 25 was written 105 minutes ago.
+        span = re.search(r"billing is about (.+?) behind: retention of 1 h deletes", lost["text"])
+        age = round((time.time() * 1000 - now) / 1000) + 105 * 60
+        assert span is not None
+        assert span[1] in {render_span(age + more) for more in range(-60, 60)}
+        assert "producers" in findings["topic-writers"]["figures"]
+        text = folder.plan()
+        for part in ("70 records that it has not read", "1 group reads it: billing (1 member"):
+            assert part in " ".join(text.out.split()), text.out
+
+        applied = folder.apply()
+        assert applied.code == 0, applied.out
+        starts = {}
+
+        def has_gone() -> bool:
+            for partition in (0, 1):
+                item = TopicPartition("orders", partition)
+                starts[partition] = consumer.get_watermark_offsets(item, SECONDS, cached=False)[0]
+            return all(starts.values())
+
+        wait_for(has_gone)
+    assert sum(start - 25 for start in starts.values()) == 70
+
+
+def test_the_lag_is_that_of_kafkas_own_tool(
+    box: Sandbox, clients: Clients, session: KafkaSession, tmp_path: Path
+) -> None:
+    """`topic-readers`: the same lag, for each partition together, as kafka-consumer-groups."""
+    assert clients.create("lagging", partitions=3) == ""
+    for number in range(30):
+        assert clients.write("lagging", "x", f"k{number}") == ""
+    with slow_member(clients, "lagging", "behind", 2):
+        readers = look(session, gone("lagging", "id", 3))["topic-readers"]
+        printed = run_tool(
+            write_admin_properties(box, tmp_path),
+            CONSUMER_GROUPS,
+            "--describe",
+            "--group",
+            "behind",
+        )
+    lags = [int(row["LAG"]) for row in read_tables(printed) if row.get("TOPIC") == "lagging"]
+    assert len(lags) == 3 and sum(lags) == 24
+    assert readers.figures["lag_records"] == 24
+    assert readers.figures["members"] == 1
+    assert readers.level is Level.CAUTION
+
+
+def test_producers_and_their_last_write_are_seen(clients: Clients, session: KafkaSession) -> None:
+    """`topic-writers`: an idempotent producer counts; of any other, only its newest record is
+    seen."""
+    for name in ("plain", "numbered"):
+        assert clients.create(name) == ""
+    assert clients.write("plain", "x", "k") == ""
+    producer = Producer({**clients.config, "enable.idempotence": True})
+    producer.produce("numbered", b"x")
+    assert producer.flush(SECONDS) == 0
+    plain, numbered = (
+        look(session, gone(name, "id"))["topic-writers"] for name in ("plain", "numbered")
+    )
+    assert (plain.figures["producers"], numbered.figures["producers"]) == (0, 1)
+    for finding in (plain, numbered):
+        assert finding.figures["newest_record_seconds"] < 60
+        assert finding.level is Level.CAUTION
+
+
+def test_the_clients_of_a_lost_right_are_named(clients: Clients, session: KafkaSession) -> None:
+    """`access-used-now`: brokers show the client id and the host of a member, and no principal."""
+    assert clients.create("closed") == ""
+    assert clients.write("closed", "x", "k") == ""
+    row = AccessRow("User:ann", "Topic", "closed", "literal", ("Read",), Breadth.ONE)
+    change = add_findings(
+        Change(Identity("kafka", "kafka_acl", "x"), "kafka_acl.x", Action.DELETE),
+        Finding("access-lost", Level.CAUTION, Harm.ACCESS_LOST, "text", access=(row,)),
+    )
+    assert "access-used-now" not in look(session, change)
+    with slow_member(clients, "closed", "reader", 0):
+        text = look(session, change)["access-used-now"].text
+    assert "reader (slow-app at 127.0.0.1)" in text, text
+    assert "admin" not in text
+
+
+def test_what_may_not_be_seen_is_said(
+    box: Sandbox, clients: Clients, session: KafkaSession
+) -> None:
+    """`users-unseen`: without Describe on the group and Read on the topic, nobody is called
+    absent."""
+    assert clients.create("shown") == ""
+    assert clients.write("shown", "x", "k") == ""
+    with new_login(box) as user, slow_member(clients, "shown", "unseen", 0):
+        grant(box, user, "Topic", "shown", "DESCRIBE", "DELETE")
+        limited = connect(box, user)
+        findings = look(limited, gone("shown", "id"))
+        limited.close()
+        whole = look(session, gone("shown", "id"))
+    assert "topic-readers" in whole and "users-unseen" not in whole
+    assert "topic-readers" not in findings
+    assert "producers" not in findings["topic-writers"].figures
+    text = findings["users-unseen"].text
+    assert "groups that this principal may not describe" in text, text
+    assert "the producers of shown" in text, text
