@@ -96,7 +96,7 @@ def list_offsets(
     all records are older. Partitions with an error are left out."""
     times = {(name, number): time for name, numbers in partitions.items() for number in numbers}
     rows = find_offsets(wire, times, node, timeout)
-    return {place: row.offset for place, row in rows.items() if row.offset >= 0 or time >= 0}
+    return {key: row.offset for key, row in rows.items() if row.offset >= 0 or time >= 0}
 
 
 def find_offsets(

@@ -56,29 +56,29 @@ def look(
 
 
 def test_a_slow_group_loses_what_is_older_than_the_new_retention() -> None:
-    """10,000 records, one a second; the group is 7,800 s behind, and 3,600 s are kept."""
+    """10,000 records, one a second; the group is 7,810 s behind, and 3,600 s are kept."""
     session = BusySession(
-        {("orders", 0): BusyLog(0, 10_000)},
-        [BusyGroup("billing", {("orders", 0): 2_200}, ("app",), ("orders",))],
+        {("orders", 0): BusyLog(0, 10_000, age=500)},
+        [BusyGroup("billing", {("orders", 0): 2_190}, ("app",), ("orders",))],
     )
     found = look(session, cut())
     lost = found["topic-unread-lost"]
     assert lost.level is Level.DANGER and lost.harm is Harm.DATA_LOSS
     assert lost.text == (
-        "billing is about 2 h 10 min behind: retention of 1 h deletes about 1 h 10 min, 4,199 "
+        "billing is about 2 h 10 min behind: retention of 1 h deletes about 1 h 10 min, 4,210 "
         "records that it has not read"
     )
     assert lost.figures == {
         "groups": ("billing",),
-        "unread_records": ("billing=4199",),
-        "most_unread_records": 4199,
+        "unread_records": ("billing=4210",),
+        "most_unread_records": 4210,
     }
     readers = found["topic-readers"]
     assert readers.text == (
-        "1 group reads it: billing (1 member, 7,800 records and about 2 h 10 min behind)"
+        "1 group reads it: billing (1 member, 7,810 records and about 2 h 10 min behind)"
     )
-    assert readers.figures["lag_records"] == 7800 and readers.figures["members"] == 1
-    assert readers.figures["lag_seconds"] == pytest.approx(7799, rel=0.005)
+    assert readers.figures["lag_records"] == 7810 and readers.figures["members"] == 1
+    assert readers.figures["lag_seconds"] == pytest.approx(7809, rel=0.005)
     assert session.proofs == 1
 
 
@@ -96,10 +96,10 @@ def test_a_group_that_reads_along_loses_nothing() -> None:
 def test_what_is_gone_already_is_not_lost_again() -> None:
     """A group that stands before the first record of the log loses only what is still there."""
     session = BusySession(
-        {("orders", 0): BusyLog(5_000, 10_000)}, [BusyGroup("old", {("orders", 0): 10})]
+        {("orders", 0): BusyLog(5_000, 10_000, age=500)}, [BusyGroup("old", {("orders", 0): 10})]
     )
     lost = look(session, cut())["topic-unread-lost"]
-    assert lost.figures["most_unread_records"] == 10_000 - 3_601 - 5_000
+    assert lost.figures["most_unread_records"] == 10_000 - 3_600 - 5_000
     # Nobody runs this group now.
     assert lost.level is Level.CAUTION
 
