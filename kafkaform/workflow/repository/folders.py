@@ -124,6 +124,12 @@ class SharedLook:
             self._answers[question] = self.session.query(data, arguments)
         return self._answers[question]
 
+    @property
+    def context(self) -> object:
+        """What the provider asks its system with, past everything that was read for all."""
+        self._unproven = True
+        return getattr(self.session, "context", None)
+
     def prove(self) -> None:
         if self._unproven:
             self.session.prove()
@@ -153,7 +159,7 @@ class FolderSession:
     @property
     def context(self) -> object:
         """What the provider asks its system with, beyond the contract; None for one without."""
-        return getattr(self._look.session, "context", None)
+        return self._look.context
 
     def live_nodes(self) -> Sequence[str]:
         return self._look.live_nodes()
