@@ -68,3 +68,32 @@ def test_requests_do_not_grow_with_topics(proxied: tuple[Folder, Proxy]) -> None
     assert_few(quiet := proxy.take())
     for title, seen in (("plan, none live", planned), ("apply", applied), ("plan, all", quiet)):
         print(f"{title}: {sum(seen.values())} requests: {dict(sorted(seen.items()))}")
+
+
+LOOKS = ("ListGroups", "DescribeGroups", "OffsetFetch", "DescribeProducers", "ListOffsets")
+"""What is asked to find out whom a change hits."""
+
+
+def count_plan(proxied: tuple[Folder, Proxy], retention: str, *flags: str) -> Counter[str]:
+    """The requests of a plan with this retention for all topics."""
+    folder, proxy = proxied
+    folder.write(DECLARED.replace('"7d"', f'"{retention}"'))
+    proxy.take()
+    planned = folder.run("plan", "-detailed-exitcode", "--concise", "--no-color", *flags)
+    assert planned.code in (2, 8), planned.out
+    return proxy.take()
+
+
+def test_only_a_dangerous_change_asks_whom_it_hits(proxied: tuple[Folder, Proxy]) -> None:
+    """A longer retention costs not one request more than without the look; a shorter one asks, as
+    long as --impact is not off."""
+    assert count_plan(proxied, "8d") == (harmless := count_plan(proxied, "8d", "--impact=off"))
+    assert not harmless.keys() & set(LOOKS), harmless
+    asked = count_plan(proxied, "1d")
+    assert asked["ListGroups"] == 1, asked
+    assert_few(asked)
+    unasked = count_plan(proxied, "1d", "--impact=off")
+    assert unasked["ListGroups"] == unasked["DescribeProducers"] == 0, unasked
+    print(
+        f"a shorter retention of all: {sum(asked.values())} requests, {sum(unasked.values())} off"
+    )

@@ -22,6 +22,7 @@ from ..inspect.group_details import (
     list_all_groups,
     read_positions,
 )
+from ..inspect.group_details import Position as GroupPosition
 from ..inspect.source import NodeRequest, Place, find_leaders, send_each
 from ..protocol.cluster_facts import KafkaFacts
 from ..rules.users_now import ACCESS_USED, READERS, UNREAD_LOST
@@ -60,8 +61,8 @@ class Groups(Struct, frozen=True):
     """All groups that matter, as they were read."""
 
     listed: Sequence[ListedGroup]
-    positions: Mapping[str, Positions]
-    """Group -> how far it has come."""
+    positions: Mapping[tuple[str, str], Positions]
+    """Group and topic -> how far it has come there."""
     described: Mapping[str, DescribedGroup]
     """Group -> its members."""
     topics: Mapping[str, frozenset[str]]
@@ -126,18 +127,14 @@ def _read_groups(inquiry: Inquiry, topics: frozenset[str], *, every: bool) -> Gr
         if group.protocol in ("", CONSUMER) or group.type not in (None, CLASSIC)
     ]
     answers = read_positions(source, readers)
-    positions = {
-        name: {
-            partition: position
-            for partition, position in answer.items()
-            if every or partition[0] in topics
-        }
-        for name, answer in answers.items()
-        if not isinstance(answer, Fault)
-    }
-    concerned = [
-        group for group in readers if positions.get(group.name) or group.state not in _IDLE
-    ]
+    positions: dict[tuple[str, str], dict[Place, GroupPosition]] = defaultdict(dict)
+    committed: dict[str, set[str]] = defaultdict(set)
+    for name, answer in answers.items():
+        for partition, position in () if isinstance(answer, Fault) else answer.items():
+            if every or partition[0] in topics:
+                positions[name, partition[0]][partition] = position
+                committed[name].add(partition[0])
+    concerned = [group for group in readers if committed[group.name] or group.state not in _IDLE]
     descriptions = describe_groups(source, concerned)
     gaps = [f"{gap.what}: {gap.fault.message}" for gap in listing.gaps]
     gaps += _count_faults("the offsets of {}", answers.values())
@@ -150,8 +147,7 @@ def _read_groups(inquiry: Inquiry, topics: frozenset[str], *, every: bool) -> Gr
     for group in concerned:
         row = described.get(group.name)
         assigned = list_read_topics(row, group.type or CLASSIC) if row else frozenset[str]()
-        committed = {topic for topic, _ in positions.get(group.name, {})}
-        topics_read[group.name] = assigned | committed
+        topics_read[group.name] = assigned | committed[group.name]
         for topic in topics_read[group.name]:
             of_topics[topic].append(group)
     return Groups(concerned, positions, described, topics_read, of_topics, tuple(gaps))
@@ -174,9 +170,9 @@ def _read_logs(inquiry: Inquiry, groups: Groups) -> Logs:
     targets = {target.topic: target for target in reversed(inquiry.targets)}
     partitions = {
         partition
-        for rows in groups.positions.values()
+        for (_, topic), rows in groups.positions.items()
+        if topic in targets
         for partition in rows
-        if partition[0] in targets
     }
     leaders, _ = find_leaders(source, sorted(partitions))
     cuts = {
@@ -244,8 +240,8 @@ def _measure_reader(group: ListedGroup, target: Target, groups: Groups, logs: Lo
     lags: list[int | None] = []
     behind: list[tuple[int, Position]] = []
     losses: list[tuple[int, Position]] = []
-    for partition, position in groups.positions.get(group.name, {}).items():
-        if partition[0] != target.topic or position.offset is None:
+    for partition, position in groups.positions.get((group.name, target.topic), {}).items():
+        if position.offset is None:
             continue
         end, start = logs.ends.get(partition), logs.starts.get(partition)
         if end is None or start is None:
@@ -295,30 +291,31 @@ def _describe_readers(target: Target, readers: Sequence[Reader], ages: Ages) -> 
             "most_unread_records": losers[0].unread,
         }
         yield UNREAD_LOST.find(
-            f"{target.prefix}{'; '.join(named)}{_count_rest(losers)}",
+            f"{target.prefix}{'; '.join(named)}{_count_remainder(losers)}",
             figures=FrozenMap(figures),
             level=Level.DANGER if any(row.members for row in losers) else Level.CAUTION,
         )
     named = [_render_reader(row, ages) for row in readers[:GROUPS_NAMED]]
-    verb = "reads it" if len(readers) == 1 else "read it"
-    deadline = [age for row in readers if row.position and (age := ages.get(row.position))]
+    alive = any(row.members for row in readers)
+    verbs = ("reads it", "read it") if alive else ("has offsets in it", "have offsets in it")
+    ages_behind = [age for row in readers if row.position and (age := ages.get(row.position))]
     lags = [row.lag for row in readers if row.lag is not None]
     figures = {
         "groups": tuple(row.group for row in readers),
         "members": sum(row.members or 0 for row in readers),
         **({"lag_records": max(lags)} if lags else {}),
-        **({"lag_seconds": max(deadline) // 1000} if deadline else {}),
+        **({"lag_seconds": max(ages_behind) // 1000} if ages_behind else {}),
     }
     yield READERS.find(
-        f"{target.prefix}{render_count(len(readers), 'group')} {verb}: "
-        f"{', '.join(named)}{_count_rest(readers)}",
+        f"{target.prefix}{render_count(len(readers), 'group')} {verbs[len(readers) > 1]}: "
+        f"{', '.join(named)}{_count_remainder(readers)}",
         figures=FrozenMap(figures),
-        level=Level.CAUTION if target.deleted and figures["members"] else None,
+        level=Level.CAUTION if target.deleted and alive else None,
     )
 
 
-def _count_rest(readers: Sequence[Reader]) -> str:
-    number = len(readers) - GROUPS_NAMED
+def _count_remainder(groups: Sequence[object]) -> str:
+    number = len(groups) - GROUPS_NAMED
     return f", and {number:,} more" if number > 0 else ""
 
 
@@ -374,8 +371,7 @@ def _find_closed(change: Change, groups: Groups) -> Iterator[tuple[Identity, Fin
             users.append(group.name)
     if users:
         named = [f"{name} ({_render_clients(groups.described[name])})" for name in users]
-        remainder = f", and {len(users) - GROUPS_NAMED:,} more" if len(users) > GROUPS_NAMED else ""
-        text = f"{', '.join(named[:GROUPS_NAMED])}{remainder}"
+        text = f"{', '.join(named[:GROUPS_NAMED])}{_count_remainder(users)}"
         yield (
             change.identity,
             ACCESS_USED.find(

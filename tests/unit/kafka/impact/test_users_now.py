@@ -10,7 +10,7 @@ import pytest
 from kafkaform.core.change import Action, Change, PathChange, add_findings
 from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
 from kafkaform.core.resource import Identity
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.consequences import BOUNDS
 from kafkaform.plan.model import Extent
 from kafkaform_kafka.impact.inquiry import date_positions
@@ -18,7 +18,7 @@ from kafkaform_kafka.impact.looks import find_consequences
 from kafkaform_kafka.inspect.source import DescribeSource
 from kafkaform_kafka.rules import users_now
 from kafkaform_kafka.rules.topics.config_rows import RETENTION_CUT, SIZE_CUT
-from kafkaform_kafka.rules.topics.life import DELETED
+from kafkaform_kafka.rules.topics.life import DELETED, REPLICAS_REMOVED
 
 from ....kit.kafka.busy_cluster import BusyGroup, BusyLog, BusySession
 
@@ -98,10 +98,42 @@ def test_what_is_gone_already_is_not_lost_again() -> None:
     session = BusySession(
         {("orders", 0): BusyLog(5_000, 10_000, age=500)}, [BusyGroup("old", {("orders", 0): 10})]
     )
-    lost = look(session, cut())["topic-unread-lost"]
+    found = look(session, cut())
+    lost = found["topic-unread-lost"]
     assert lost.figures["most_unread_records"] == 10_000 - 3_600 - 5_000
     # Nobody runs this group now.
     assert lost.level is Level.CAUTION
+    assert found["topic-readers"].text.startswith("1 group has offsets in it: old (no members, ")
+
+
+def test_a_lower_default_names_the_topic() -> None:
+    """The change is about the cluster, and the groups read one of its topics."""
+    session = BusySession(
+        {("orders", 0): BusyLog(0, 10_000), ("books", 0): BusyLog(0, 0)},
+        [BusyGroup("billing", {("orders", 0): 2_190}, ("app",), ("orders",))],
+    )
+    path = PathChange(("config", "log.retention.ms"), None, str(HOUR))
+    identity = Identity("kafka", "kafka_cluster_config", "default")
+    change = Change(identity, "x", Action.UPDATE, EMPTY, EMPTY, (path,))
+    figures = FrozenMap(topics=("books", "orders"))
+    change = add_findings(change, RETENTION_CUT.find("text", path.path, figures=figures))
+    found = look(session, change)
+    assert found["topic-unread-lost"].text.startswith("orders: billing is about 2 h 10 min behind")
+    assert found["topic-readers"].text.startswith("orders: 1 group reads it: billing")
+
+
+def test_a_risk_of_durability_names_readers_and_nothing_that_goes() -> None:
+    """Nothing is deleted by it now."""
+    session = BusySession(
+        {("orders", 0): BusyLog(0, 100)},
+        [BusyGroup("billing", {("orders", 0): 10}, ("app",), ("orders",))],
+    )
+    whole = FrozenMap(name="orders", partitions=1, config=EMPTY)
+    change = Change(Identity("kafka", "kafka_topic", "orders"), "x", Action.UPDATE, whole, whole)
+    change = add_findings(change, REPLICAS_REMOVED.find("fewer replicas"))
+    found = look(session, change)
+    assert "topic-unread-lost" not in found
+    assert found["topic-readers"].level is Level.NOTE
 
 
 def test_a_size_deletes_a_share_of_the_records() -> None:
