@@ -16,8 +16,12 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 APIS = {
+    2: "ListOffsets",
     3: "Metadata",
+    9: "OffsetFetch",
     10: "FindCoordinator",
+    15: "DescribeGroups",
+    16: "ListGroups",
     17: "SaslHandshake",
     18: "ApiVersions",
     19: "CreateTopics",
@@ -39,6 +43,7 @@ APIS = {
     51: "AlterUserScramCredentials",
     55: "DescribeQuorum",
     60: "DescribeCluster",
+    61: "DescribeProducers",
     74: "ListConfigResources",
 }
 WRITES = (
