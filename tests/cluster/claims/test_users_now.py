@@ -134,7 +134,8 @@ def test_a_slow_group_misses_what_the_plan_said(
             producer.flush(SECONDS)
     with slow_member(clients, "orders", GROUP, 25) as consumer:
         folder.write(TOPIC.format(retention="1h"))
-        plan = folder.run("plan", "--json")
+        token = tmp_path / "approval"
+        plan = folder.run("plan", "--json", "--approval-out", str(token))
         findings = collect_findings(plan.out)
         lost = findings["topic-unread-lost"]
         assert lost["figures"]["unread_records"] == [f"{GROUP}=70"]
@@ -149,7 +150,9 @@ def test_a_slow_group_misses_what_the_plan_said(
         for part in ("70 records that it has not read", "1 group reads it: billing (1 member"):
             assert part in " ".join(text.out.split()), text.out
 
-        applied = folder.apply()
+        # The group falls back while the plan is reviewed; the approval stays what it was.
+        assert clients.write("orders", "later", "k") == ""
+        applied = folder.run("apply", "--expect", token.read_text("utf-8").strip(), "--no-color")
         assert applied.code == 0, applied.out
         starts = {}
 
