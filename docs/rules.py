@@ -64,10 +64,10 @@ WITHOUT_TEST: Mapping[str, str] = {
         connector-offsets-impossible connector-offsets-moving connector-secret-in-plain
         connector-secrets-uncompared consequences-unknown guard-data-loss guard-deletions
         guard-empty-configuration object-disputed object-left-alone object-mentioned object-missing
-        object-not-parkable object-protected object-renamed object-setting-left object-shared-stays
-        object-task-running object-unmanaged object-unreadable object-waiting rule-failed
-        schema-compatibility-unasked schema-more-differences schema-versions-unread value-undone
-        values-kept values-taken-over
+        object-not-parkable object-protected object-relied-on object-renamed object-setting-left
+        object-shared-stays object-task-running object-unmanaged object-unreadable object-waiting
+        rule-failed schema-compatibility-unasked schema-more-differences schema-versions-unread
+        value-undone values-kept values-taken-over
         """,
     "it is about blocks alone: something declared twice or in a circle, or what the "
     "folder must not declare; kafkaform's own tests cover it": """

@@ -43,7 +43,7 @@ from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .block_judge import judge_boundary
 from .claims import Case, collect_remarks, make_claims, open_cases, outline_change, outline_unread
-from .consequences import tell_consequences
+from .consequences import tell_consequences, tell_managed_users
 from .diff import compare, select_managed
 from .judge import (
     apply_guards,
@@ -253,6 +253,7 @@ def _judge_changes(
     changes = apply_guards(changes, desired, state, options)
     changes, remarks = survey_changes(changes, reached, books, look, facts, options.accept)
     changes, remarks = tell_consequences(changes, remarks, reached, look, options.impact)
+    changes = tell_managed_users(changes, providers, look, state)
     changes = guard_losses(changes, state, options)
     changes = tell_missing_uses(changes, types, reached, look, facts)
     changes = tell_missing_rights(changes, types, reached, look, facts)

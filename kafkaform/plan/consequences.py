@@ -19,9 +19,11 @@ from ..core.parallel import map_parallel
 from ..core.resource import Identity
 from ..core.secret import mask_secrets
 from ..provider.contract import ConsequenceFinder, LookBounds, Provider
+from ..state.model import State
 from .model import Extent
 from .observe import Look
-from .rules import CONSEQUENCES_UNKNOWN
+from .rules import CONSEQUENCES_UNKNOWN, RELIED_ON
+from .uses import find_used, join_first, list_managed, list_partners
 
 BOUNDS = {Extent.FAST: LookBounds(5.0, 500), Extent.FULL: LookBounds(None, None)}
 """How much each extent asks."""
@@ -75,6 +77,32 @@ def tell_consequences(
         add_findings(change, *of_objects.get(change.identity, ())) for change in changes
     ]
     return changes_after, of_systems
+
+
+def tell_managed_users(
+    changes: Sequence[Change], providers: Mapping[str, Provider], look: Look, state: State
+) -> Sequence[Change]:
+    """The changes; each that can do harm and deletes nothing names the declared and recorded
+    objects that need its object. What deletions take from them is said by `name_users`."""
+    endangered = {
+        change.identity: number
+        for number, change in enumerate(changes)
+        if change.action is not Action.DELETE and can_harm(change)
+    }
+    types = {name: kind for item in providers.values() for name, kind in item.types.items()}
+    if not endangered or all(kind.uses is None for kind in types.values()):
+        return changes
+    partners = list_partners({name: world.facts for name, world in look.world.items()})
+    users: dict[Identity, set[str]] = defaultdict(set)
+    for user in list_managed(changes, types, look, state):
+        for identity, use in find_used(user.identity, user.attributes, types, partners, endangered):
+            if use.needed:
+                users[identity].add(f"{user.name} {use.verb} it")
+    result = list(changes)
+    for identity, names in users.items():
+        number = endangered[identity]
+        result[number] = add_findings(changes[number], RELIED_ON.find(join_first(sorted(names))))
+    return result
 
 
 def can_harm(change: Change) -> bool:

@@ -251,6 +251,17 @@ MENTIONED = Rule(
     "It goes on without the object.",
     "an access rule names an object that the plan deletes",
 )
+RELIED_ON = Rule(
+    "object-relied-on",
+    "Something needs the object that the change endangers",
+    Level.NOTE,
+    Harm.NONE,
+    (),
+    Needs.PLAN,
+    "What works with an object meets whatever becomes of it.",
+    "the plan endangers the data that a connector reads",
+    "Tell those who run its users before you apply.",
+)
 UNDONE = _note(
     "value-undone",
     "The change was undone, and the configuration still has it",
@@ -359,6 +370,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
     EMPTY_CONFIGURATION,
     USED,
     MENTIONED,
+    RELIED_ON,
     UNDONE,
     RIGHT_MISSING,
     USED_MISSING,

@@ -253,7 +253,7 @@ def name_users(
     # Also the blocked deletions: whoever lifts the block has to know what it means.
     gone = {c.identity: n for n, c in enumerate(changes) if c.action is Action.DELETE}
     facts = {instance: observation.facts for instance, observation in look.world.items()}
-    candidates = [*_list_managed(changes, types, look, state)]
+    candidates = [*list_managed(changes, types, look, state)]
     hurdles: set[_Hurdle] = set()
     losers = {identity.provider for identity in gone}
     for instance, provider in sorted(every.items()):
@@ -278,7 +278,7 @@ def name_users(
         reasons = [*map(str, unclear), *sorted(unread[identity])]
         result[n] = _add_users(changes[n], sorted(users[identity]))
         if reasons and result[n].effective:
-            result[n] = wait_for(result[n], _join_first(reasons))
+            result[n] = wait_for(result[n], join_first(reasons))
     return result
 
 
@@ -290,7 +290,7 @@ def _can_use(hurdle: _Hurdle, used: Identity, types: Mapping[str, ResourceType])
     )
 
 
-def _list_managed(
+def list_managed(
     changes: Sequence[Change], types: Mapping[str, ResourceType], look: Look, state: State
 ) -> Iterator[_Candidate]:
     """The declared and recorded objects of kinds that use others, as the plan leaves them."""
@@ -380,10 +380,10 @@ def _add_users(change: Change, users: Sequence[_User]) -> Change:
 
 def _join_users(users: Sequence[_User]) -> str:
     """One sentence with the first few of them, and the number of the others."""
-    return _join_first([str(user) for user in users])
+    return join_first([str(user) for user in users])
 
 
-def _join_first(names: Sequence[str]) -> str:
+def join_first(names: Sequence[str]) -> str:
     hidden_count = len(names) - NAMED
     return ", ".join((*names[:NAMED], f"and {hidden_count:,} more") if hidden_count > 0 else names)
 
@@ -569,7 +569,7 @@ def _add_missing(
     for gap in missing:
         lacks[gap.use.pattern, gap.doubt].append(gap.right)
     verb = "loses" if stays else "lacks"
-    sentences = {key: f"{principal} {verb} {_join_first(names)}" for key, names in lacks.items()}
+    sentences = {key: f"{principal} {verb} {join_first(names)}" for key, names in lacks.items()}
     effect = "it fails as soon as this plan is applied" if stays else "it fails"
     sure = sentences.pop((False, ""), None)
     doubtful = (

@@ -32,6 +32,7 @@ from kafkaform.core.resource import (
     Use,
 )
 from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.plan.consequences import tell_managed_users
 from kafkaform.plan.lower import find_needs, lower_plan
 from kafkaform.plan.model import Plan
 from kafkaform.plan.observe import Look
@@ -302,6 +303,27 @@ PROVIDERS = cast(
 
 def observed(name: str, *shelves: str, **given: Any) -> Observed:
     return Observed(job(name), attributes(*shelves, **given))
+
+
+def test_what_a_change_endangers_names_the_managed_objects_that_need_it() -> None:
+    """Objects of the plan and the state, without a request; a change without harm names nobody."""
+    cut = Change(shelf("a"), "shop_shelf.a", Action.UPDATE, EMPTY, EMPTY)
+    risk = Finding("cut", Level.DANGER, Harm.DATA_LOSS, "text")
+    readings = {job("reads"): observed("reads", "a"), job("other"): observed("other", "b")}
+    readings[job("loose")] = observed("loose", "a", needed=False)
+    world = {
+        "shop": InstanceWorld(FACTS["shop"], {shelf("a"): Observed(shelf("a"), EMPTY)}),
+        "work": InstanceWorld(FACTS["work"], readings),
+    }
+    listing = Listing()
+    look = Look(cast(Mapping[str, Session], {"work": listing}), world)
+    harmful = replace(cut, findings=(risk,))
+    (named,) = tell_managed_users([harmful], PROVIDERS, look, State("l"))
+    assert [(item.rule, item.text) for item in named.findings[1:]] == [
+        ("object-relied-on", "work_job reads (not managed) reads it")
+    ]
+    assert tell_managed_users([cut], PROVIDERS, look, State("l")) == [cut]
+    assert listing.asked == []
 
 
 def name_first(
