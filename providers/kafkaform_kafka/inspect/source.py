@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
+from kafkaform.core.progress import SlowTask
 from kafkaform.core.resource import Depth, Fault, FaultClass, Sweep
 from kafkaform.core.text.display import Page
 from kafkaform.core.value import FrozenMap, Value
@@ -208,8 +209,12 @@ def send_each(source: DescribeSource, requests: Sequence[NodeRequest[T]]) -> lis
         )
         return answer
 
+    task, answers = SlowTask("Asking the brokers", "requests"), list[T | Fault]()
     with ThreadPoolExecutor(IN_FLIGHT, "describe") as pool:
-        return list(pool.map(send, requests))
+        for answer in pool.map(send, requests):
+            answers.append(answer)
+            task.report(len(answers), len(requests))
+    return answers
 
 
 def ask_all_brokers(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafkaform.core import progress
 from kafkaform.core.change import Action, Change, PathChange, add_findings
 from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
 from kafkaform.core.resource import Identity
@@ -289,3 +290,12 @@ def test_no_look_finds_what_an_approval_covers() -> None:
     """Blocks and lost access are approved, and figures of a moment must not be."""
     for rule in users_now.RULES:
         assert rule.level is not Level.BLOCK and rule.harm is not Harm.ACCESS_LOST
+
+
+def test_whoever_waits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--impact full` of a large cluster takes its time."""
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    told: list[Any] = []
+    with progress.report_slow_tasks(told.append):
+        look(BusySession({("orders", 0): BusyLog(0, 100)}), deletion(), extent=Extent.FULL)
+    assert "Asking the brokers: 1 of 1 requests" in [message.text for message in told]
