@@ -29,13 +29,17 @@ from ...kit.commands.process_folder import Folder
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.java_tools import (
     CONSUMER_GROUPS,
+    SHARE_GROUPS,
     read_tables,
     run_tool,
     write_admin_properties,
 )
 from ...kit.kafka.logins import new_login
 from ...kit.kafka.sessions import connect, gone, grant
+from ...kit.kafka.share_members import open_consumer, poll_records
 from ...kit.kafka.topic_clients import Clients, wait_for
+from ...kit.kafka.versions import get_choice
+from .broker_configs import GROUP, alter
 
 QUICK = (("log.initial.task.delay.ms", "200"), ("log.retention.check.interval.ms", "300"))
 """A broker that looks for old records at once."""
@@ -44,7 +48,7 @@ MINUTE = 60_000
 AGES = (*range(130, 70, -1), *range(30, 0, -1))
 """How many minutes ago the records of each partition were written: 60 of them go with a retention
 of an hour. The pause between the two parts ends a segment."""
-GROUP = "billing"
+SLOW = "billing"
 TOPIC = """
 resource "kafka_topic" "orders" {{
   name               = "orders"
@@ -78,10 +82,13 @@ def session(box: Sandbox) -> Iterator[KafkaSession]:
 
 
 @contextmanager
-def slow_member(clients: Clients, topic: str, group: str, read: int) -> Iterator[Consumer]:
-    """A member of a group that has read so many records of each partition, and reads no more."""
+def slow_member(
+    clients: Clients, topic: str, group: str, read: int, **more: str
+) -> Iterator[Consumer]:
+    """A member of a group that has read so many records of each partition, and reads no more. more:
+    of its config."""
     config = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
-    consumer = Consumer({**clients.config, **config, "client.id": "slow-app"})
+    consumer = Consumer({**clients.config, **config, "client.id": "slow-app", **more})
     consumer.subscribe([topic])
     wait_for(lambda: consumer.poll(0.2) is not None or bool(consumer.assignment()))
     assigned = consumer.assignment()
@@ -132,13 +139,13 @@ def test_a_slow_group_misses_what_the_plan_said(
             producer.produce("orders", b"x", partition=partition, timestamp=now - minutes * MINUTE)
             # Records of one batch are in one segment.
             producer.flush(SECONDS)
-    with slow_member(clients, "orders", GROUP, 25) as consumer:
+    with slow_member(clients, "orders", SLOW, 25) as consumer:
         folder.write(TOPIC.format(retention="1h"))
         token = tmp_path / "approval"
         plan = folder.run("plan", "--json", "--approval-out", str(token))
         findings = collect_findings(plan.out)
         lost = findings["topic-unread-lost"]
-        assert lost["figures"]["unread_records"] == [f"{GROUP}=70"]
+        assert lost["figures"]["unread_records"] == [f"{SLOW}=70"]
         assert (lost["level"], lost["harm"]) == ("danger", "data-loss")
         # The record at offset 25 was written 105 minutes ago.
         span = re.search(r"billing is about (.+?) behind: retention of 1 h deletes", lost["text"])
@@ -187,6 +194,42 @@ def test_the_lag_is_that_of_kafkas_own_tool(
     assert readers.figures["lag_records"] == 24
     assert readers.figures["members"] == 1
     assert readers.level is Level.CAUTION
+
+
+def test_groups_of_newer_protocols_are_seen(
+    box: Sandbox, clients: Clients, session: KafkaSession, tmp_path: Path
+) -> None:
+    """`topic-readers`: a group of KIP-848 with its committed lag, and a share group with the lag
+    that the cluster counts, as Kafka's own tool shows it."""
+    if get_choice().lacks("4.2", zookeeper=False):
+        pytest.skip("share groups are complete since Kafka 4.2")
+    assert clients.create("shared") == ""
+    for number in range(10):
+        assert clients.write("shared", "x", f"k{number}") == ""
+    assert alter(session, GROUP, "jobs", {"share.auto.offset.reset": "earliest"}) == ""
+    with (
+        slow_member(clients, "shared", "newer", 4, **{"group.protocol": "consumer"}),
+        open_consumer(clients, "jobs", "shared") as member,
+    ):
+
+        def has_begun() -> bool:
+            # A share partition has a start once something in it is done with.
+            for message in poll_records(member):
+                member.acknowledge(message)
+            text = look(session, gone("shared", "id"))["topic-readers"].text
+            return re.search(r"jobs \(1 member, \d+ records", text) is not None
+
+        wait_for(has_begun)
+        for number in range(5):
+            assert clients.write("shared", "x", f"late{number}") == ""
+        properties = write_admin_properties(box, tmp_path)
+        flags = ("--describe", "--group", "jobs")
+        (row,) = read_tables(run_tool(properties, SHARE_GROUPS, *flags))
+        readers = look(session, gone("shared", "id"))["topic-readers"]
+    assert int(row["LAG"]) >= 5
+    assert "newer (1 member, 11 records" in readers.text, readers.text
+    assert f"jobs (1 member, {row['LAG']} records" in readers.text, (readers.text, row)
+    assert set(readers.figures["groups"]) == {"newer", "jobs"}
 
 
 def test_producers_and_their_last_write_are_seen(clients: Clients, session: KafkaSession) -> None:
