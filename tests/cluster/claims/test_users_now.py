@@ -23,9 +23,12 @@ from kafkaform.plan.consequences import BOUNDS
 from kafkaform.plan.model import Extent
 from kafkaform.sandbox import Sandbox
 from kafkaform_kafka.impact.looks import find_consequences
+from kafkaform_kafka.rules.topics.config_rows import SIZE_CUT
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.commands.process_folder import Folder
+from ...kit.kafka.changes import change as make_change
+from ...kit.kafka.changes import topic
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.java_tools import (
     CONSUMER_GROUPS,
@@ -171,6 +174,36 @@ def test_a_slow_group_misses_what_the_plan_said(
 
         wait_for(has_gone)
     assert sum(start - 25 for start in starts.values()) == 70
+
+
+def test_a_size_deletes_about_what_the_plan_said(clients: Clients, session: KafkaSession) -> None:
+    """`topic-unread-lost`: of a smaller retention.bytes, at most one segment less goes than the
+    plan said, because brokers delete whole segments."""
+    mebibyte, segment = 2**20, 1_100
+    assert clients.create("large", segment_bytes=mebibyte) == ""
+    producer = Producer({**clients.config, "acks": "all"})
+    for number in range(5_000):
+        producer.produce("large", os.urandom(512).hex(), key=str(number))
+    assert producer.flush(SECONDS) == 0
+    config = {"segment.bytes": str(mebibyte)}
+    before, after = (
+        topic("large", partitions=1, replication_factor=1, config={**config, **more})
+        for more in ({}, {"retention.bytes": str(2 * mebibyte)})
+    )
+    cut = add_findings(
+        make_change(Action.UPDATE, before, after),
+        SIZE_CUT.find("less is kept", ("config", "retention.bytes")),
+    )
+    item = TopicPartition("large", 0)
+    with slow_member(clients, "large", "sized", 500) as consumer:
+        lost = look(session, cut)["topic-unread-lost"]
+        assert "retention of 2 MiB deletes" in lost.text, lost.text
+        assert clients.set("large", retention_bytes=2 * mebibyte) == ""
+        wait_for(lambda: consumer.get_watermark_offsets(item, SECONDS, cached=False)[0] > 0)
+        # All segments of one look for old ones go together.
+        time.sleep(2)
+        missed = consumer.get_watermark_offsets(item, SECONDS, cached=False)[0] - 500
+    assert 0 <= lost.figures["most_unread_records"] - missed <= segment, (lost.text, missed)
 
 
 def test_the_lag_is_that_of_kafkas_own_tool(
