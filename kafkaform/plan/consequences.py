@@ -2,7 +2,7 @@
 
 Only changes that can do harm are looked at: a plan without one asks nothing here. What is found
 differs from one second to the next, so it is shown and judged, and no approval covers it
-(docs/decisions/034-figures-are-not-approved.md).
+(docs/decisions/035-figures-are-not-approved.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 hidden.
 
 The looks in `impact/` find these, because only they ask the brokers. No approval covers what they
-find: it is another number a second later (docs/decisions/034-figures-are-not-approved.md).
+find: it is another number a second later (docs/decisions/035-figures-are-not-approved.md).
 """
 
 from __future__ import annotations
