@@ -22,7 +22,7 @@ from ..provider.contract import ConsequenceFinder, LookBounds, Provider
 from ..state.model import State
 from .model import Extent
 from .observe import Look
-from .rules import CONSEQUENCES_UNKNOWN, RELIED_ON
+from .rules import CONSEQUENCES_UNKNOWN, PARKED, RELIED_ON
 from .uses import find_used, join_first, list_managed, list_partners
 
 BOUNDS = {Extent.FAST: LookBounds(5.0, 500), Extent.FULL: LookBounds(None, None)}
@@ -106,8 +106,11 @@ def tell_managed_users(
 
 
 def can_harm(change: Change) -> bool:
-    """True if an apply makes the change and somebody who uses the object can notice."""
-    return change.effective and (change.action is Action.DELETE or change.has_harm(*HARMFUL))
+    """True if somebody who uses the object can notice what an apply makes of it, or what a later
+    apply will: whoever still wants a parked object is told while it waits for its deletion."""
+    if change.action is Action.DELETE:
+        return change.effective or (change.blocked is not None and change.blocked.rule == PARKED.id)
+    return change.effective and change.has_harm(*HARMFUL)
 
 
 def _ask_system(
