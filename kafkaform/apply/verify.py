@@ -28,7 +28,14 @@ from ..core.progress import Progress, Reporter
 from ..core.resource import Absent, Depth, Facts, Failed, Hidden, Identity, Observed, Reading
 from ..core.value import EMPTY, Value
 from ..core.words import NEUTRAL
-from ..plan.diff import equals_target, flatten, list_unset, render_leaf, render_path
+from ..plan.diff import (
+    equals_target,
+    flatten,
+    lay_over,
+    list_unset,
+    render_leaf,
+    render_path,
+)
 from ..plan.observe import compute_destination, resolve_absence
 from ..provider.contract import ResourceType, Session
 from .rate_limits import say_silent
@@ -140,8 +147,10 @@ def _judge_observed(change: Change, step: Step, live: Observed) -> Judgement:
     if change.action is Action.CREATE:
         # The first of several requests makes the object, without what the others will add to it.
         one_of_many = len(change.steps) > 1 and bool(step.paths)
+        # What nobody can read back is not ours to look for.
+        target = lay_over(change.after or EMPTY, change.theirs, EMPTY)
         reached = change.after is not None and (
-            _agree(step.paths, now, after) if one_of_many else equals_target(change.after, live)
+            _agree(step.paths, now, after) if one_of_many else equals_target(target, live)
         )
         return Judgement.DONE if reached else Judgement.OTHER
     if is_untellable(change, step):

@@ -329,6 +329,13 @@ def predict_attributes(
     return before.with_items({name: value for name, value in after.items() if value is not None})
 
 
+def _list_unread(case: Case, target: FrozenMap) -> tuple[Path, ...]:
+    """What nobody can read back of a new object. In a row, it would differ from every reading."""
+    attributes = case.kind.schema.attributes
+    unread = {name for name, attribute in attributes.items() if attribute.unread}
+    return tuple(sorted(path for path in flatten(target) if path[0] in unread)) if unread else ()
+
+
 def _find_theirs(case: Case, target: FrozenMap) -> tuple[Path, ...]:
     """What the declaration keeps for others, because somebody else may have set it."""
     if case.kind.ours is None:
@@ -388,6 +395,7 @@ def _make_create(case: Case) -> Change:
         drift=compare_gone(row.attributes, kind.schema) if row else (),
         row_after=compute_row_after(case, adopted=False),
         reason="deleted outside kafkaform" if row else "",
+        theirs=_list_unread(case, after),
     )
     if claim.imported and row is None:
         return add_findings(

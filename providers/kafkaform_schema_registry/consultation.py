@@ -15,9 +15,10 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME
+from .kinds.contracts import METADATA, RULE_SET
 from .kinds.registry import NUMBERS, RegistryFacts, parse_listing, read_subjects
 from .kinds.subject_settings import INHERITED, PROMISES, TRANSITIVE
-from .reads import read_level
+from .reads import is_new_beside, read_level
 from .requests import (
     RegistryContext,
     SchemaVersion,
@@ -33,6 +34,7 @@ from .requests import (
     read_numbers,
     read_schema_version,
     read_setting,
+    read_settings,
     read_verdict,
     read_version,
     read_version_names,
@@ -63,7 +65,7 @@ def _answer_versions(context: RegistryContext, questions: str) -> Mapping[str, F
     version that has the schema already, None if there is none."""
     versions_to_judge = read_versions(questions)
     earlier = _find_earlier(context, versions_to_judge)
-    levels = _read_levels(context, versions_to_judge)
+    levels, grouped = _read_levels(context, versions_to_judge)
     answers: dict[str, FrozenMap] = {}
     foreign: list[NextVersion] = []
     for item in versions_to_judge:
@@ -71,11 +73,12 @@ def _answer_versions(context: RegistryContext, questions: str) -> Mapping[str, F
         versions: tuple[FrozenMap, ...] | None = ()
         if level in TRANSITIVE:
             versions = _read_older(context, item.subject)
-        is_foreign = item.format != "avro" or item.references or versions is None
+        is_grouped = item.subject in grouped or item.regrouped
+        is_foreign = item.format != "avro" or item.references or versions is None or is_grouped
         if item.references and not RegistryFacts.of(context.facts).checks_references:
             is_foreign = False
         # The registry answers at the level of today.
-        if level is not None and level != "NONE" and is_foreign and not planned:
+        if level is not None and level != "NONE" and is_foreign and not (planned or item.regrouped):
             foreign.append(item)
         answers[item.subject] = FrozenMap(
             level=level,
@@ -83,6 +86,7 @@ def _answer_versions(context: RegistryContext, questions: str) -> Mapping[str, F
             compatible=None,
             reasons=(),
             earlier=earlier.get(item.subject),
+            grouped=is_grouped,
         )
     for item, verdict in zip(foreign, _ask_verdicts(context, foreign, levels), strict=True):
         if verdict is not None:
@@ -99,19 +103,31 @@ def _find_earlier(
 ) -> Mapping[str, int]:
     """Subject -> the version that has its next schema already, if there are newer ones."""
     calls = [look_up(_make_payload(item)) for item in versions_to_judge]
-    numbers: dict[str, int] = {}
+    equals: dict[str, SchemaVersion] = {}
     for item, call, answer in zip(
         versions_to_judge, calls, context.client.ask_all(calls), strict=True
     ):
         version = parse_answer(answer, call, partial(read_schema_version, subject=item.subject))
         if isinstance(version, SchemaVersion):
-            numbers[item.subject] = version.version
-    live = _read_numbers(context, list(numbers), deleted=False)
-    return {
-        subject: number
-        for subject, number in numbers.items()
-        if number < max(live.get(subject, ()), default=0)
+            equals[item.subject] = version
+    live = _read_numbers(context, list(equals), deleted=False)
+    older = {
+        subject: version
+        for subject, version in equals.items()
+        if version.version < max(live.get(subject, ()), default=0)
     }
+    latest = [read_version(subject, None) for subject in older]
+    payloads = {item.subject: _make_payload(item) for item in versions_to_judge}
+    numbers: dict[str, int] = {}
+    for (subject, version), call, answer in zip(
+        older.items(), latest, context.client.ask_all(latest), strict=True
+    ):
+        newest = parse_answer(answer, call, partial(read_schema_version, subject=subject))
+        if not isinstance(newest, SchemaVersion) or not is_new_beside(
+            payloads[subject], version, newest
+        ):
+            numbers[subject] = version.version
+    return numbers
 
 
 def _make_payload(item: NextVersion) -> Mapping[str, Any]:
@@ -121,20 +137,27 @@ def _make_payload(item: NextVersion) -> Mapping[str, Any]:
         "format": item.format,
         "schema": item.schema,
         "references": item.references,
+        METADATA: item.metadata,
+        RULE_SET: item.rule_set,
     }
 
 
 def _read_levels(
     context: RegistryContext, versions_to_judge: Sequence[NextVersion]
-) -> Mapping[str, tuple[str | None, bool]]:
+) -> tuple[Mapping[str, tuple[str | None, bool]], set[str]]:
     """Subject -> the level that its new version is checked at, None if it cannot be read, and
-    whether the plan sets it. Levels of a plan are set before its schemas are registered."""
+    whether the plan sets it. Levels of a plan are set before its schemas are registered. And the
+    subjects of which only some versions are compared with each other (`compatibility_group`)."""
     calls = [read_setting("config", item.subject) for item in versions_to_judge]
     global_call = read_setting("config", None)
     *answers, last = context.client.ask_all([*calls, global_call])
     live = _take_level(read_level(global_call, last))
     levels: dict[str, tuple[str | None, bool]] = {}
+    is_all_grouped = _is_grouped(global_call, last)
+    grouped = set[str]()
     for item, call, answer in zip(versions_to_judge, calls, answers, strict=True):
+        if is_all_grouped or _is_grouped(call, answer):
+            grouped.add(item.subject)
         subject_level = _take_level(read_level(call, answer))
         if subject_level == "NONE" and not RegistryFacts.of(context.facts).subject_none:
             subject_level = INHERITED
@@ -146,7 +169,12 @@ def _read_levels(
             )
         else:
             levels[item.subject] = level, item.level is not None
-    return levels
+    return levels, grouped
+
+
+def _is_grouped(call: Call, answer: HttpAnswer | Fault) -> bool:
+    settings = parse_answer(answer, call, read_settings)
+    return isinstance(settings, FrozenMap) and bool(settings["compatibility_group"])
 
 
 def _take_level(value: str | HttpAnswer | Fault) -> str | None:

@@ -9,10 +9,6 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import unquote
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from kafkaform.core.canonical import dumps
 from kafkaform.core.clock import Clock
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Facts, Fault
@@ -27,142 +23,12 @@ from kafkaform.provider.http.exchange import (
     make_transport_fault,
 )
 
-from .formats.avro import open_schema, parse_avro
-from .formats.avro_changes import Unreadable, find_unreadable
 from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
-from .kinds.subject_settings import CLOSING, LEVELS, MODES, PROMISES, REGISTRY_MODES
+from .kinds.subject_settings import LEVELS, MODES, REGISTRY_MODES
 from .provider import PROVIDER, SchemaRegistryProvider
 from .requests import BadAnswer, read_schema_version
 from .session import APICURIO_LIMIT, RegistrySession, identify_product
-
-
-class StoredVersion(Struct, frozen=True):
-    """One version of a subject."""
-
-    number: int
-    id: int
-    kind: str
-    """The registry's name of the format."""
-    text: str
-    references: tuple[Mapping[str, Any], ...] = ()
-    deleted: bool = False
-
-    def to_answer(self, subject: str) -> dict[str, Any]:
-        """As registries send it; Avro is the format of an answer that names none."""
-        document: dict[str, Any] = {
-            "id": self.id,
-            "subject": subject,
-            "version": self.number,
-            "schema": self.text,
-            "references": [dict(stored) for stored in self.references],
-        }
-        return document if self.kind == "AVRO" else {**document, "schemaType": self.kind}
-
-
-class SchemaDraft(Struct, frozen=True):
-    """A schema that somebody sends."""
-
-    kind: str
-    text: str
-    references: tuple[Mapping[str, Any], ...]
-
-    def normalize(self) -> str:
-        kind = BY_REGISTRY_NAME[self.kind].name
-        return inspect_schema(kind, self.text, elsewhere=bool(self.references)).normal
-
-
-class Subjects:
-    """All versions of all subjects. verbatim: two texts of one schema are two schemas."""
-
-    def __init__(self, *, verbatim: bool) -> None:
-        self._verbatim = verbatim
-        self._versions: dict[str, list[StoredVersion]] = {}
-        self._ids: dict[str, int] = {}
-
-    def list_versions(self, subject: str, *, deleted: bool = False) -> list[StoredVersion]:
-        """The versions of a subject, in order. deleted: also those that are deleted softly."""
-        versions = self._versions.get(subject, [])
-        return [stored for stored in versions if deleted or not stored.deleted]
-
-    def list_names(self, *, deleted: bool = False) -> list[str]:
-        return [name for name in self._versions if self.list_versions(name, deleted=deleted)]
-
-    def find_version(self, subject: str, number: int) -> StoredVersion | None:
-        return next((v for v in self.list_versions(subject) if v.number == number), None)
-
-    def find_equal(self, subject: str, draft: SchemaDraft) -> StoredVersion | None:
-        """The version that the registry takes for this very schema."""
-        draft_key = self._make_key(draft.kind, draft.text, draft.references)
-        for stored in self.list_versions(subject):
-            if self._make_key(stored.kind, stored.text, stored.references) == draft_key:
-                return stored
-        return None
-
-    def add(self, subject: str, draft: SchemaDraft) -> StoredVersion:
-        """Register a schema that is allowed."""
-        key = self._make_key(draft.kind, draft.text, draft.references)
-        number = max((v.number for v in self._versions.get(subject, ())), default=0) + 1
-        text = draft.text if self._verbatim or draft.kind != "AVRO" else draft.normalize()
-        version = StoredVersion(
-            number,
-            self._ids.setdefault(key, len(self._ids) + 1),
-            draft.kind,
-            text,
-            draft.references,
-        )
-        self._versions.setdefault(subject, []).append(version)
-        return version
-
-    def delete(self, subject: str, numbers: Sequence[int]) -> None:
-        """Delete versions softly."""
-        self._versions[subject] = [
-            replace(stored, deleted=True) if stored.number in numbers else stored
-            for stored in self._versions[subject]
-        ]
-
-    def purge(self, subject: str) -> None:
-        """Forget all versions."""
-        del self._versions[subject]
-
-    def list_referring(
-        self, subject: str, number: int | None = None, *, deleted: bool = False
-    ) -> list[int]:
-        """Ids of the schemas that refer to a version, or to any."""
-        return [
-            stored.id
-            for name in self.list_names(deleted=deleted)
-            for stored in self.list_versions(name, deleted=deleted)
-            for ref in stored.references
-            if ref["subject"] == subject and number in (None, ref["version"])
-        ]
-
-    def _make_key(self, kind: str, text: str, references: Sequence[Mapping[str, Any]]) -> str:
-        draft = SchemaDraft(kind, text, tuple(references))
-        return dumps([kind, text if self._verbatim else draft.normalize(), list(references)])
-
-
-def find_conflicts(draft: SchemaDraft, versions: Sequence[StoredVersion], level: str) -> list[str]:
-    """Why a level forbids a schema beside these versions. Other formats than Avro are not judged:
-    only a registry knows their rules."""
-    promise = PROMISES[level]
-    looked_at = versions if level.endswith("_TRANSITIVE") else versions[-1:]
-    reasons: list[str] = []
-    for stored in looked_at if promise.backward or promise.forward else ():
-        if stored.kind != draft.kind:
-            reasons.append(f"version {stored.number} has the format {stored.kind}")
-        elif draft.kind == "AVRO":
-            new, old = (open_schema(parse_avro(text)) for text in (draft.text, stored.text))
-            unreadable = [
-                *(find_unreadable(new, old) if promise.backward else ()),
-                *(find_unreadable(old, new) if promise.forward else ()),
-            ]
-            reasons += [_describe(item, stored.number) for item in unreadable]
-    return list(dict.fromkeys(reasons))
-
-
-def _describe(fault: Unreadable, version: int) -> str:
-    subject = f"field {fault.path}" if fault.path else "the schema"
-    return f"{subject} {fault.text} (version {version})"
+from .stored_subjects import SchemaDraft, Subjects, complete_contract, find_conflicts
 
 
 class _Refused(Exception):
@@ -174,20 +40,33 @@ class _Refused(Exception):
 
 
 class SimulatedRegistry:
-    """One registry. apicurio: it answers as Apicurio 2.6 does where that differs.
+    """One registry. apicurio: it answers as Apicurio 2.6 does where that differs; contracts: it has
+    data contracts, and drops them without a word otherwise; rules: of these also rules, as the
+    Enterprise edition of Confluent's.
 
     users: name -> whether it may do everything; the others may do nothing.
     """
 
-    def __init__(self, registry_id: str = "simulated", *, apicurio: bool = False) -> None:
+    def __init__(
+        self,
+        registry_id: str = "simulated",
+        *,
+        apicurio: bool = False,
+        contracts: bool = True,
+        rules: bool = True,
+    ) -> None:
         self.id = registry_id
         self.apicurio = apicurio
+        self.contracts = contracts and not apicurio
+        self.rules = rules
         self.subjects = Subjects(verbatim=apicurio)
         self.users: dict[str, bool] = {"admin": True, "nobody": False}
         self.level = "NONE" if apicurio else "BACKWARD"
         self.mode = "READWRITE"
         self.levels: dict[str, str] = {}
         self.modes: dict[str, str] = {}
+        self.settings: dict[str, dict[str, Any]] = {}
+        """Subject -> its further settings, "" for the registry's."""
         self.calls: list[Call] = []
         """Every call that came here."""
 
@@ -233,7 +112,11 @@ class SimulatedRegistry:
             ("POST", "compatibility/subjects/*/versions"): self._check,
             ("POST", "compatibility/subjects/*/versions/latest"): self._check,
             ("GET", "schemas/ids/*/versions"): self._list_uses,
-            ("GET", "config"): lambda *_: {"compatibilityLevel": self.level},
+            ("GET", "schemas/ids/*"): self._read_content,
+            ("GET", "config"): lambda *_: {
+                "compatibilityLevel": self.level,
+                **self.settings.get("", {}),
+            },
             ("PUT", "config"): self._put_level,
             ("GET", "config/*"): self._read_level,
             ("PUT", "config/*"): self._put_level,
@@ -289,10 +172,20 @@ class SimulatedRegistry:
             raise _Refused(404, 40403, f"Schema {id} not found")
         return uses
 
+    def _read_content(self, id: str, _: str, __: Call) -> Any:
+        stored = self.subjects.find_content(int(id))
+        if stored is None:
+            raise _Refused(404, 40403, f"Schema {id} not found")
+        document = stored.to_answer("")
+        return {name: document[name] for name in document if name not in ("subject", "version")}
+
     def _look_up(self, subject: str, _: str, call: Call) -> Any:
         if not self.subjects.list_versions(subject, deleted=self.apicurio):
             _refuse_subject(subject)
-        stored = self.subjects.find_equal(subject, self._read_draft(call, strict=not self.apicurio))
+        draft = self._read_draft(call, strict=not self.apicurio)
+        stored = self.subjects.find_equal(subject, draft) or self.subjects.find_equal(
+            subject, self._complete(subject, draft)
+        )
         if stored is None:
             raise _Refused(404, 40403, "Schema not found")
         return stored.to_answer(subject)
@@ -305,7 +198,7 @@ class SimulatedRegistry:
         draft, level = self._read_draft(call), self.levels.get(subject, self.level)
         if self.apicurio and draft.references and level != "NONE":
             raise _Refused(422, 42201, "Could not execute compatibility rule on invalid schema")
-        reasons = find_conflicts(draft, versions, level)
+        reasons = find_conflicts(draft, versions, level, self._get_group(subject))
         if self.apicurio:
             return {"is_compatible": not reasons, "reason": "; ".join(reasons) or None}
         return {"is_compatible": not reasons, "messages": reasons}
@@ -314,18 +207,60 @@ class SimulatedRegistry:
 
     def _register(self, subject: str, _: str, call: Call) -> Any:
         draft = self._read_draft(call)
-        if self.modes.get(subject, self.mode) in CLOSING:
-            raise _Refused(422, 42205, f"Subject {subject} is in read-only mode")
+        mode = self._get_mode(subject)
+        if draft.id is not None:
+            return self._import(subject, draft)
+        if mode != "READWRITE":
+            raise _Refused(422, 42205, f"Subject {subject} is not in read-write mode")
+        draft = self._complete(subject, draft)
         stored = self.subjects.find_equal(subject, draft)
         if stored is not None:
             return {"id": stored.id}
         versions = self.subjects.list_versions(subject)
-        reasons = find_conflicts(draft, versions, self.levels.get(subject, self.level))
+        level = self.levels.get(subject, self.level)
+        reasons = find_conflicts(draft, versions, level, self._get_group(subject))
         if reasons:
             raise _Refused(409, 409, f"Schema is incompatible: {'; '.join(reasons)}")
         return {"id": self.subjects.add(subject, draft).id}
 
+    def _import(self, subject: str, draft: SchemaDraft) -> Any:
+        """Nothing is compared, and nothing taken over from other versions."""
+        if self._get_mode(subject) != "IMPORT":
+            raise _Refused(422, 42205, f"Subject {subject} is not in import mode")
+        taken = None if draft.id is None else self.subjects.find_content(draft.id)
+        if taken is not None and (taken.kind, taken.text) != (draft.kind, draft.text):
+            message = f"Overwrite new schema with id {draft.id} is not permitted."
+            raise _Refused(422, 42205, message)
+        return {"id": self.subjects.add(subject, draft).id}
+
+    def _complete(self, subject: str, draft: SchemaDraft) -> SchemaDraft:
+        if not self.contracts:
+            return draft
+        versions = self.subjects.list_versions(subject)
+        settings = self._get_settings_in_scope(subject)
+        return complete_contract(draft, versions[-1] if versions else None, settings)
+
+    def _get_settings_in_scope(self, subject: str) -> Mapping[str, Any]:
+        """A subject with settings of its own gets few of the registry's (`Config.mergeConfigs`)."""
+        shared = self.settings.get("", {})
+        if subject not in self.levels and not self.settings.get(subject):
+            return shared
+        merged = ("normalize", "compatibilityGroup")
+        inherited = {name: shared[name] for name in merged if name in shared}
+        return {**inherited, **self.settings.get(subject, {})}
+
+    def _get_mode(self, subject: str) -> str:
+        return self.modes.get(subject, self.mode)
+
+    def _get_group(self, subject: str) -> str | None:
+        return self._get_settings_in_scope(subject).get("compatibilityGroup")
+
+    def _require_writable(self, subject: str) -> None:
+        if self._get_mode(subject) in ("READONLY", "READONLY_OVERRIDE"):
+            raise _Refused(422, 42205, f"Subject {subject} is in read-only mode")
+
     def _delete_subject(self, subject: str, _: str, call: Call) -> Any:
+        self._require_writable(subject)
         versions = self.subjects.list_versions(subject, deleted=True)
         live = [stored for stored in versions if not stored.deleted]
         if not versions:
@@ -339,6 +274,7 @@ class SimulatedRegistry:
                 raise _Refused(status, 40405, f"Subject '{subject}' was not deleted first")
             self.subjects.purge(subject)
             self.levels.pop(subject, None)
+            self.settings.pop(subject, None)
             return [stored.number for stored in versions]
         if not live:
             raise _Refused(404, 40404, f"Subject '{subject}' was soft deleted.")
@@ -346,6 +282,7 @@ class SimulatedRegistry:
         if not self.apicurio:
             # Confluent's registry forgets them with the subject, Apicurio with its permanent end.
             self.levels.pop(subject, None)
+            self.settings.pop(subject, None)
             self.modes.pop(subject, None)
         return [stored.number for stored in live]
 
@@ -372,7 +309,16 @@ class SimulatedRegistry:
         for stored in document.references:
             if strict and self.subjects.find_version(stored["subject"], stored["version"]) is None:
                 raise _Refused(422, 42201, f"Invalid schema: no reference {stored['subject']}")
-        return SchemaDraft(document.kind, document.schema, document.references)
+        metadata, rule_set = body.get("metadata"), body.get("ruleSet")
+        return SchemaDraft(
+            document.kind,
+            document.schema,
+            document.references,
+            metadata if self.contracts else None,
+            rule_set if self.contracts and self.rules else None,
+            body.get("id"),
+            body.get("version"),
+        )
 
     # ── levels and modes ────────────────────────────────────────────────────────────────
 
@@ -380,17 +326,27 @@ class SimulatedRegistry:
         if self.apicurio:
             self._require_level(subject)
             return {"compatibilityLevel": self.levels.get(subject, "NONE")}
-        level = self.levels.get(subject)
-        if level is None and call.query.get("defaultToGlobal") == "true":
-            level = self.level
+        level, settings = self.levels.get(subject), self.settings.get(subject, {})
+        if level is None and settings:
+            # A subject with settings of its own has the level that the server starts with.
+            level = "BACKWARD"
+        if call.query.get("defaultToGlobal") == "true":
+            level, settings = level or self.level, dict(self._get_settings_in_scope(subject))
         if level is None:
             raise _Refused(404, 40408, f"Subject '{subject}' has no compatibility of its own")
-        return {"compatibilityLevel": level}
+        return {"compatibilityLevel": level, **settings}
 
     def _put_level(self, subject: str, _: str, call: Call) -> Any:
-        level = (call.body or {}).get("compatibility")
-        if level not in LEVELS:
+        body: Mapping[str, Any] = call.body or {}
+        level = body.get("compatibility")
+        if level not in LEVELS and (level is not None or not self.contracts):
             raise _Refused(400 if self.apicurio else 422, 42203, "Invalid compatibility level")
+        if not self.apicurio:
+            self._require_writable(subject)
+        if self.contracts:
+            self._put_further(subject, body)
+        if level is None:
+            return dict(body)
         if not subject:
             self.level = level
         elif self.apicurio and level == "NONE":
@@ -400,13 +356,23 @@ class SimulatedRegistry:
             self.levels[subject] = level
         return {"compatibility": level}
 
+    def _put_further(self, subject: str, body: Mapping[str, Any]) -> None:
+        """What a request leaves out stays, and null removes it (`ConfigValue.update`)."""
+        settings = {**self.settings.get(subject, {}), **body}
+        settings.pop("compatibility", None)
+        if not self.rules:
+            settings = {name: item for name, item in settings.items() if "RuleSet" not in name}
+        self.settings[subject] = {name: v for name, v in settings.items() if v is not None}
+
     def _delete_level(self, subject: str, _: str, __: Call) -> Any:
         if self.apicurio:
             self._require_level(subject)
             return {"compatibilityLevel": self.levels.pop(subject, "NONE")}
-        if subject not in self.levels:
+        if subject not in self.levels and not self.settings.get(subject):
             _refuse_subject(subject)
-        return {"compatibilityLevel": self.levels.pop(subject)}
+        self._require_writable(subject)
+        settings = self.settings.pop(subject, {})
+        return {"compatibilityLevel": self.levels.pop(subject, "BACKWARD"), **settings}
 
     def _read_mode(self, subject: str, _: str, __: Call) -> Any:
         if subject not in self.modes:
@@ -421,7 +387,7 @@ class SimulatedRegistry:
         versions = (
             self.subjects.list_names() if not subject else self.subjects.list_versions(subject)
         )
-        if mode == "IMPORT" and versions:
+        if mode == "IMPORT" and versions and call.query.get("force") != "true":
             raise _Refused(422, 42205, "Cannot import since found existing subjects")
         if subject:
             self.modes[subject] = mode

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -30,12 +31,15 @@ from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
 from .kinds import schema
+from .kinds.contracts import METADATA, RULE_SET, leave_out_inherited
 from .kinds.registry import RegistryFacts
 from .kinds.subject_settings import (
     INHERITED,
     REGISTRY_CONFIG,
     REGISTRY_KEY,
+    SETTINGS,
     SUBJECT_CONFIG,
+    UNSET,
     check_subject,
 )
 from .requests import (
@@ -50,6 +54,8 @@ from .requests import (
     read_numbers,
     read_schema_version,
     read_setting,
+    read_settings,
+    read_settings_in_scope,
     read_version,
     read_word,
 )
@@ -133,8 +139,21 @@ def _read_schemas(context: RegistryContext, ids: Sequence[Identity]) -> list[Rea
     # Answers are read when all of them are there. Read in the threads that ask, they would take
     # more processor time, because Python lets one thread run at a time.
     answers = context.client.ask_all(calls)
+    versions = [
+        parse_answer(answer, call, partial(read_schema_version, subject=identity.key))
+        for identity, call, answer in zip(ids, calls, answers, strict=True)
+    ]
+    inherited = read_inherited(
+        context,
+        {
+            identity.key: version
+            for identity, version in zip(ids, versions, strict=True)
+            if isinstance(version, SchemaVersion)
+        },
+    )
     readings = [
-        _read_schema(context, *arguments) for arguments in zip(ids, calls, answers, strict=True)
+        _read_schema(context, identity, answer, version, inherited.get(identity.key, EMPTY))
+        for identity, answer, version in zip(ids, answers, versions, strict=True)
     ]
     if not RegistryFacts.of(context.facts).all_versions:
         return readings
@@ -188,18 +207,48 @@ def _add_texts(
     return replace(reading, attributes=reading.attributes.with_items({"history": versions}))
 
 
+def read_inherited(
+    context: RegistryContext, versions: Mapping[str, SchemaVersion]
+) -> Mapping[str, FrozenMap | HttpAnswer | Fault]:
+    """Subject -> the settings in effect that add to its contract, for versions that have one; or
+    the answer that does not say."""
+    subjects = [name for name, version in versions.items() if version.metadata or version.rule_set]
+    calls = [read_settings_in_scope(subject) for subject in subjects]
+    inherited: dict[str, FrozenMap | HttpAnswer | Fault] = {}
+    for subject, call, answer in zip(subjects, calls, context.client.ask_all(calls), strict=True):
+        settings = parse_answer(answer, call, read_settings)
+        if isinstance(settings, Fault) and isinstance(answer, HttpAnswer) and answer.status == 403:
+            inherited[subject] = answer
+        else:
+            inherited[subject] = settings
+    return inherited
+
+
 def _read_schema(
-    context: RegistryContext, identity: Identity, call: Call, answer: HttpAnswer | Fault
+    context: RegistryContext,
+    identity: Identity,
+    answer: HttpAnswer | Fault,
+    result: SchemaVersion | Fault,
+    inherited: FrozenMap | HttpAnswer | Fault,
 ) -> Reading:
-    result = parse_answer(answer, call, lambda body: read_schema_version(body, identity.key))
+    if isinstance(result, SchemaVersion) and isinstance(inherited, FrozenMap):
+        return observe_schema(context, identity, result, inherited)
     if isinstance(result, SchemaVersion):
-        return observe_schema(context, identity, result)
+        # Without these settings, nobody can tell what the version itself says.
+        right = f"ReadCompatibility on subject {identity.key}"
+        return _make_failed(identity, inherited, inherited, right)
     if isinstance(answer, HttpAnswer) and is_missing(answer):
         return Absent(identity)
     return _make_failed(identity, answer, result, f"Read on subject {identity.key}")
 
 
-def observe_schema(context: RegistryContext, identity: Identity, version: SchemaVersion) -> Reading:
+def observe_schema(
+    context: RegistryContext,
+    identity: Identity,
+    version: SchemaVersion,
+    inherited: FrozenMap = EMPTY,
+) -> Reading:
+    """inherited: the settings that have added to the contract of the version."""
     if version.kind not in BY_REGISTRY_NAME:
         formats = ", ".join(BY_REGISTRY_NAME)
         fault = Fault(
@@ -214,12 +263,37 @@ def observe_schema(context: RegistryContext, identity: Identity, version: Schema
         format=BY_REGISTRY_NAME[version.kind].name,
         schema=version.schema,
         references=version.references,
+        version=version.version,
+        schema_id=version.id,
+        **_list_contract(version, inherited),
     )
+    details: dict[str, Value] = {"version": version.version, "schema_id": version.id}
+    if inherited:
+        details[schema.INHERITED] = inherited
     return Observed(
-        identity,
-        schema.TYPE.canonical(attributes, context.facts),
-        details=FrozenMap(version=version.version, schema_id=version.id),
+        identity, schema.TYPE.canonical(attributes, context.facts), details=FrozenMap(details)
     )
+
+
+def _list_contract(version: SchemaVersion, inherited: FrozenMap) -> Mapping[str, FrozenMap]:
+    """What the version itself has of metadata and rules, as far as it has some."""
+    contract = {METADATA: version.metadata, RULE_SET: version.rule_set}
+    own = {
+        name: leave_out_inherited(
+            value,
+            inherited.get(f"default_{name}") or EMPTY,
+            inherited.get(f"override_{name}") or EMPTY,
+        )
+        for name, value in contract.items()
+    }
+    return {name: value for name, value in own.items() if value}
+
+
+def is_new_beside(payload: Mapping[str, Any], equal: SchemaVersion, newest: SchemaVersion) -> bool:
+    """True if a registry does not take a payload for the equal older version, because it adds what
+    the newest version has of metadata and rules."""
+    adds_metadata = payload.get(METADATA) is None and equal.metadata != newest.metadata
+    return adds_metadata or (payload.get(RULE_SET) is None and equal.rule_set != newest.rule_set)
 
 
 # ── levels and modes ────────────────────────────────────────────────────────────────────
@@ -238,27 +312,31 @@ def _read_fallbacks(context: RegistryContext) -> FrozenMap:
     """The settings of the registry, for subjects without their own; none that cannot be read."""
     (whole,) = _read_global(context, [Identity(context.instance, REGISTRY_CONFIG, "")])
     settings = whole.attributes if isinstance(whole, Observed) else EMPTY
-    return FrozenMap({name: value for name, value in settings.items() if value is not None})
+    return FrozenMap({name: settings[name] for name in SETTINGS if settings.get(name) is not None})
 
 
 def _observe_config(
     context: RegistryContext,
     identity: Identity,
-    settings: Mapping[str, str | HttpAnswer | Fault],
+    settings: Mapping[str, Setting],
     below: FrozenMap,
 ) -> Reading:
     for name, value in settings.items():
-        if not isinstance(value, str):
+        if isinstance(value, HttpAnswer | Fault):
             call = read_setting(SETTING_OF[name], identity.key)
             fault = parse_answer(value, call, lambda body: body)
             return _make_failed(identity, value, fault, f"Read on subject {identity.key}")
     level = settings["compatibility"]
     if level == "NONE" and not RegistryFacts.of(context.facts).subject_none:
         level = INHERITED
-    values: dict[str, Value] = {"compatibility": str(level), "mode": str(settings["mode"])}
-    if all(value == INHERITED for value in values.values()):
+    own: dict[str, Value] = {"compatibility": str(level), "mode": str(settings["mode"])}
+    further = {name: value for name, value in settings.items() if name in UNSET}
+    if further == dict(UNSET) and all(value == INHERITED for value in own.values()):
         return Absent(identity, fallbacks=below)
-    return Observed(identity, FrozenMap({"subject": identity.key, **values}), fallbacks=below)
+    if not RegistryFacts.of(context.facts).contracts:
+        further = {}
+    attributes = FrozenMap({"subject": identity.key, **own, **further})
+    return Observed(identity, attributes, fallbacks=below)
 
 
 def _list_settings(context: RegistryContext) -> list[str]:
@@ -266,25 +344,51 @@ def _list_settings(context: RegistryContext) -> list[str]:
     return ["compatibility", "mode"] if modes else ["compatibility"]
 
 
-def _read_settings(
-    context: RegistryContext, subjects: Sequence[str]
-) -> list[dict[str, str | HttpAnswer | Fault]]:
-    """Attribute -> value, INHERITED, or the answer that says neither, for each subject."""
+Setting = Value | HttpAnswer | Fault
+"""A value, INHERITED, or the answer that says neither."""
+
+
+def _read_settings(context: RegistryContext, subjects: Sequence[str]) -> list[dict[str, Setting]]:
+    """Attribute -> setting, for each subject."""
     names = _list_settings(context)
     requests = [(subject, name) for subject in subjects for name in names]
     calls = [read_setting(SETTING_OF[name], subject) for subject, name in requests]
-    settings: dict[str, dict[str, str | HttpAnswer | Fault]] = {
-        subject: {"compatibility": INHERITED, "mode": INHERITED} for subject in subjects
+    settings: dict[str, dict[str, Setting]] = {
+        subject: {"compatibility": INHERITED, "mode": INHERITED, **UNSET} for subject in subjects
     }
     for (subject, name), call, answer in zip(
         requests, calls, context.client.ask_all(calls), strict=True
     ):
-        settings[subject][name] = _read_setting(name, call, answer)
+        settings[subject] |= _read_answer(name, call, answer)
     return [settings[subject] for subject in subjects]
 
 
+def _read_answer(name: str, call: Call, answer: HttpAnswer | Fault) -> Mapping[str, Setting]:
+    """The level with the further settings, or the mode."""
+    setting = _read_setting(name, call, answer)
+    if name == "mode" or not isinstance(answer, HttpAnswer) or not answer.succeeded:
+        return {name: setting}
+    further = parse_answer(answer, call, read_settings)
+    return {name: further} if isinstance(further, Fault) else {name: setting, **further}
+
+
+def _read_level_word(body: Any) -> str:
+    """Of a subject with other settings, some versions say no level."""
+    has_level = isinstance(body, dict) and any(body.get(name) for name in FIELDS["config"])
+    if not has_level and read_settings(body) != UNSET:
+        return INHERITED
+    return read_word(body, *FIELDS["config"])
+
+
+_READERS: Mapping[str, Callable[[Any], str]] = {
+    "compatibility": _read_level_word,
+    "mode": lambda body: read_word(body, *FIELDS["mode"]),
+}
+"""Attribute -> how its answer is read."""
+
+
 def _read_setting(name: str, call: Call, answer: HttpAnswer | Fault) -> str | HttpAnswer | Fault:
-    value = parse_answer(answer, call, lambda body: read_word(body, *FIELDS[SETTING_OF[name]]))
+    value = parse_answer(answer, call, _READERS[name])
     if isinstance(value, str):
         return value
     if isinstance(answer, HttpAnswer) and is_not_set(answer):
@@ -298,12 +402,16 @@ def _read_global(context: RegistryContext, ids: Sequence[Identity]) -> list[Read
     answers = context.client.ask_all(calls)
     values: dict[str, Value] = {"compatibility": None, "mode": None}
     for name, call, answer in zip(names, calls, answers, strict=True):
-        setting = _read_setting(name, call, answer)
-        if not isinstance(setting, str):
+        settings = _read_answer(name, call, answer)
+        setting = settings[name]
+        if isinstance(setting, HttpAnswer | Fault):
             fault = parse_answer(setting, call, lambda body: body)
             right = "Read on the registry's settings"
             return [_make_failed(identity, setting, fault, right) for identity in ids]
-        values[name] = setting
+        values |= cast(Mapping[str, Value], settings)
+    if not RegistryFacts.of(context.facts).contracts:
+        values = {name: value for name, value in values.items() if name not in UNSET}
+    values.pop("alias", None)
     return [Observed(identity, FrozenMap(values)) for identity in ids]
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kafkaform.core.resource import Facts, Fault, FaultClass
 from kafkaform.core.secret import mask_secrets
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.http.exchange import (
     Call,
     ErrorTable,
@@ -27,6 +27,18 @@ from kafkaform.provider.http.exchange import (
 )
 
 from .formats.normal_form import FORMATS
+from .kinds.contracts import (
+    METADATA,
+    PROPERTIES,
+    RULE_FIELDS,
+    RULE_SET,
+    SENSITIVE,
+    TAGS,
+    flatten_metadata,
+    flatten_rule_set,
+    nest_metadata,
+    nest_rule_set,
+)
 
 
 class RegistryClient(Protocol):
@@ -78,6 +90,9 @@ class SchemaVersion(Struct, frozen=True):
     """The registry's name of the format."""
     schema: str
     references: tuple[FrozenMap, ...]
+    metadata: FrozenMap = EMPTY
+    """Canonical (`kinds/contracts.py`), with what settings have added."""
+    rule_set: FrozenMap = EMPTY
 
 
 def read_names(body: Any) -> tuple[str, ...]:
@@ -118,7 +133,14 @@ def read_schema_version(body: Any, subject: str) -> SchemaVersion:
         kind,
         _read_text(document, "schema"),
         tuple(map(_read_reference, references)),
+        read_metadata(document.get("metadata")),
+        read_rule_set(document.get("ruleSet")),
     )
+
+
+def read_content(body: Any, id: int) -> SchemaVersion:
+    """The content of an id, as a version without a number."""
+    return read_schema_version({**_read_object(body), "subject": "", "version": 0, "id": id}, "")
 
 
 def read_word(body: Any, *names: str) -> str:
@@ -134,6 +156,117 @@ def read_extras(body: Any, *expected: str) -> tuple[str, ...]:
     """Names of further settings that have a value."""
     document = _read_object(body)
     return tuple(sorted(name for name, value in document.items() if value and name not in expected))
+
+
+def read_settings(body: Any) -> FrozenMap:
+    """Attribute -> value of each setting but level and mode, canonical. What is not set has the
+    empty value that a block would declare."""
+    document = _read_object(body)
+    return FrozenMap(
+        {name: read(document.get(SETTING_NAMES[name])) for name, read in _SETTING_READERS.items()}
+    )
+
+
+def read_metadata(body: Any) -> FrozenMap:
+    """Canonical metadata, without the values of sensitive properties."""
+    if body is None:
+        return EMPTY
+    document = _read_object(body)
+    sensitive = _read_texts(document, "sensitive")
+    properties = _read_map(document, "properties", _read_text)
+    return flatten_metadata(
+        {
+            PROPERTIES: {name: text for name, text in properties.items() if name not in sensitive},
+            TAGS: _read_map(document, "tags", _read_texts),
+            SENSITIVE: sensitive,
+        }
+    )
+
+
+def read_rule_set(body: Any) -> FrozenMap:
+    """Canonical rules."""
+    if body is None:
+        return EMPTY
+    document = _read_object(body)
+    rules: dict[str, tuple[Mapping[str, Any], ...]] = {}
+    for phase, name in _PHASES.items():
+        items = document.get(name) or ()
+        if not isinstance(items, list | tuple):
+            raise BadAnswer(f"{name} is no list")
+        rules[phase] = tuple(map(_read_rule, items))
+    return flatten_rule_set(rules)
+
+
+def _read_rule(item: Any) -> Mapping[str, Any]:
+    document = _read_object(item)
+    rule: dict[str, Any] = {"name": _read_text(document, "name")}
+    for field, name in _RULE_NAMES.items():
+        if document.get(name) is None:
+            continue
+        if field == "tags":
+            rule[field] = _read_texts(document, name)
+        elif field == "params":
+            rule[field] = _read_map(document, name, _read_text)
+        elif field == "disabled":
+            rule[field] = document[name] is True
+        else:
+            rule[field] = _read_text(document, name)
+    return rule
+
+
+def _read_texts(document: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    items = document.get(name)
+    if items is None:
+        return ()
+    if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+        raise BadAnswer(f"{name} is no list of texts")
+    return tuple(items)
+
+
+def _read_map(
+    document: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any], str], Any]
+) -> dict[str, Any]:
+    entries = document.get(name)
+    return {} if entries is None else {key: read(entries, key) for key in _read_object(entries)}
+
+
+def _read_optional_text(value: Any) -> str:
+    if value is not None and not isinstance(value, str):
+        raise BadAnswer("a setting is no text")
+    return value or ""
+
+
+SETTING_NAMES: Mapping[str, str] = {
+    "compatibility": "compatibility",
+    "compatibility_group": "compatibilityGroup",
+    "alias": "alias",
+    "normalize": "normalize",
+    "default_metadata": "defaultMetadata",
+    "override_metadata": "overrideMetadata",
+    "default_rule_set": "defaultRuleSet",
+    "override_rule_set": "overrideRuleSet",
+}
+"""Attribute -> its name in requests that set it."""
+_SETTING_READERS: Mapping[str, Callable[[Any], Value]] = {
+    "compatibility_group": _read_optional_text,
+    "alias": _read_optional_text,
+    "normalize": lambda value: value is True,
+    "default_metadata": read_metadata,
+    "override_metadata": read_metadata,
+    "default_rule_set": read_rule_set,
+    "override_rule_set": read_rule_set,
+}
+_PHASES = {
+    "domain_rules": "domainRules",
+    "migration_rules": "migrationRules",
+    "encoding_rules": "encodingRules",
+}
+_RULE_NAMES = {
+    **{name: name for name in RULE_FIELDS},
+    "on_success": "onSuccess",
+    "on_failure": "onFailure",
+}
+"""Field of a rule -> its name in requests and answers."""
 
 
 def read_verdict(body: Any) -> tuple[bool, tuple[str, ...]]:
@@ -337,9 +470,11 @@ def check_latest(payload: Mapping[str, Any]) -> Call:
     return Call("POST", path, make_body(payload), VERBOSE, reads=True)
 
 
-def register(payload: Mapping[str, Any]) -> Call:
-    """Without `normalize`: the registry would keep another text than the one that was planned."""
-    return Call("POST", join_path("subjects", payload["subject"], "versions"), make_body(payload))
+def register(payload: Mapping[str, Any], sensitive: Mapping[str, str] = EMPTY) -> Call:
+    """Without `normalize`: the registry would keep another text than the one that was planned.
+    sensitive: the values of sensitive properties."""
+    body = make_body(payload, sensitive)
+    return Call("POST", join_path("subjects", payload["subject"], "versions"), body)
 
 
 def delete_subject(subject: str, *, permanent: bool) -> Call:
@@ -354,16 +489,32 @@ def read_setting(name: str, subject: str | None) -> Call:
     return Call("GET", join_path(name, subject), query=OWN, reads=True)
 
 
-def put_setting(name: str, subject: str | None, body: Mapping[str, str]) -> Call:
-    return Call("PUT", _setting_path(name, subject), body)
+def read_settings_in_scope(subject: str) -> Call:
+    """The settings that a new version of a subject gets: its own and the registry's."""
+    query = {"defaultToGlobal": "true"}
+    return Call("GET", join_path("config", subject), query=query, reads=True)
+
+
+def ask_content(id: int) -> Call:
+    """The schema with an id, whatever subjects have it."""
+    return Call("GET", join_path("schemas", "ids", str(id)), reads=True)
+
+
+def put_setting(
+    name: str, subject: str | None, body: Mapping[str, Any], *, force: bool = False
+) -> Call:
+    """force: mode IMPORT, although there are schemas."""
+    query = {"force": "true"} if force else {}
+    return Call("PUT", _setting_path(name, subject), body, query)
 
 
 def delete_setting(name: str, subject: str) -> Call:
     return Call("DELETE", _setting_path(name, subject))
 
 
-def make_body(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a step as registries want it."""
+def make_body(payload: Mapping[str, Any], sensitive: Mapping[str, str] = EMPTY) -> dict[str, Any]:
+    """The schema of a step as registries want it. What a payload leaves out of the contract, a
+    registry takes over from the version before."""
     kind = FORMATS[payload["format"]].registry_name
     body: dict[str, Any] = {"schema": payload["schema"]}
     # Registries before 5.5 know Avro only, and refuse what they do not know.
@@ -371,6 +522,43 @@ def make_body(payload: Mapping[str, Any]) -> dict[str, Any]:
         body["schemaType"] = kind
     if payload["references"]:
         body["references"] = list(payload["references"])
+    if payload.get(METADATA) is not None:
+        body["metadata"] = write_metadata(payload[METADATA], sensitive)
+    if payload.get(RULE_SET) is not None:
+        body["ruleSet"] = write_rule_set(payload[RULE_SET])
+    number = payload.get("import") or EMPTY
+    return {**body, **{name: value for name, value in number.items() if value is not None}}
+
+
+def write_metadata(metadata: Mapping[str, Any], sensitive: Mapping[str, str]) -> dict[str, Any]:
+    """Canonical metadata as registries want it, with the values of sensitive properties."""
+    document = nest_metadata(FrozenMap(metadata))
+    if sensitive:
+        document[PROPERTIES] = {**document.get(PROPERTIES, {}), **sensitive}
+        document[SENSITIVE] = sorted(sensitive)
+    return document
+
+
+def write_rule_set(rule_set: Mapping[str, Any]) -> dict[str, Any]:
+    """Canonical rules as registries want them."""
+    names = {"name": "name", **_RULE_NAMES}
+    return {
+        _PHASES[phase]: [{names[field]: value for field, value in rule.items()} for rule in rules]
+        for phase, rules in nest_rule_set(FrozenMap(rule_set)).items()
+    }
+
+
+def make_settings_body(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a step as registries want them. A registry keeps what is left out, and removes
+    what is null (`ConfigValue.update` of Confluent's)."""
+    body: dict[str, Any] = {}
+    for name, value in settings.items():
+        document = value
+        if value and name.endswith(METADATA):
+            document = write_metadata(value, EMPTY)
+        elif value and name.endswith(RULE_SET):
+            document = write_rule_set(value)
+        body[SETTING_NAMES[name]] = document
     return body
 
 

@@ -12,11 +12,15 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass, Observed
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.provider.contract import Secrets
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from . import requests
-from .kinds.registry import RegistryFacts
-from .reads import FIELDS, SETTING_OF, observe_schema
+from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
+from .kinds.contracts import METADATA, RULE_SET
+from .kinds.registry import REMOVE_LEVEL, REMOVE_MODE, RegistryFacts
+from .reads import FIELDS, is_new_beside, observe_schema, read_inherited
 from .requests import (
     BadAnswer,
     RegistryContext,
@@ -27,6 +31,7 @@ from .requests import (
     lacks_endpoint,
     make_bad_answer,
     parse_answer,
+    read_content,
     read_extras,
     read_schema_version,
     read_verdict,
@@ -39,7 +44,12 @@ DONE = Fault("DONE", "it is already so", FaultClass.CONVERGED)
 
 
 def send_steps(
-    context: RegistryContext, request: str, steps: Sequence[Step], *, dry: bool
+    context: RegistryContext,
+    request: str,
+    steps: Sequence[Step],
+    *,
+    dry: bool,
+    secrets: Secrets = EMPTY,
 ) -> Mapping[str, Finding]:
     """What becomes of each step of one request, by its id. dry: nothing is written."""
     find, make_call = _SENDS[request]
@@ -48,11 +58,11 @@ def send_steps(
         return {step: None if finding is DONE else finding for step, finding in findings.items()}
     results = {step: _make_unsent(fault) for step, fault in findings.items()}
     unsent = [step for step in steps if findings[step.id] is None]
-    writes = [make_call(step) for step in unsent]
+    writes = [make_call(step, secrets) for step in unsent]
     answers = context.client.ask_all(writes)
     for step, call, answer in zip(unsent, writes, answers, strict=True):
         results[step.id] = _judge_write(call, answer)
-    return results
+    return results | _find_dropped(context, [step for step in unsent if results[step.id] is None])
 
 
 def _judge_write(call: Call, answer: HttpAnswer | Fault) -> Finding:
@@ -71,6 +81,101 @@ def _make_unsent(fault: Finding) -> Finding:
 
 
 # ── schemas ─────────────────────────────────────────────────────────────────────────────
+
+
+def _register(step: Step, secrets: Secrets) -> Call:
+    references = step.payload.get("secrets") or EMPTY
+    sensitive = {name: secrets[str(ref)].reveal() for name, ref in references.items()}
+    return requests.register(step.payload, sensitive)
+
+
+def _find_dropped(context: RegistryContext, steps: Sequence[Step]) -> Mapping[str, Finding]:
+    """The steps whose rules the registry has not kept. Confluent's Community edition takes them
+    without a word and leaves them out (`RuleSetHandler`)."""
+    with_rules = [step for step in steps if step.payload.get(RULE_SET)]
+    reads = [requests.read_version(str(step.payload["subject"]), None) for step in with_rules]
+    findings: dict[str, Finding] = {}
+    for step, call, answer in zip(with_rules, reads, context.client.ask_all(reads), strict=True):
+        version = _read_version(step, call, answer)
+        if isinstance(version, SchemaVersion) and not version.rule_set:
+            findings[step.id] = Fault(
+                "RULES_DROPPED",
+                f"the registry has registered version {version.version} of "
+                f"{step.payload['subject']} without its rules",
+                FaultClass.DEFINITE,
+                str(call),
+                "rules need Confluent Enterprise, with its resource extension for rules, or the "
+                "Advanced package of Confluent Cloud; or remove rule_set",
+            )
+    return findings
+
+
+def check_imports(context: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
+    """Refused if the version or the id is another schema's: in mode IMPORT, a registry replaces the
+    version without a word."""
+    findings = _check_references(context, steps)
+    numbers = [step.payload["import"] for step in steps]
+    reads = [
+        requests.read_version(str(step.payload["subject"]), number["version"])
+        for step, number in zip(steps, numbers, strict=True)
+    ]
+    contents = [requests.ask_content(number["id"]) for number in numbers]
+    answers = context.client.ask_all([*reads, *contents])
+    for step, call, version, content_call, content in zip(
+        steps, reads, answers[: len(steps)], contents, answers[len(steps) :], strict=True
+    ):
+        if step.id not in findings:
+            findings[step.id] = _judge_taken_version(context, step, call, version) or (
+                _judge_taken_id(step, content_call, content)
+            )
+    return [findings[step.id] for step in steps]
+
+
+def _judge_taken_version(
+    context: RegistryContext, step: Step, call: Call, answer: HttpAnswer | Fault
+) -> Finding:
+    version = _read_version(step, call, answer)
+    number = step.payload["import"]
+    if not isinstance(version, SchemaVersion):
+        return version
+    if version.id == number["id"]:
+        live = observe_schema(context, step.identity, version)
+        return DONE if isinstance(live, Observed) and _has_text(live, step) else None
+    if number["version"] is None:
+        return None
+    return Fault(
+        "VERSION_TAKEN",
+        f"version {version.version} of {step.payload['subject']} has the id {version.id}",
+        FaultClass.DEFINITE,
+        str(call),
+        "write the version that the schema has in the other registry, or delete this one first",
+    )
+
+
+def _judge_taken_id(step: Step, call: Call, answer: HttpAnswer | Fault) -> Finding:
+    if isinstance(answer, HttpAnswer) and is_missing(answer):
+        return None
+    number = step.payload["import"]["id"]
+    content = parse_answer(answer, call, lambda body: read_content(body, number))
+    if isinstance(content, Fault):
+        return content
+    kind = BY_REGISTRY_NAME.get(content.kind)
+    if kind is not None and kind.name == step.payload["format"]:
+        text = inspect_schema(kind.name, content.schema, elsewhere=bool(content.references)).normal
+        if text == step.payload["schema"]:
+            return None
+    return Fault(
+        "ID_TAKEN",
+        f"the id {number} belongs to another schema in this registry",
+        FaultClass.DEFINITE,
+        str(call),
+        "import into a registry or a context in which the id is free",
+    )
+
+
+def _has_text(live: Observed, step: Step) -> bool:
+    names = ("subject", "format", "schema", "references")
+    return all(live.attributes[name] == step.payload[name] for name in names)
 
 
 def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
@@ -122,16 +227,30 @@ def _compare_versions(context: RegistryContext, steps: Sequence[Step]) -> dict[s
     lookups = [requests.look_up(step.payload) for step in steps]
     answers = context.client.ask_all([*reads, *lookups])
     findings: dict[str, Finding] = {}
-    for step, call, latest, lookup, equal_answer in zip(
-        steps, reads, answers[: len(steps)], lookups, answers[len(steps) :], strict=True
+    newest_versions = [
+        _read_version(step, call, latest)
+        for step, call, latest in zip(steps, reads, answers[: len(steps)], strict=True)
+    ]
+    inherited = read_inherited(
+        context,
+        {
+            str(step.payload["subject"]): version
+            for step, version in zip(steps, newest_versions, strict=True)
+            if isinstance(version, SchemaVersion)
+            and (step.payload.get(METADATA) is not None or step.payload.get(RULE_SET) is not None)
+        },
+    )
+    for step, newest, lookup, equal_answer in zip(
+        steps, newest_versions, lookups, answers[len(steps) :], strict=True
     ):
-        newest = _read_version(step, call, latest)
         equal = _read_version(step, lookup, equal_answer)
         fault = next((result for result in (newest, equal) if isinstance(result, Fault)), None)
         if fault is not None:
             findings[step.id] = fault
         elif isinstance(newest, SchemaVersion):
-            judged = _judge_versions(context, step, newest, equal)
+            settings = inherited.get(str(step.payload["subject"]), EMPTY)
+            settings = settings if isinstance(settings, FrozenMap) else EMPTY
+            judged = _judge_versions(context, step, newest, equal, settings)
             if judged is not None:
                 findings[step.id] = judged
     return findings
@@ -170,14 +289,28 @@ def _read_version(
     return parse_answer(answer, call, lambda body: read_schema_version(body, subject))
 
 
+def _has_contract(live: Observed, step: Step) -> bool:
+    """True if the newest version says what the step does. Nobody can tell of secrets."""
+    if step.payload.get("secrets"):
+        return False
+    declared = [name for name in (METADATA, RULE_SET) if step.payload.get(name) is not None]
+    return all((live.attributes.get(name) or EMPTY) == step.payload[name] for name in declared)
+
+
 def _judge_versions(
-    context: RegistryContext, step: Step, newest: SchemaVersion, equal: object
+    context: RegistryContext,
+    step: Step,
+    newest: SchemaVersion,
+    equal: object,
+    inherited: FrozenMap,
 ) -> Finding:
-    live = observe_schema(context, step.identity, newest)
+    live = observe_schema(context, step.identity, newest, inherited)
     # Apicurio would take another spelling of the same schema for a new version.
-    if isinstance(live, Observed) and live.attributes == step.payload:
+    if isinstance(live, Observed) and _has_text(live, step) and _has_contract(live, step):
         return DONE
     if not isinstance(equal, SchemaVersion) or equal.version >= newest.version:
+        return None
+    if is_new_beside(step.payload, equal, newest):
         return None
     subject, old, new = step.payload["subject"], equal.version, newest.version
     return Fault(
@@ -224,10 +357,11 @@ def _judge_setting(step: Step, call: Call, answer: HttpAnswer | Fault) -> Findin
         return None
     if not answer.succeeded:
         return judge_refusal(answer, call)
-    if _get_value(step) is not None:
+    if not _removes(step):
         return None
     try:
-        extras = read_extras(answer.body, *FIELDS[name])
+        removed = {requests.SETTING_NAMES.get(attribute, "") for attribute in step.payload}
+        extras = read_extras(answer.body, *FIELDS[name], *removed)
     except BadAnswer as error:
         return make_bad_answer(error, call)
     if not extras:
@@ -242,21 +376,21 @@ def _judge_setting(step: Step, call: Call, answer: HttpAnswer | Fault) -> Findin
     )
 
 
-def write_setting(step: Step) -> Call:
-    """The call that sets or removes a level or a mode."""
-    name, subject, value = _get_api_name(step), _get_subject(step), _get_value(step)
-    if value is None:
+def _write_setting(step: Step, _: Secrets) -> Call:
+    """The call that sets or removes a mode, or a level with further settings."""
+    name, subject = _get_api_name(step), _get_subject(step)
+    if _removes(step):
         assert subject is not None  # a registry always has a level and a mode
         return requests.delete_setting(name, subject)
-    return requests.put_setting(name, subject, {_get_attribute(step): value})
-
-
-def _get_attribute(step: Step) -> str:
-    return next(name for name in SETTING_OF if name in step.payload)
+    if name == "mode":
+        body = {"mode": step.payload["mode"]}
+        return requests.put_setting(name, subject, body, force=bool(step.payload.get("force")))
+    settings = step.payload.without(["subject"])
+    return requests.put_setting(name, subject, requests.make_settings_body(settings))
 
 
 def _get_api_name(step: Step) -> str:
-    return SETTING_OF[_get_attribute(step)]
+    return "mode" if "mode" in step.payload else "config"
 
 
 def _get_subject(step: Step) -> str | None:
@@ -264,9 +398,8 @@ def _get_subject(step: Step) -> str | None:
     return None if subject is None else str(subject)
 
 
-def _get_value(step: Step) -> str | None:
-    value = step.payload[_get_attribute(step)]
-    return None if value is None else str(value)
+def _removes(step: Step) -> bool:
+    return step.request.name in (REMOVE_LEVEL.name, REMOVE_MODE.name)
 
 
 def _delete(step: Step, *, permanent: bool) -> Call:
@@ -274,13 +407,14 @@ def _delete(step: Step, *, permanent: bool) -> Call:
 
 
 Check = Callable[[RegistryContext, Sequence[Step]], list[Finding]]
-_SENDS: Mapping[str, tuple[Check, Callable[[Step], Call]]] = {
-    "RegisterSchema": (check_schemas, lambda step: requests.register(step.payload)),
-    "DeleteSubject": (check_deletions, lambda step: _delete(step, permanent=False)),
-    "DeleteSubjectPermanently": (check_nothing, lambda step: _delete(step, permanent=True)),
-    "SetCompatibility": (check_settings, write_setting),
-    "DeleteCompatibility": (check_settings, write_setting),
-    "SetMode": (check_settings, write_setting),
-    "DeleteMode": (check_settings, write_setting),
+_SENDS: Mapping[str, tuple[Check, Callable[[Step, Secrets], Call]]] = {
+    "RegisterSchema": (check_schemas, _register),
+    "ImportSchema": (check_imports, _register),
+    "DeleteSubject": (check_deletions, lambda step, _: _delete(step, permanent=False)),
+    "DeleteSubjectPermanently": (check_nothing, lambda step, _: _delete(step, permanent=True)),
+    "SetCompatibility": (check_settings, _write_setting),
+    "DeleteCompatibility": (check_settings, _write_setting),
+    "SetMode": (check_settings, _write_setting),
+    "DeleteMode": (check_settings, _write_setting),
 }
 """Request -> what is asked before it, and its call."""

@@ -88,6 +88,11 @@ class Product(Struct, frozen=True):
     apicurio: bool
 
     @property
+    def contracts(self) -> bool:
+        """It is Confluent's: the others keep no metadata and rules, or only some of them."""
+        return self.id is not None or self.hides_id
+
+    @property
     def profile(self) -> str:
         """What a plan says about it."""
         if self.apicurio:
@@ -106,6 +111,7 @@ class Product(Struct, frozen=True):
             # 2.6.13 parses the schema without its references (error 42201).
             checks_references=not self.apicurio,
             all_versions=config.get("all_versions") is True,
+            contracts=self.contracts,
         )
 
 
@@ -249,8 +255,8 @@ class RegistrySession:
         return [Verdict(step.id, step.evidence, findings[step.id]) for step in batch.steps]
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
-        """No payload of this provider contains a secret."""
-        outcomes = sends.send_steps(self._context, batch.request.name, batch.steps, dry=False)
+        name, steps = batch.request.name, batch.steps
+        outcomes = sends.send_steps(self._context, name, steps, dry=False, secrets=secrets)
         return [_make_outcome(step, outcomes[step.id]) for step in batch.steps]
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:

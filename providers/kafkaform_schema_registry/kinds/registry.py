@@ -34,6 +34,8 @@ class RegistryFacts(ProviderFacts, frozen=True, kw_only=True):
     it is no schema, and judges it only when it is registered."""
     all_versions: bool = False
     """Subjects are read with all their versions (`all_versions` of the provider block)."""
+    contracts: bool = True
+    """It keeps metadata and rules of schemas, and has the settings about them."""
 
 
 NUMBERS = "schema_registry_numbers"
@@ -71,10 +73,16 @@ MAX_ITEMS = 100
 """Steps of a batch. Each is a request of its own; a batch is what is journalled at once."""
 MAX_KILOBYTES = 4096
 
-# Levels and modes that let more in come before the schemas, modes that let less in after them.
-# What a subject has of both is removed before the subject, with which it would be gone.
+# Levels and modes that let more in come before the schemas, modes that let less in after them; a
+# level cannot be set in a mode that refuses writes. Schemas that bring their ids need mode IMPORT,
+# and others need another mode. What a subject has of both is removed before the subject, with which
+# it would be gone.
+OPEN_MODE = Request("SetMode", 1, 8, MAX_ITEMS, MAX_ITEMS)
+END_CLOSED_MODE = Request("DeleteMode", 1, 9, MAX_ITEMS, MAX_ITEMS)
 SET_LEVEL = Request("SetCompatibility", 1, 10, MAX_ITEMS, MAX_ITEMS)
-OPEN_MODE = Request("SetMode", 1, 11, MAX_ITEMS, MAX_ITEMS)
+IMPORT = Request("ImportSchema", 1, 13, MAX_ITEMS, MAX_KILOBYTES)
+LEAVE_IMPORT = Request("SetMode", 1, 16, MAX_ITEMS, MAX_ITEMS)
+END_IMPORT = Request("DeleteMode", 1, 17, MAX_ITEMS, MAX_ITEMS)
 REGISTER = Request("RegisterSchema", 1, 20, MAX_ITEMS, MAX_KILOBYTES)
 CLOSE_MODE = Request("SetMode", 1, 40, MAX_ITEMS, MAX_ITEMS)
 REMOVE_MODE = Request("DeleteMode", 2, 10, MAX_ITEMS, MAX_ITEMS)
@@ -96,6 +104,7 @@ def make_step(
     weight: int = 1,
     evidence: Evidence = Evidence.LOCAL,
     after: tuple[str, ...] = (),
+    repeat: Repeat = Repeat.SAFE,
 ) -> Step:
     """One request of a change. number: its position among them, from 1; weight: kilobytes of a
     schema; evidence: what a dry run can prove; after: ids of steps that come first."""
@@ -108,8 +117,8 @@ def make_step(
         payload=FrozenMap(payload),
         weight=weight,
         after=after,
-        # Each of them says what shall be: sent twice, it changes nothing more.
-        repeat=Repeat.SAFE,
+        # As a rule it says what shall be: sent twice, it changes nothing more.
+        repeat=repeat,
         evidence=evidence,
         paths=paths,
     )

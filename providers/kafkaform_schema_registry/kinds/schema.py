@@ -2,14 +2,15 @@
 
 Nothing identifies a subject but its name: ids belong to contents, which several subjects share, and
 versions begin again after a permanent deletion. So a subject has no incarnation, and each request
-says what shall be. A change registers a new version; versions that exist are never changed.
+says what shall be. A change registers a new version; versions that exist are never changed. The
+metadata and rules of a version are a part of it: a change of them alone registers one, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from kafkaform.core.change import Action, Change, Evidence, Path, Step
+from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Step
 from kafkaform.core.resource import Depth, Facts, Observed, Sweep, Use
 from kafkaform.core.schema import (
     NUMBER,
@@ -20,14 +21,29 @@ from kafkaform.core.schema import (
     map_of,
     object_of,
 )
-from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import BlockCompletion, Outlook, ResourceType
 
 from ..formats.normal_form import FORMATS, inspect_schema
 from . import subject_settings
 from . import subject_settings as names
+from .contracts import (
+    METADATA,
+    METADATA_TYPE,
+    RULE_SET,
+    RULE_SET_TYPE,
+    SENSITIVE,
+    flatten_metadata,
+    flatten_rule_set,
+    leave_out_inherited,
+    refuse_metadata,
+    refuse_rule_set,
+    write_metadata,
+    write_rule_set,
+)
 from .registry import (
     DELETE,
+    IMPORT,
     NUMBERS,
     PURGE,
     REGISTER,
@@ -40,7 +56,18 @@ from .registry import (
 )
 
 KIND, TOPIC = "schema_registry_schema", "kafka_topic"
-WRITTEN = ("subject", "format", "schema", "references", "history")
+NUMBERS_OF_VERSION = ("schema_id", "version")
+WRITTEN = (
+    "subject",
+    "format",
+    "schema",
+    "references",
+    "history",
+    METADATA,
+    RULE_SET,
+    "sensitive_properties",
+    *NUMBERS_OF_VERSION,
+)
 MAX_BYTES = 1024 * 1024
 """Of a schema, in UTF-8. Registries keep it in one record, which has this limit by default."""
 
@@ -67,6 +94,10 @@ def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
         references = attributes["references"]
         if (ordered := sort_references(references or ())) != references:
             changed["references"] = ordered
+    if metadata := attributes.get(METADATA):
+        changed[METADATA] = flatten_metadata(metadata)
+    if rule_set := attributes.get(RULE_SET):
+        changed[RULE_SET] = flatten_rule_set(rule_set)
     return attributes.with_items(changed) if changed else attributes
 
 
@@ -79,16 +110,51 @@ def sort_references(references: tuple[FrozenMap, ...]) -> tuple[FrozenMap, ...]:
     )
 
 
-def _target(declared: FrozenMap, _: Observed | None, facts: Facts, __: bool) -> FrozenMap:
-    versions = declared.get("versions")
+def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, _: bool) -> FrozenMap:
+    versions, numbers = declared.get("versions"), declared.get("import") or EMPTY
     target = FrozenMap(
         subject=names.name_subject(declared),
         format=declared["format"],
         schema=versions[-1] if versions else declared["schema"],
         references=declared.get("references") or (),
         history=number_versions(versions) if versions else None,
+        **_choose_contract(declared, observed),
+        schema_id=numbers.get("id"),
+        version=numbers.get("version"),
     )
     return _canonical(target, facts)
+
+
+def _choose_contract(declared: FrozenMap, observed: Observed | None) -> Mapping[str, Value]:
+    """What the version itself has of metadata and rules. What a block leaves out is not managed: a
+    registry takes it over from the version before."""
+    inherited: FrozenMap = observed.details.get(INHERITED) or EMPTY if observed else EMPTY
+    secrets = _select_secrets(declared)
+    metadata, rule_set = declared.get(METADATA), declared.get(RULE_SET)
+    contract: dict[str, FrozenMap] = {}
+    if metadata is not None or secrets:
+        own = flatten_metadata(metadata or EMPTY)
+        sensitive = {SENSITIVE: tuple(sorted(secrets))} if secrets else EMPTY
+        contract[METADATA] = own.with_items(sensitive)
+    if rule_set is not None:
+        contract[RULE_SET] = flatten_rule_set(rule_set)
+    return {
+        **{
+            name: leave_out_inherited(
+                value,
+                inherited.get(f"default_{name}") or EMPTY,
+                inherited.get(f"override_{name}") or EMPTY,
+            )
+            for name, value in contract.items()
+        },
+        "sensitive_properties": secrets or None,
+    }
+
+
+def _select_secrets(declared: FrozenMap) -> FrozenMap:
+    """The references that are given; null leaves a secret out."""
+    references = declared.get("sensitive_properties") or EMPTY
+    return FrozenMap({name: ref for name, ref in references.items() if ref is not None})
 
 
 def number_versions(texts: Iterable[str]) -> FrozenMap:
@@ -112,8 +178,18 @@ def _name_schema(attributes: FrozenMap) -> str:
 def _write_arguments(attributes: FrozenMap) -> FrozenMap:
     """The newest schema, or all versions if there are several and the references allow it."""
     history = attributes.get("history") or EMPTY
-    arguments = attributes.without(["history"])
-    if len(history) < 2 or attributes.get("references"):
+    metadata = attributes.get(METADATA) or EMPTY
+    secrets = dict.fromkeys(metadata.get(SENSITIVE, ()), SecretRef("env", ""))
+    contract = {
+        METADATA: write_metadata(metadata),
+        RULE_SET: write_rule_set(attributes.get(RULE_SET)),
+        "sensitive_properties": FrozenMap(secrets) or None,
+    }
+    is_plain = not any(contract.values()) and not attributes.get("references")
+    arguments = attributes.without(["history", *NUMBERS_OF_VERSION, *contract]).with_items(
+        {name: value for name, value in contract.items() if value is not None}
+    )
+    if len(history) < 2 or not is_plain or len(set(history.values())) < len(history):
         return arguments
     texts = tuple(history[place] for place in sorted(history, key=int))
     return arguments.without(["schema", "references"]).with_items({"versions": texts})
@@ -133,17 +209,29 @@ def _refuse_references(references: tuple[FrozenMap, ...]) -> Iterator[tuple[str,
             )
 
 
+def _refuse_import(numbers: FrozenMap) -> Iterator[tuple[str, str]]:
+    for name in ("id", "version"):
+        number = numbers[name]
+        if number is not None and (number != int(number) or not 1 <= number < 2**31):
+            yield f"{number} is no {name} of a schema", "Both are whole numbers from 1 on."
+
+
 def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
     if change.action is Action.DELETE:
         return _delete_steps(change, facts)
     paths = list_paths(change) if change.action is Action.CREATE else list_paths(change, *WRITTEN)
-    if not paths:
+    if not paths and not _sends_secrets(change):
         return ()
     after = change.after or EMPTY
     places = list_new_places(change)
     texts = [after["history"][place] for place in places] or [after["schema"]]
+    secrets = after.get("sensitive_properties") or EMPTY
+    further = {METADATA: after.get(METADATA), RULE_SET: after.get(RULE_SET)}
+    numbers = {"id": after.get("schema_id"), "version": after.get("version")}
+    imports = numbers["id"] is not None
+    further |= {"secrets": secrets or None, "import": FrozenMap(numbers) if imports else None}
     steps: list[Step] = []
     for number, text in enumerate(texts, 1):
         last, place = number == len(texts), places[number - 1] if places else ""
@@ -152,11 +240,12 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
             "format": after["format"],
             "schema": text,
             "references": after.get("references") or (),
+            **{name: value for name, value in further.items() if value is not None},
         }
         step = make_step(
             change,
             number,
-            REGISTER,
+            IMPORT if imports else REGISTER,
             payload,
             tuple(
                 path for path in paths if _is_made_true(path, place, first=number == 1, last=last)
@@ -165,15 +254,27 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
             evidence=_find_evidence(change, facts),
             # All that come before, so that what they leave is nobody else's change.
             after=tuple(earlier.id for earlier in steps),
+            repeat=Repeat.NEVER if secrets else Repeat.SAFE,
         )
         steps.append(step)
     return tuple(steps)
 
 
+def _sends_secrets(change: Change) -> bool:
+    """True if a new version asks for the secrets to be sent again."""
+    # An adoption keeps the secrets that are set: whether they are the declared ones is unknown.
+    version = change.row_after.secret_version
+    has_secrets = bool((change.after or EMPTY).get("sensitive_properties"))
+    is_new = version is not None and version != change.row_before.secret_version
+    return has_secrets and is_new and not change.adopts
+
+
 def _find_evidence(change: Change, facts: Facts) -> Evidence:
     """A registry checks only versions of a subject that exists, and some none with references."""
-    refers = bool((change.after or EMPTY).get("references"))
-    unasked = refers and not RegistryFacts.of(facts).checks_references
+    after = change.after or EMPTY
+    unasked = bool(after.get("references")) and not RegistryFacts.of(facts).checks_references
+    # In mode IMPORT nothing is compared, and a dry run knows no secrets.
+    unasked = unasked or bool(after.get("schema_id") or after.get("sensitive_properties"))
     return Evidence.LOCAL if change.action is Action.CREATE or unasked else Evidence.REMOTE
 
 
@@ -258,6 +359,8 @@ def _find_newest(
     return max(answer.get("versions") or (), default=None)
 
 
+INHERITED = "inherited"
+"""The detail of a reading with what the settings in effect add to metadata and rules."""
 _ENDINGS = {"avro": ".avsc", "json": ".json", "protobuf": ".proto"}
 """Format -> the ending of files with such a schema."""
 
@@ -301,6 +404,41 @@ TYPE = ResourceType(
             refuses=_refuse_references,
         ),
         AttributeSchema(
+            METADATA,
+            METADATA_TYPE,
+            "Metadata of the version: properties by name, and tags by the path of a field. {} "
+            "removes all of it; it is taken over from the version before if left out.",
+            refuses=refuse_metadata,
+        ),
+        AttributeSchema(
+            "sensitive_properties",
+            map_of(STRING),
+            "Properties of the metadata that are secrets, by name, such as secret_env(…). They are "
+            "sent, and neither shown nor recorded.",
+            secret=True,
+        ),
+        AttributeSchema(
+            "sensitive_properties_version",
+            STRING,
+            "Any text. When it changes, sensitive_properties are sent again, with a new version.",
+        ),
+        AttributeSchema(
+            RULE_SET,
+            RULE_SET_TYPE,
+            "Rules that clients execute, in order. kind: TRANSFORM (the default), CONDITION; mode: "
+            "WRITE, READ, WRITEREAD (the default), or of migration rules UPGRADE, DOWNGRADE, "
+            "UPDOWN. {} removes all of them; they are taken over from the version before if left "
+            "out.",
+            refuses=refuse_rule_set,
+        ),
+        AttributeSchema(
+            "import",
+            object_of({"id": NUMBER, "version": NUMBER}, {"version": None}),
+            "The id that the schema has in another registry and keeps here, and its version there. "
+            "A schema that is not registered yet needs mode IMPORT for that.",
+            refuses=_refuse_import,
+        ),
+        AttributeSchema(
             "version",
             NUMBER,
             "The newest version of the subject.",
@@ -324,6 +462,10 @@ TYPE = ResourceType(
             ("subject", "strategy"),
             ("schema", "versions"),
             ("versions", "references"),
+            ("versions", METADATA),
+            ("versions", "sensitive_properties"),
+            ("versions", RULE_SET),
+            ("versions", "import"),
         ),
     ),
     key=_name_schema,

@@ -4,9 +4,10 @@ A subject's name is given, or made by the strategy with which clients make it. S
 `TopicNameStrategy`, `RecordNameStrategy` and `TopicRecordNameStrategy` of Confluent's serializers,
 whose names other clients use, too.
 
-`schema_registry_subject_config` is the compatibility level and the mode of one subject. The object
-exists as long as the subject has one of its own. What a block leaves out is the registry's, and the
-plan shows its removal.
+`schema_registry_subject_config` is the compatibility level and the mode of one subject, and what it
+adds to data contracts. The object exists as long as the subject has something of its own. A level
+or mode that a block leaves out is the registry's, and the plan shows its removal. Other settings
+that it leaves out stay as they are.
 
 `schema_registry_config` is the level and the mode of the whole registry. Both always have a value,
 so the object always exists: a block takes it over. Nothing can remove it; what nobody declares any
@@ -16,19 +17,34 @@ more stays as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from kafkaform.core.change import Action, Change, Step
+from kafkaform.core.change import Action, Change, Path, Request, Step
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import STRING, AttributeSchema, make_schema
-from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.core.schema import BOOL, STRING, AttributeSchema, make_schema
+from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ..formats.normal_form import FORMATS
+from .contracts import (
+    METADATA,
+    METADATA_TYPE,
+    RULE_SET,
+    RULE_SET_TYPE,
+    flatten_metadata,
+    flatten_rule_set,
+    refuse_metadata,
+    refuse_rule_set,
+    write_metadata,
+    write_rule_set,
+)
 from .registry import (
     CLOSE_MODE,
+    END_CLOSED_MODE,
+    END_IMPORT,
+    LEAVE_IMPORT,
     OPEN_MODE,
     REMOVE_LEVEL,
     REMOVE_MODE,
@@ -140,6 +156,7 @@ MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT")
 """Modes of a subject. READONLY_OVERRIDE is Confluent's (`Mode.java`), and deprecated there."""
 REGISTRY_MODES = (*MODES, "FORWARD")
 """Modes of a registry. FORWARD is Confluent's, and refused for a subject (`ModeResource.java`)."""
+IMPORT_MODE = "IMPORT"
 CLOSING = frozenset({"READONLY", "READONLY_OVERRIDE", "FORWARD"})
 """Modes in which no schema can be registered without an id."""
 
@@ -174,15 +191,114 @@ PROMISES: Mapping[str, Promise] = {
 
 SUBJECT_CONFIG = "schema_registry_subject_config"
 SETTINGS = ("compatibility", "mode")
+UNSET: Mapping[str, Value] = {
+    "compatibility_group": "",
+    "alias": "",
+    "normalize": False,
+    "default_metadata": EMPTY,
+    "override_metadata": EMPTY,
+    "default_rule_set": EMPTY,
+    "override_rule_set": EMPTY,
+}
+"""Further settings -> the value of one that is not set, which removes it if a block declares it."""
+_CONFIG = ("compatibility", *UNSET)
+"""The settings that one request sets."""
+
+_SHARED_SETTINGS = (
+    AttributeSchema(
+        "compatibility_group",
+        STRING,
+        "Name of a property of the metadata: only versions with the same value of it are compared "
+        'with each other. "" removes it; it stays as it is if left out.',
+    ),
+    AttributeSchema(
+        "normalize",
+        BOOL,
+        "The registry normalizes the texts of new schemas; it stays as it is if left out.",
+    ),
+    *(
+        AttributeSchema(
+            f"{when}_metadata",
+            METADATA_TYPE,
+            f"Properties and tags that new versions get{unless}. {{}} removes all of them; they "
+            "stay as they are if left out.",
+            refuses=refuse_metadata,
+        )
+        for when, unless in (
+            ("default", ", unless they have their own"),
+            ("override", " whatever they have"),
+        )
+    ),
+    *(
+        AttributeSchema(
+            f"{when}_rule_set",
+            RULE_SET_TYPE,
+            f"Rules that new versions get{unless}. {{}} removes all of them; they stay as they are "
+            "if left out.",
+            refuses=refuse_rule_set,
+        )
+        for when, unless in (
+            ("default", ", unless they have one of the same name"),
+            ("override", " in place of their own of the same name"),
+        )
+    ),
+)
+_FORCE = AttributeSchema(
+    "force",
+    BOOL,
+    "Mode IMPORT is set although there are schemas. Without effect on other modes.",
+    unread=True,
+)
+
+
+def canonicalize_settings(attributes: FrozenMap, _: Facts) -> FrozenMap:
+    """Contracts flat; see `contracts`."""
+    flat: dict[str, Value] = {}
+    for name in UNSET:
+        value = attributes.get(name)
+        if isinstance(value, FrozenMap):
+            is_metadata = name.endswith(METADATA)
+            flat[name] = flatten_metadata(value) if is_metadata else flatten_rule_set(value)
+    return attributes.with_items(flat) if flat else attributes
+
+
+def _write_settings(attributes: FrozenMap) -> FrozenMap:
+    """The arguments of a block: contracts nested, without what is not set."""
+    written: dict[str, Value] = {}
+    for name, value in attributes.items():
+        if name.endswith(METADATA):
+            written[name] = write_metadata(value)
+        elif name.endswith(RULE_SET):
+            written[name] = write_rule_set(value)
+        elif name not in UNSET or value != UNSET[name]:
+            written[name] = value
+    return FrozenMap({name: value for name, value in written.items() if value is not None})
+
+
+def _choose_further(
+    declared: FrozenMap, observed: Observed | None, facts: Facts
+) -> Mapping[str, Value]:
+    """The further settings that a block declares, and whether a mode is forced."""
+    further = {name: declared.get(name) for name in UNSET if declared.get(name) is not None}
+    live = observed.attributes if observed is not None else EMPTY
+    if declared.get("force") and declared.get("mode") == IMPORT_MODE != live.get("mode"):
+        further["force"] = True
+    return canonicalize_settings(FrozenMap(further), facts)
+
+
+def _select_recorded(target: FrozenMap, _: FrozenMap) -> FrozenMap:
+    """What can be read back."""
+    return target.without(["force"])
 
 
 def _target_of_subject(
-    declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool
+    declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool
 ) -> FrozenMap:
     live = observed.attributes if observed is not None and keep else EMPTY
     return FrozenMap(
         subject=name_subject(declared),
         **{name: _choose(declared.get(name), live.get(name)) for name in SETTINGS},
+        **_choose_further(declared, observed, facts),
     )
 
 
@@ -193,46 +309,87 @@ def _choose(declared: object, live: object) -> object:
 def _make_subject_steps(change: Change, _: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
-    after = change.after or EMPTY
-    return tuple(
-        _make_subject_step(change, number, name, after.get(name) or INHERITED)
-        for number, name in enumerate(_list_changed(change), 1)
-    )
+    changed = _list_changed(change)
+    config, mode = [name for name in changed if name != "mode"], "mode" in changed
+    # The first step of a creation or a deletion makes all paths true that no other one does.
+    others: tuple[str, ...] = ()
+    if change.action is not Action.UPDATE:
+        others = ("subject",) if mode else ("subject", "mode")
+    steps: list[Step] = []
+    if config:
+        paths = _list_paths_of(change, *_CONFIG, *others)
+        steps.append(_make_config_step(change, 1, config, paths))
+        others = ()
+    if mode:
+        paths = _list_paths_of(change, "mode", *others, *(() if config else _CONFIG))
+        steps.append(_make_mode_step(change, len(steps) + 1, paths))
+    return tuple(steps)
+
+
+def _list_paths_of(change: Change, *names: str) -> tuple[Path, ...]:
+    return tuple(path for path in list_paths(change) if path[0] in names)
 
 
 def _list_changed(change: Change) -> list[str]:
-    """The settings to send. A new object has only what is not inherited, which is nothing."""
-    changed = {path[0] for path in list_paths(change, *SETTINGS)}
+    """The settings to send. A new object has only what is not inherited, which is nothing, and what
+    is not empty."""
+    changed = {path[0] for path in list_paths(change)}
     before, after = change.before or EMPTY, change.after or EMPTY
+    unset = {**dict.fromkeys(SETTINGS, INHERITED), **UNSET}
     return [
         name
-        for name in SETTINGS
-        if name in changed and (before.get(name) or INHERITED) != (after.get(name) or INHERITED)
+        for name, nothing in unset.items()
+        if name in changed and (before.get(name) or nothing) != (after.get(name) or nothing)
     ]
 
 
-def _make_subject_step(change: Change, number: int, name: str, value: str) -> Step:
-    """The first step of a creation or a deletion makes all paths true that no other one does."""
-    first = change.action in (Action.CREATE, Action.DELETE) and number == 1
-    separate = {attribute for attribute in _list_changed(change) if attribute != name}
-    paths = tuple(
-        path
-        for path in list_paths(change)
-        if path[0] == name or (first and path[0] not in separate)
-    )
-    removed = value == INHERITED
-    payload = {"subject": change.identity.key, name: None if removed else value}
-    if name == "compatibility":
-        request = REMOVE_LEVEL if removed else SET_LEVEL
-    else:
-        request = REMOVE_MODE if removed else CLOSE_MODE if value in CLOSING else OPEN_MODE
-    return make_step(change, number, request, payload, paths)
+def _make_config_step(
+    change: Change, number: int, changed: Sequence[str], paths: tuple[Path, ...]
+) -> Step:
+    """The step that sets the level and the further settings, or removes all of them."""
+    after = change.after or EMPTY
+    values: dict[str, Value] = {name: after.get(name) or None for name in changed}
+    if values.get("compatibility") == INHERITED:
+        values["compatibility"] = None
+    removed = values.get("compatibility", "") is None
+    request = REMOVE_LEVEL if removed else SET_LEVEL
+    return make_step(change, number, request, {"subject": _name_subject(change), **values}, paths)
+
+
+def _make_mode_step(change: Change, number: int, paths: tuple[Path, ...]) -> Step:
+    after = change.after or EMPTY
+    mode = after.get("mode") or INHERITED
+    payload: dict[str, Value] = {"subject": _name_subject(change)}
+    payload["mode"] = None if mode == INHERITED else mode
+    if after.get("force"):
+        payload["force"] = True
+    return make_step(change, number, _choose_mode_request(change, mode), payload, paths)
+
+
+def _choose_mode_request(change: Change, mode: str) -> Request:
+    """When a mode is set or removed, which what it lets in decides."""
+    live = (change.before or EMPTY).get("mode")
+    if mode == INHERITED:
+        if change.action is Action.DELETE:
+            return REMOVE_MODE
+        if live in CLOSING:
+            return END_CLOSED_MODE
+        return END_IMPORT if live == IMPORT_MODE else REMOVE_MODE
+    if mode in CLOSING:
+        return CLOSE_MODE
+    return LEAVE_IMPORT if live == IMPORT_MODE else OPEN_MODE
+
+
+def _name_subject(change: Change) -> str | None:
+    """None for the whole registry."""
+    return None if change.identity.kind == REGISTRY_CONFIG else change.identity.key
 
 
 SUBJECT_CONFIG_TYPE = ResourceType(
     name=SUBJECT_CONFIG,
     schema=make_schema(
-        "The compatibility level and the mode of one subject. The import id is the subject.",
+        "The compatibility level and the mode of one subject, and what it adds to data contracts. "
+        "The import id is the subject.",
         SUBJECT,
         TOPIC_NAME,
         PART,
@@ -250,13 +407,23 @@ SUBJECT_CONFIG_TYPE = ResourceType(
             default=INHERITED,
             choices=(*MODES, INHERITED),
         ),
+        _FORCE,
+        AttributeSchema(
+            "alias",
+            STRING,
+            'Name of the subject that this one stands for when it is read. "" removes it; it stays '
+            "as it is if left out.",
+        ),
+        *_SHARED_SETTINGS,
         conflicts=CONFLICTS,
     ),
     key=name_subject,
-    canonical=lambda attributes, _: attributes,
+    canonical=canonicalize_settings,
     target=_target_of_subject,
     steps=_make_subject_steps,
     import_key=check_subject,
+    written=_write_settings,
+    ours=_select_recorded,
     settings=True,
 )
 
@@ -271,35 +438,32 @@ def _check_registry_key(text: str) -> str:
     return text
 
 
-def _target_of_registry(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> FrozenMap:
-    return FrozenMap({name: declared.get(name) for name in SETTINGS})
+def _target_of_registry(
+    declared: FrozenMap, observed: Observed | None, facts: Facts, _: bool
+) -> FrozenMap:
+    levels = {name: declared.get(name) for name in SETTINGS}
+    return FrozenMap({**levels, **_choose_further(declared, observed, facts)})
 
 
 def _make_registry_steps(change: Change, _: Facts) -> tuple[Step, ...]:
-    after = change.after or EMPTY
     if change.action in SILENT:
         return ()
-    changed = [path[0] for path in list_paths(change, *SETTINGS) if after.get(path[0])]
-    return tuple(
-        make_step(
-            change,
-            number,
-            SET_LEVEL
-            if name == "compatibility"
-            else CLOSE_MODE
-            if after[name] in CLOSING
-            else OPEN_MODE,
-            {"subject": None, name: after[name]},
-            list_paths(change, name),
-        )
-        for number, name in enumerate(changed, 1)
-    )
+    after = change.after or EMPTY
+    changed = [name for name in _list_changed(change) if after.get(name) is not None]
+    config, steps = [name for name in changed if name != "mode"], list[Step]()
+    if config:
+        steps.append(_make_config_step(change, 1, config, _list_paths_of(change, *_CONFIG)))
+    if "mode" in changed:
+        paths = _list_paths_of(change, "mode")
+        steps.append(_make_mode_step(change, len(steps) + 1, paths))
+    return tuple(steps)
 
 
 REGISTRY_CONFIG_TYPE = ResourceType(
     name=REGISTRY_CONFIG,
     schema=make_schema(
-        "The compatibility level and the mode of the registry, for all subjects without their own. "
+        "The compatibility level and the mode of the registry, for all subjects without their own, "
+        "and what it adds to data contracts. "
         "They always have a value, so a block has to adopt them. The import id is "
         f'"{REGISTRY_KEY}".',
         AttributeSchema(
@@ -314,12 +478,16 @@ REGISTRY_CONFIG_TYPE = ResourceType(
             "Whether schemas can be registered; not managed if left out.",
             choices=REGISTRY_MODES,
         ),
+        _FORCE,
+        *_SHARED_SETTINGS,
     ),
     key=lambda _: REGISTRY_KEY,
-    canonical=lambda attributes, _: attributes,
+    canonical=canonicalize_settings,
     target=_target_of_registry,
     steps=_make_registry_steps,
     import_key=_check_registry_key,
+    written=_write_settings,
+    ours=_select_recorded,
     # There is nothing to delete: whoever stops declaring it leaves everything as it is.
     left=lambda live, _: live,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
@@ -14,6 +14,7 @@ from ..formats.avro import AvroType, NotAvro, open_schema, parse_avro
 from ..formats.avro_changes import Unreadable, find_unreadable
 from ..formats.faults import EditKind, SchemaEdit
 from ..formats.normal_form import FORMATS
+from ..kinds.contracts import METADATA, RULE_SET
 from ..kinds.registry import RegistryFacts, collect_answers, name_listing
 from ..kinds.schema import KIND, list_new_places
 from ..kinds.subject_settings import INHERITED, PROMISES, REGISTRY_CONFIG, SUBJECT_CONFIG
@@ -21,6 +22,7 @@ from .schemas import PROOFS, TEXT, TYPES, VERSIONS, NextVersion
 
 MAX_EDITS = 20
 """Differences of one schema that have a finding of their own."""
+_OF_VERSION = ("schema", "format", "references", METADATA, RULE_SET)
 LATEST = "the latest version"
 """What texts call the version that is live."""
 
@@ -244,17 +246,23 @@ COMPATIBLE = Rule(
 
 def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """At what level the new versions of the plan are checked, and what the registry says."""
-    levels = _list_planned_levels(changes)
-    questions = [_make_question(change, levels) for change in changes if _is_new_version(change)]
+    levels, regrouped = _list_planned_levels(changes), _list_regrouped(changes)
+    questions = [
+        _make_question(change, levels, regrouped) for change in changes if is_new_version(change)
+    ]
     return {name_listing(VERSIONS, questions): Depth.FULL} if questions else {}
 
 
-def _is_new_version(change: Change) -> bool:
+def is_new_version(change: Change) -> bool:
+    """True for a change that registers a version beside others."""
     return (
         change.effective
         and change.action is Action.UPDATE
         and change.identity.kind == KIND
-        and any(item.path[0] in ("schema", "format", "references") for item in change.paths)
+        and any(item.path[0] in _OF_VERSION for item in change.paths)
+        # In mode IMPORT nothing is compared.
+        and change.after is not None
+        and change.after.get("schema_id") is None
         # Of several new versions, each is checked against the one before when it is registered.
         and len(list_new_places(change)) < 2
     )
@@ -276,7 +284,18 @@ def _list_planned_levels(changes: Sequence[Change]) -> Mapping[str, str]:
     return levels
 
 
-def _make_question(change: Change, levels: Mapping[str, str]) -> NextVersion:
+def _list_regrouped(changes: Sequence[Change]) -> set[str]:
+    """The subjects whose `compatibility_group` the plan changes, "" for the registry."""
+    return {
+        "" if change.identity.kind == REGISTRY_CONFIG else change.identity.key
+        for change in changes
+        if change.effective
+        and change.identity.kind in (REGISTRY_CONFIG, SUBJECT_CONFIG)
+        and any(item.path == ("compatibility_group",) for item in change.paths)
+    }
+
+
+def _make_question(change: Change, levels: Mapping[str, str], regrouped: Set[str]) -> NextVersion:
     after, subject = change.after or EMPTY, change.identity.key
     return NextVersion(
         subject,
@@ -289,6 +308,9 @@ def _make_question(change: Change, levels: Mapping[str, str]) -> NextVersion:
         ),
         levels.get(subject),
         levels.get(""),
+        after.get(METADATA),
+        after.get(RULE_SET),
+        not regrouped.isdisjoint((subject, "")),
     )
 
 
@@ -297,7 +319,7 @@ def _make_question(change: Change, levels: Mapping[str, str]) -> NextVersion:
 
 def _survey_versions(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
     answers = collect_answers(scene.sweeps, VERSIONS)
-    for change in filter(_is_new_version, scene.changes):
+    for change in filter(is_new_version, scene.changes):
         answer = answers.get(change.identity.key, EMPTY)
         before, after = change.before or EMPTY, change.after or EMPTY
         findings = [
@@ -352,7 +374,7 @@ def _judge_reading(
     """Who can read what, of Avro, unless the registry has refused it already."""
     level = answer.get("level")
     old, new = (_open_avro(attributes) for attributes in (before, after))
-    if old is None or new is None or answer.get("compatible") is False:
+    if old is None or new is None or answer.get("compatible") is False or answer.get("grouped"):
         return
     backward, forward = find_unreadable(new, old), find_unreadable(old, new)
     promise = PROMISES.get(str(level))

@@ -15,7 +15,7 @@ from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.text.quantity import render_count
-from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap, freeze
 
 from ..formats.faults import SchemaFault
 from ..formats.normal_form import FORMATS, inspect_schema
@@ -40,11 +40,21 @@ class NextVersion(Struct, frozen=True):
     plan does not change it."""
     registry_level: str | None
     """The level that the plan gives to the registry, None if it does not change it."""
+    metadata: Any = None
+    """Canonical metadata, None if the version takes over those of the one before."""
+    rule_set: Any = None
+    """The same for rules."""
+    regrouped: bool = False
+    """The plan changes which versions are compared with each other (`compatibility_group`)."""
 
 
 def read_versions(questions: str) -> list[NextVersion]:
     """The questions of a listing of VERSIONS."""
-    return msgspec.json.decode(questions, type=list[NextVersion])
+    versions = msgspec.json.decode(questions, type=list[NextVersion])
+    return [
+        replace(item, metadata=freeze(item.metadata), rule_set=freeze(item.rule_set))
+        for item in versions
+    ]
 
 
 TYPES = (KIND,)

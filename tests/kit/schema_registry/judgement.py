@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafkaform.core.change import Action, Change, PathChange
+from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Finding, Level
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.rule import Needs, Rule, Scene
-from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.core.value import FrozenMap, Value
+from kafkaform.plan.diff import compare, select_managed
 from kafkaform.provider.contract import Session
 from kafkaform.provider.testing.judgements import NO_FACTS
 from kafkaform_schema_registry.provider import TYPES
@@ -25,14 +26,10 @@ def plan_change(session: Session, kind: str, action: Action, **declared: Value) 
     identity = Identity(INSTANCE, kind, item.key(attributes))
     reading = session.read([identity])[identity]
     live = reading if isinstance(reading, Observed) else None
-    before = None if live is None else live.attributes
-    after = None if action is Action.DELETE else item.target(attributes, live, facts, False)
-    old, new = before or EMPTY, after or EMPTY
-    paths = tuple(
-        PathChange((name,), old.get(name), new.get(name))
-        for name in sorted({*old, *new})
-        if old.get(name) != new.get(name)
-    )
+    target = item.target(attributes, live, facts, False)
+    before = None if live is None else select_managed(live.attributes, target)
+    after = None if action is Action.DELETE else target
+    paths = compare(before, after, schema=item.schema)
     return Change(identity, f"{kind}.x", action, before, after, paths)
 
 

@@ -23,7 +23,8 @@ class ProductRegistry(SimulatedRegistry):
     """A registry that answers as one product does."""
 
     def __init__(self, product: str, registry_id: str = "simulated") -> None:
-        super().__init__(registry_id, apicurio=product.startswith("apicurio"))
+        apicurio, contracts = product.startswith("apicurio"), product == "confluent"
+        super().__init__(registry_id, apicurio=apicurio, contracts=contracts)
         self.level = "BACKWARD"
         self._differences = PRODUCTS[product]
 

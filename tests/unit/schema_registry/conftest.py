@@ -12,7 +12,7 @@ from kafkaform.cli.app import run_command_line
 from kafkaform.core.change import Action, Batch, Change, Outcome, Step, Verdict
 from kafkaform.core.resource import Identity, Reading
 from kafkaform.core.value import EMPTY, FrozenMap, Value
-from kafkaform.provider.contract import Session
+from kafkaform.provider.contract import Secrets, Session
 from kafkaform_schema_registry.memory import RegistryMishap, SimulatedRegistry, connect_simulated
 from kafkaform_schema_registry.provider import TYPES
 
@@ -61,8 +61,10 @@ class Desk:
     def check(self, steps: tuple[Step, ...]) -> list[Verdict]:
         return [v for one in steps for v in self.session.preflight(_make_batch(one))]
 
-    def send(self, steps: tuple[Step, ...]) -> list[Outcome]:
-        return [out for one in steps for out in self.session.apply(_make_batch(one), EMPTY)]
+    def send(self, steps: tuple[Step, ...], secrets: Secrets = EMPTY) -> list[Outcome]:
+        """The outcomes, in the order in which an apply sends the steps."""
+        ordered = sorted(steps, key=lambda step: (step.request.part, step.request.phase))
+        return [out for one in ordered for out in self.session.apply(_make_batch(one), secrets)]
 
 
 def _make_batch(step: Step) -> Batch:
