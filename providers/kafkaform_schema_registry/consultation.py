@@ -11,14 +11,14 @@ from typing import Any
 from kafkaform.core.change import Impact
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
 from kafkaform.core.text.quantity import render_count
-from kafkaform.core.value import FrozenMap, Value
+from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME
 from .kinds.contracts import METADATA, RULE_SET
 from .kinds.registry import NUMBERS, RegistryFacts, parse_listing, read_subjects
 from .kinds.subject_settings import INHERITED, PROMISES, TRANSITIVE
-from .reads import is_new_beside, read_level
+from .reads import is_new_beside, read_level, read_mode
 from .requests import (
     RegistryContext,
     SchemaVersion,
@@ -35,10 +35,12 @@ from .requests import (
     read_schema_version,
     read_setting,
     read_settings,
+    read_settings_in_scope,
     read_verdict,
     read_version,
     read_version_names,
 )
+from .rules.contracts import CONTRACTS, MODES
 from .rules.schemas import USERS, VERSIONS, NextVersion, read_versions
 
 MAX_VERSIONS = 100
@@ -293,10 +295,55 @@ def name_schemas(context: RegistryContext, ids: Sequence[int]) -> Mapping[int, t
     return names
 
 
+# ── contracts and modes ─────────────────────────────────────────────────────────────────
+
+
+def _answer_contracts(context: RegistryContext, questions: str) -> Mapping[str, FrozenMap]:
+    """See `CONTRACTS`. A subject that does not exist has an empty contract."""
+    if not RegistryFacts.of(context.facts).contracts:
+        return {}
+    subjects = read_subjects(questions)
+    reads = [read_version(subject, None) for subject in subjects]
+    settings = [read_settings_in_scope(subject) for subject in subjects]
+    answers = context.client.ask_all([*reads, *settings])
+    contracts: dict[str, FrozenMap] = {}
+    for subject, call, answer, settings_call, settings_answer in zip(
+        subjects, reads, answers[: len(subjects)], settings, answers[len(subjects) :], strict=True
+    ):
+        version = parse_answer(answer, call, partial(read_schema_version, subject=subject))
+        added = parse_answer(settings_answer, settings_call, read_settings)
+        if isinstance(added, Fault):
+            continue
+        if isinstance(version, SchemaVersion):
+            contract = {METADATA: version.metadata, RULE_SET: version.rule_set}
+        elif isinstance(answer, HttpAnswer) and is_missing(answer):
+            contract = {METADATA: EMPTY, RULE_SET: EMPTY}
+        else:
+            continue
+        contracts[subject] = FrozenMap({**added, **contract})
+    return contracts
+
+
+def _answer_modes(context: RegistryContext, questions: str) -> Mapping[str, FrozenMap]:
+    """See `MODES`."""
+    if not RegistryFacts.of(context.facts).modes:
+        return {}
+    subjects = ["", *read_subjects(questions)]
+    calls = [read_setting("mode", subject or None) for subject in subjects]
+    modes = [read_mode(*pair) for pair in zip(calls, context.client.ask_all(calls), strict=True)]
+    return {
+        subject: FrozenMap(mode=mode)
+        for subject, mode in zip(subjects, modes, strict=True)
+        if isinstance(mode, str)
+    }
+
+
 _ANSWERS: Mapping[str, Callable[[RegistryContext, str], Mapping[str, FrozenMap]]] = {
     VERSIONS: _answer_versions,
     NUMBERS: _answer_numbers,
     USERS: _answer_users,
+    CONTRACTS: _answer_contracts,
+    MODES: _answer_modes,
 }
 
 

@@ -31,7 +31,7 @@ from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
 from .kinds import schema
-from .kinds.contracts import METADATA, RULE_SET, leave_out_inherited
+from .kinds.contracts import METADATA, RULE_SET, count_rules, find_inherited
 from .kinds.registry import RegistryFacts
 from .kinds.subject_settings import (
     INHERITED,
@@ -248,7 +248,8 @@ def observe_schema(
     version: SchemaVersion,
     inherited: FrozenMap = EMPTY,
 ) -> Reading:
-    """inherited: the settings that have added to the contract of the version."""
+    """inherited: the settings that have added to the contract of the version. What comes from them
+    is not the version's own."""
     if version.kind not in BY_REGISTRY_NAME:
         formats = ", ".join(BY_REGISTRY_NAME)
         fault = Fault(
@@ -258,6 +259,15 @@ def observe_schema(
             advice="manage it with another tool",
         )
         return Failed(identity, fault)
+    contract = {METADATA: version.metadata, RULE_SET: version.rule_set}
+    keys = {
+        name: find_inherited(
+            value,
+            inherited.get(f"default_{name}") or EMPTY,
+            inherited.get(f"override_{name}") or EMPTY,
+        )
+        for name, value in contract.items()
+    }
     attributes = FrozenMap(
         subject=identity.key,
         format=BY_REGISTRY_NAME[version.kind].name,
@@ -265,28 +275,14 @@ def observe_schema(
         references=version.references,
         version=version.version,
         schema_id=version.id,
-        **_list_contract(version, inherited),
+        **{name: count_rules(value, keys[name]) for name, value in contract.items() if value},
     )
-    details: dict[str, Value] = {"version": version.version, "schema_id": version.id}
-    if inherited:
-        details[schema.INHERITED] = inherited
     return Observed(
-        identity, schema.TYPE.canonical(attributes, context.facts), details=FrozenMap(details)
+        identity,
+        schema.TYPE.canonical(attributes, context.facts),
+        foreign=frozenset((name, key) for name in keys for key in keys[name]),
+        details=FrozenMap(version=version.version, schema_id=version.id),
     )
-
-
-def _list_contract(version: SchemaVersion, inherited: FrozenMap) -> Mapping[str, FrozenMap]:
-    """What the version itself has of metadata and rules, as far as it has some."""
-    contract = {METADATA: version.metadata, RULE_SET: version.rule_set}
-    own = {
-        name: leave_out_inherited(
-            value,
-            inherited.get(f"default_{name}") or EMPTY,
-            inherited.get(f"override_{name}") or EMPTY,
-        )
-        for name, value in contract.items()
-    }
-    return {name: value for name, value in own.items() if value}
 
 
 def is_new_beside(payload: Mapping[str, Any], equal: SchemaVersion, newest: SchemaVersion) -> bool:
@@ -419,6 +415,11 @@ def read_level(call: Call, answer: HttpAnswer | Fault) -> str | HttpAnswer | Fau
     """The level that an answer to `read_setting` says, INHERITED for none of its own, or the answer
     itself if it says neither."""
     return _read_setting("compatibility", call, answer)
+
+
+def read_mode(call: Call, answer: HttpAnswer | Fault) -> str | HttpAnswer | Fault:
+    """The same for a mode."""
+    return _read_setting("mode", call, answer)
 
 
 def _make_failed(

@@ -20,6 +20,7 @@ from . import requests
 from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
 from .kinds.contracts import METADATA, RULE_SET
 from .kinds.registry import REMOVE_LEVEL, REMOVE_MODE, RegistryFacts
+from .kinds.schema import select_own_contract
 from .reads import FIELDS, is_new_beside, observe_schema, read_inherited
 from .requests import (
     BadAnswer,
@@ -62,7 +63,8 @@ def send_steps(
     answers = context.client.ask_all(writes)
     for step, call, answer in zip(unsent, writes, answers, strict=True):
         results[step.id] = _judge_write(call, answer)
-    return results | _find_dropped(context, [step for step in unsent if results[step.id] is None])
+    done = [step for step in unsent if results[step.id] is None]
+    return {**results, **_find_dropped(context, done)}
 
 
 def _judge_write(call: Call, answer: HttpAnswer | Fault) -> Finding:
@@ -293,8 +295,9 @@ def _has_contract(live: Observed, step: Step) -> bool:
     """True if the newest version says what the step does. Nobody can tell of secrets."""
     if step.payload.get("secrets"):
         return False
+    own = select_own_contract(live.attributes, live.foreign)
     declared = [name for name in (METADATA, RULE_SET) if step.payload.get(name) is not None]
-    return all((live.attributes.get(name) or EMPTY) == step.payload[name] for name in declared)
+    return all(own.get(name, EMPTY) == step.payload[name] for name in declared)
 
 
 def _judge_versions(

@@ -2,7 +2,7 @@
 
 A block declares them nested, as registries have them. Canonical attributes have them flat, so that
 each property, tag and rule has a path of its own: `metadata` has the keys `properties.NAME`,
-`tags.PATH` and `sensitive`, and `rule_set` the keys `domain_rules.NAME` and so on.
+`tags.PATH` and `sensitive.NAME`, and `rule_set` the keys `domain_rules.NAME` and so on.
 
 A sensitive property is a secret: of a live one, only its name is known here.
 
@@ -14,7 +14,7 @@ defaults and overrides of a subject's settings into each new version.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from kafkaform.core.schema import BOOL, STRING, list_of, map_of, object_of
@@ -128,9 +128,13 @@ def flatten_metadata(metadata: Mapping[str, Any]) -> FrozenMap:
     }
     for path, tags in (metadata.get(TAGS) or EMPTY).items():
         entries[f"{TAGS}.{path}"] = tuple(sorted(set(tags or ())))
-    if names := metadata.get(SENSITIVE):
-        entries[SENSITIVE] = tuple(sorted(names))
+    entries |= name_sensitive(metadata.get(SENSITIVE) or ())
     return FrozenMap({key: value for key, value in entries.items() if value not in ((), None)})
+
+
+def name_sensitive(names: Iterable[str]) -> dict[str, Value]:
+    """The entries of canonical metadata for sensitive properties."""
+    return {f"{SENSITIVE}.{name}": True for name in names}
 
 
 def flatten_rule_set(rule_set: Mapping[str, Any]) -> FrozenMap:
@@ -148,7 +152,7 @@ def flatten_rule_set(rule_set: Mapping[str, Any]) -> FrozenMap:
 
 def _canonicalize_rule(rule: Mapping[str, Any], position: int) -> FrozenMap:
     """Without what is not set; defaults are written out."""
-    fields = {name: rule.get(name) or DEFAULTS.get(name) for name in RULE_FIELDS}
+    fields: dict[str, Any] = {name: rule.get(name) or DEFAULTS.get(name) for name in RULE_FIELDS}
     if tags := fields["tags"]:
         fields["tags"] = tuple(sorted(set(tags)))
     if params := fields["params"]:
@@ -202,48 +206,57 @@ def write_rule_set(rule_set: FrozenMap | None) -> FrozenMap | None:
 # ── what settings add ───────────────────────────────────────────────────────────────────
 
 
-def leave_out_inherited(
+def find_inherited(
     contract: FrozenMap, defaults: FrozenMap, overrides: FrozenMap
-) -> FrozenMap:
-    """A contract without what a version gets from the settings anyway: what overrides decide, and
-    what is as in the defaults. All are canonical, and of the same attribute."""
-    own: dict[str, Value] = {}
-    for key, value in contract.items():
-        if key == SENSITIVE:
-            names = {*value} - {*defaults.get(key, ()), *overrides.get(key, ())}
-            if names:
-                own[key] = tuple(sorted(names))
-        elif key not in overrides and _drop_position(value) != _drop_position(defaults.get(key)):
-            own[key] = value
-    return FrozenMap(_renumber(own))
+) -> frozenset[str]:
+    """The keys of a contract that come from settings: what overrides decide, and what is as in the
+    defaults. All are canonical, and of the same attribute."""
+    return frozenset(
+        key
+        for key, value in contract.items()
+        if key in overrides or (key in defaults and is_same(value, defaults[key]))
+    )
 
 
-def _drop_position(value: Any) -> Any:
+def is_same(first: Value, second: Value) -> bool:
+    """True if two entries of a contract say the same; the position of a rule is none of it."""
+    return _drop_position(first) == _drop_position(second)
+
+
+def _drop_position(value: Value) -> Value:
     return value.without([POSITION]) if isinstance(value, FrozenMap) else value
 
 
-def _renumber(entries: Mapping[str, Any]) -> Iterable[tuple[str, Value]]:
-    """The entries, with rules counted anew in each of their lists."""
+def count_rules(contract: FrozenMap, inherited: Collection[str]) -> FrozenMap:
+    """The contract with its own rules counted from 1 on in each list; those that come from settings
+    have the position 0, because settings decide about it."""
     counts: dict[str, int] = {}
-    is_rule = {key: isinstance(value, FrozenMap) for key, value in entries.items()}
-    for key, value in entries.items():
-        if not is_rule[key]:
-            yield key, value
-    rules = [key for key in entries if is_rule[key]]
-    for key in sorted(rules, key=lambda key: entries[key][POSITION]):
+    entries = dict(contract)
+    rules = {key: value for key, value in contract.items() if isinstance(value, FrozenMap)}
+    for key in sorted(rules, key=lambda key: rules[key][POSITION]):
         phase = key.partition(".")[0]
-        counts[phase] = counts.get(phase, 0) + 1
-        yield key, entries[key].with_items({POSITION: counts[phase]})
+        if key not in inherited:
+            counts[phase] = counts.get(phase, 0) + 1
+        position = 0 if key in inherited else counts[phase]
+        entries[key] = rules[key].with_items({POSITION: position})
+    return FrozenMap(entries)
+
+
+def keep_inherited(declared: FrozenMap, live: FrozenMap, inherited: Collection[str]) -> FrozenMap:
+    """What is declared, and what a version gets from settings in any case. inherited: keys of the
+    live contract."""
+    own = {
+        key: value
+        for key, value in declared.items()
+        if key not in inherited or not is_same(value, live[key])
+    }
+    kept = {key: live[key] for key in inherited if key not in own}
+    return count_rules(FrozenMap(own), ()).with_items(kept)
 
 
 def describe_contract(contract: FrozenMap) -> list[str]:
     """What a canonical contract has, for people: `property owner`, `domain rule checkSsn`."""
-    nouns = {PROPERTIES: "property", TAGS: "tags of"}
-    parts: list[str] = []
-    for key in sorted(contract):
-        head, _, name = key.partition(".")
-        if head == SENSITIVE:
-            parts += [f"sensitive property {item}" for item in contract[key]]
-        else:
-            parts.append(f"{nouns.get(head) or head.removesuffix('s').replace('_', ' ')} {name}")
-    return parts
+    nouns = {PROPERTIES: "property", TAGS: "tags of", SENSITIVE: "sensitive property"}
+    nouns |= {phase: phase.removesuffix("s").replace("_", " ") for phase in PHASES}
+    pairs = [key.partition(".")[::2] for key in sorted(contract)]
+    return [f"{nouns[head]} {name}" for head, name in pairs]

@@ -35,7 +35,8 @@ from .contracts import (
     SENSITIVE,
     flatten_metadata,
     flatten_rule_set,
-    leave_out_inherited,
+    keep_inherited,
+    name_sensitive,
     refuse_metadata,
     refuse_rule_set,
     write_metadata,
@@ -128,27 +129,37 @@ def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, _: boo
 def _choose_contract(declared: FrozenMap, observed: Observed | None) -> Mapping[str, Value]:
     """What the version itself has of metadata and rules. What a block leaves out is not managed: a
     registry takes it over from the version before."""
-    inherited: FrozenMap = observed.details.get(INHERITED) or EMPTY if observed else EMPTY
+    secrets = _select_secrets(declared)
+    contract = _flatten_contract(declared)
+    if observed is not None:
+        for name, value in contract.items():
+            inherited = {path[1] for path in observed.foreign if path[0] == name}
+            live = observed.attributes.get(name) or EMPTY
+            contract[name] = keep_inherited(value, live, inherited)
+    return {**contract, "sensitive_properties": secrets or None}
+
+
+def _flatten_contract(declared: FrozenMap) -> dict[str, FrozenMap]:
+    """The canonical metadata and rules of a block, as far as it declares some."""
     secrets = _select_secrets(declared)
     metadata, rule_set = declared.get(METADATA), declared.get(RULE_SET)
     contract: dict[str, FrozenMap] = {}
     if metadata is not None or secrets:
         own = flatten_metadata(metadata or EMPTY)
-        sensitive = {SENSITIVE: tuple(sorted(secrets))} if secrets else EMPTY
-        contract[METADATA] = own.with_items(sensitive)
+        contract[METADATA] = own.with_items(name_sensitive(secrets))
     if rule_set is not None:
         contract[RULE_SET] = flatten_rule_set(rule_set)
-    return {
-        **{
-            name: leave_out_inherited(
-                value,
-                inherited.get(f"default_{name}") or EMPTY,
-                inherited.get(f"override_{name}") or EMPTY,
-            )
-            for name, value in contract.items()
-        },
-        "sensitive_properties": secrets or None,
-    }
+    return contract
+
+
+def _select_ours(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
+    """The target without what settings add to metadata and rules."""
+    return target.with_items(
+        {
+            name: FrozenMap({key: value for key, value in target[name].items() if key in own})
+            for name, own in _flatten_contract(declared).items()
+        }
+    )
 
 
 def _select_secrets(declared: FrozenMap) -> FrozenMap:
@@ -179,7 +190,8 @@ def _write_arguments(attributes: FrozenMap) -> FrozenMap:
     """The newest schema, or all versions if there are several and the references allow it."""
     history = attributes.get("history") or EMPTY
     metadata = attributes.get(METADATA) or EMPTY
-    secrets = dict.fromkeys(metadata.get(SENSITIVE, ()), SecretRef("env", ""))
+    keys = [key.partition(".") for key in metadata]
+    secrets = {name: SecretRef("env", "") for head, _, name in keys if head == SENSITIVE}
     contract = {
         METADATA: write_metadata(metadata),
         RULE_SET: write_rule_set(attributes.get(RULE_SET)),
@@ -228,7 +240,8 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     places = list_new_places(change)
     texts = [after["history"][place] for place in places] or [after["schema"]]
     secrets = after.get("sensitive_properties") or EMPTY
-    further = {METADATA: after.get(METADATA), RULE_SET: after.get(RULE_SET)}
+    contract = select_own_contract(after, change.theirs)
+    further = {name: contract.get(name) for name in (METADATA, RULE_SET)}
     numbers = {"id": after.get("schema_id"), "version": after.get("version")}
     imports = numbers["id"] is not None
     further |= {"secrets": secrets or None, "import": FrozenMap(numbers) if imports else None}
@@ -258,6 +271,17 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
         )
         steps.append(step)
     return tuple(steps)
+
+
+def select_own_contract(after: FrozenMap, theirs: Collection[Path]) -> FrozenMap:
+    """Metadata and rules without what a registry adds to them. theirs: see `Change`."""
+    return FrozenMap(
+        {
+            name: after[name].without(path[1] for path in theirs if path[0] == name)
+            for name in (METADATA, RULE_SET)
+            if after.get(name) is not None
+        }
+    )
 
 
 def _sends_secrets(change: Change) -> bool:
@@ -359,8 +383,6 @@ def _find_newest(
     return max(answer.get("versions") or (), default=None)
 
 
-INHERITED = "inherited"
-"""The detail of a reading with what the settings in effect add to metadata and rules."""
 _ENDINGS = {"avro": ".avsc", "json": ".json", "protobuf": ".proto"}
 """Format -> the ending of files with such a schema."""
 
@@ -473,6 +495,7 @@ TYPE = ResourceType(
     target=_target,
     steps=_steps,
     import_key=names.check_subject,
+    ours=_select_ours,
     written=_write_arguments,
     protect=True,
     uses=_find_uses,

@@ -9,13 +9,13 @@ from kafkaform.core.change import Change
 from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
-from . import compatibility, levels, schemas
+from . import compatibility, contracts, levels, schemas
 
-_PARTS = (compatibility, levels, schemas)
+_PARTS = (compatibility, contracts, levels, schemas)
 
 BOOK = RuleBook(
-    judges=(*levels.JUDGES, *schemas.JUDGES),
-    surveys=(*compatibility.SURVEYS, *levels.SURVEYS, *schemas.SURVEYS),
+    judges=(*contracts.JUDGES, *levels.JUDGES, *schemas.JUDGES),
+    surveys=(*compatibility.SURVEYS, *contracts.SURVEYS, *levels.SURVEYS, *schemas.SURVEYS),
 )
 
 

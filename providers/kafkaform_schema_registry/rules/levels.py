@@ -20,6 +20,7 @@ from ..kinds.subject_settings import (
     SETTINGS,
     SUBJECT_CONFIG,
     TRANSITIVE,
+    UNSET,
 )
 from .schemas import PROOFS
 
@@ -92,7 +93,8 @@ def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
     after = change.after
     if after is None or change.action in (Action.DELETE, Action.FORGET):
         return
-    if all(after.get(name) in (None, INHERITED) for name in SETTINGS):
+    further = any(after.get(name) for name in UNSET)
+    if not further and all(after.get(name) in (None, INHERITED) for name in SETTINGS):
         whole = change.identity.kind == REGISTRY_CONFIG
         scope = "the registry" if whole else f"the subject {change.identity.key}"
         yield NOTHING_SET.find(f"no level and no mode is set for {scope}")

@@ -156,7 +156,7 @@ def test_a_level_that_cannot_be_read_refuses_nothing(desk: Desk) -> None:
 
 
 def test_only_changed_subjects_are_asked_about(desk: Desk) -> None:
-    """One request for the level of each, and one for that of the registry."""
+    """Requests for each one's level, contract and mode, and two about the registry."""
     desk.door.register("other", ORDER)
     change = change_schema(desk, ORDER, ORDER_WITH_NOTE)
     desk.registry.calls.clear()
@@ -165,6 +165,10 @@ def test_only_changed_subjects_are_asked_about(desk: Desk) -> None:
         f"/subjects/{NAME}",
         f"/config/{NAME}",
         "/config",
+        f"/subjects/{NAME}/versions/latest",
+        f"/config/{NAME}",
+        "/mode",
+        f"/mode/{NAME}",
     ]
     created, _ = desk.plan(schema.KIND, Action.CREATE, subject="new", schema=ORDER)
     assert list_needs([created]) == {}
