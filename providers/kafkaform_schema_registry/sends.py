@@ -63,8 +63,12 @@ def send_steps(
     answers = context.client.ask_all(writes)
     for step, call, answer in zip(unsent, writes, answers, strict=True):
         results[step.id] = _judge_write(call, answer)
-    done = [step for step in unsent if results[step.id] is None]
-    return {**results, **_find_dropped(context, done)}
+    sent = {
+        step: answer
+        for step, answer in zip(unsent, answers, strict=True)
+        if results[step.id] is None and isinstance(answer, HttpAnswer)
+    }
+    return {**results, **_find_ineffective(context, sent)}
 
 
 def _judge_write(call: Call, answer: HttpAnswer | Fault) -> Finding:
@@ -91,25 +95,45 @@ def _register(step: Step, secrets: Secrets) -> Call:
     return requests.register(step.payload, sensitive)
 
 
-def _find_dropped(context: RegistryContext, steps: Sequence[Step]) -> Mapping[str, Finding]:
-    """The steps whose rules the registry has not kept. Confluent's Community edition takes them
-    without a word and leaves them out (`RuleSetHandler`)."""
-    with_rules = [step for step in steps if step.payload.get(RULE_SET)]
-    reads = [requests.read_version(str(step.payload["subject"]), None) for step in with_rules]
+def _find_ineffective(
+    context: RegistryContext, answers: Mapping[Step, HttpAnswer]
+) -> Mapping[str, Finding]:
+    """The steps with a contract that a registry has accepted without doing what they say. answers:
+    to writes that succeeded."""
+    steps = [step for step in answers if step.payload.keys() & {METADATA, RULE_SET}]
+    reads = [requests.read_version(str(step.payload["subject"]), None) for step in steps]
     findings: dict[str, Finding] = {}
-    for step, call, answer in zip(with_rules, reads, context.client.ask_all(reads), strict=True):
-        version = _read_version(step, call, answer)
-        if isinstance(version, SchemaVersion) and not version.rule_set:
-            findings[step.id] = Fault(
-                "RULES_DROPPED",
-                f"the registry has registered version {version.version} of "
-                f"{step.payload['subject']} without its rules",
-                FaultClass.DEFINITE,
-                str(call),
-                "rules need Confluent Enterprise, with its resource extension for rules, or the "
-                "Advanced package of Confluent Cloud; or remove rule_set",
-            )
+    for step, call, answer in zip(steps, reads, context.client.ask_all(reads), strict=True):
+        newest = _read_version(step, call, answer)
+        if isinstance(newest, SchemaVersion):
+            findings[step.id] = _judge_newest(step, call, newest, answers[step])
     return findings
+
+
+def _judge_newest(step: Step, call: Call, newest: SchemaVersion, answer: HttpAnswer) -> Finding:
+    subject, version = step.payload["subject"], newest.version
+    id = answer.body.get("id") if isinstance(answer.body, dict) else None
+    if id != newest.id:
+        # A dry run cannot look up a version with secrets.
+        return Fault(
+            "OLDER_VERSION",
+            f"the registry has taken this for an older version of {subject}, with the id {id}; "
+            f"version {version} is the latest",
+            FaultClass.DEFINITE,
+            str(call),
+            "delete the newer versions by hand, or change a property of the metadata",
+        )
+    if step.payload.get(RULE_SET) and not newest.rule_set:
+        # Confluent's Community edition drops them without a word (`RuleSetHandler`).
+        return Fault(
+            "RULES_DROPPED",
+            f"the registry has registered version {version} of {subject} without its rules",
+            FaultClass.DEFINITE,
+            str(call),
+            "rules need Confluent Enterprise with its resource extension for rules, or the "
+            "Advanced package of Confluent Cloud; or remove rule_set",
+        )
+    return None
 
 
 def check_imports(context: RegistryContext, steps: Sequence[Step]) -> list[Finding]:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from kafkaform.core.schema import BOOL, STRING, list_of, map_of, object_of
-from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.core.value import EMPTY, FrozenMap, Value, freeze
 
 METADATA, RULE_SET = "metadata", "rule_set"
 PROPERTIES, TAGS, SENSITIVE = "properties", "tags", "sensitive"
@@ -181,26 +181,20 @@ def nest_rule_set(rule_set: FrozenMap) -> dict[str, list[dict[str, Any]]]:
     return nested
 
 
-def write_metadata(metadata: FrozenMap | None) -> FrozenMap | None:
+def write_metadata(metadata: FrozenMap) -> Value:
     """Canonical metadata as a block has it; None if there is none but sensitive properties."""
-    return (
-        FrozenMap({PROPERTIES: None, TAGS: None, **nested})
-        if (nested := nest_metadata(metadata or EMPTY))
-        else None
-    )
+    nested = nest_metadata(metadata)
+    return freeze({PROPERTIES: None, TAGS: None, **nested}) if nested else None
 
 
-def write_rule_set(rule_set: FrozenMap | None) -> FrozenMap | None:
+def write_rule_set(rule_set: FrozenMap) -> Value:
     """Canonical rules as a block has them; None for none."""
-    nested = nest_rule_set(rule_set or EMPTY)
     blank = dict.fromkeys(_RULE_TYPE.fields)
-    lists = {
-        phase: tuple(FrozenMap({**blank, **rule}) for rule in nested[phase])
-        if phase in nested
-        else None
-        for phase in PHASES
+    nested = {
+        phase: [{**blank, **rule} for rule in rules]
+        for phase, rules in nest_rule_set(rule_set).items()
     }
-    return FrozenMap(lists) if nested else None
+    return freeze({**dict.fromkeys(PHASES), **nested}) if nested else None
 
 
 # ── what settings add ───────────────────────────────────────────────────────────────────

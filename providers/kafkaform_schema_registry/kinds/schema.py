@@ -194,7 +194,7 @@ def _write_arguments(attributes: FrozenMap) -> FrozenMap:
     secrets = {name: SecretRef("env", "") for head, _, name in keys if head == SENSITIVE}
     contract = {
         METADATA: write_metadata(metadata),
-        RULE_SET: write_rule_set(attributes.get(RULE_SET)),
+        RULE_SET: write_rule_set(attributes.get(RULE_SET) or EMPTY),
         "sensitive_properties": FrozenMap(secrets) or None,
     }
     is_plain = not any(contract.values()) and not attributes.get("references")

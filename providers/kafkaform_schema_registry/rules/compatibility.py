@@ -322,11 +322,13 @@ def _survey_versions(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
     for change in filter(is_new_version, scene.changes):
         answer = answers.get(change.identity.key, EMPTY)
         before, after = change.before or EMPTY, change.after or EMPTY
+        # Metadata and rules alone change nothing for readers.
+        is_text_new = any(item.path[0] in ("schema", "format") for item in change.paths)
         findings = [
             *_judge_earlier(change.identity.key, answer),
             *_judge_unasked(change.identity.key, after, answer, scene),
             *_judge_verdict(change.identity.key, answer),
-            *_judge_reading(change.identity.key, before, after, answer),
+            *(_judge_reading(change.identity.key, before, after, answer) if is_text_new else ()),
         ]
         is_refused = any(finding.rule == INCOMPATIBLE.id for finding in findings)
         findings += _list_edits(change.identity.key, before, after, answer, is_refused=is_refused)

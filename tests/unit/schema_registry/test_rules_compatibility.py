@@ -11,6 +11,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_schema_registry.formats.faults import EditKind
 from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.registry import name_listing
 from kafkaform_schema_registry.kinds.subject_settings import (
     INHERITED,
     REGISTRY_CONFIG,
@@ -19,6 +20,7 @@ from kafkaform_schema_registry.kinds.subject_settings import (
 from kafkaform_schema_registry.memory import SimulatedRegistry
 from kafkaform_schema_registry.rules.book import list_needs
 from kafkaform_schema_registry.rules.compatibility import EDITS, MAX_EDITS
+from kafkaform_schema_registry.rules.contracts import MODES
 
 from ...kit.schema_registry.judgement import judge, list_rules
 from ...kit.schema_registry.schemas import (
@@ -171,7 +173,7 @@ def test_only_changed_subjects_are_asked_about(desk: Desk) -> None:
         f"/mode/{NAME}",
     ]
     created, _ = desk.plan(schema.KIND, Action.CREATE, subject="new", schema=ORDER)
-    assert list_needs([created]) == {}
+    assert list(list_needs([created])) == [name_listing(MODES, [])], "no request for each"
     assert set(list_needs([change]).values()) == {Depth.FULL}
 
 
