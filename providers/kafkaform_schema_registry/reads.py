@@ -275,7 +275,11 @@ def observe_schema(
         references=version.references,
         version=version.version,
         schema_id=version.id,
-        **{name: count_rules(value, keys[name]) for name, value in contract.items() if value},
+        **{
+            name: count_rules(value, keys[name])
+            for name, value in contract.items()
+            if value or RegistryFacts.of(context.facts).contracts
+        },
     )
     return Observed(
         identity,

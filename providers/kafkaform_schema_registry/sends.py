@@ -63,12 +63,12 @@ def send_steps(
     answers = context.client.ask_all(writes)
     for step, call, answer in zip(unsent, writes, answers, strict=True):
         results[step.id] = _judge_write(call, answer)
-    sent = {
-        step: answer
+    accepted = [
+        (step, answer)
         for step, answer in zip(unsent, answers, strict=True)
         if results[step.id] is None and isinstance(answer, HttpAnswer)
-    }
-    return {**results, **_find_ineffective(context, sent)}
+    ]
+    return {**results, **_find_ineffective(context, accepted)}
 
 
 def _judge_write(call: Call, answer: HttpAnswer | Fault) -> Finding:
@@ -96,17 +96,23 @@ def _register(step: Step, secrets: Secrets) -> Call:
 
 
 def _find_ineffective(
-    context: RegistryContext, answers: Mapping[Step, HttpAnswer]
+    context: RegistryContext, accepted: Sequence[tuple[Step, HttpAnswer]]
 ) -> Mapping[str, Finding]:
-    """The steps with a contract that a registry has accepted without doing what they say. answers:
-    to writes that succeeded."""
-    steps = [step for step in answers if step.payload.keys() & {METADATA, RULE_SET}]
-    reads = [requests.read_version(str(step.payload["subject"]), None) for step in steps]
+    """The steps with a contract that a registry has accepted without doing what they say."""
+    pairs = [
+        (step, answer)
+        for step, answer in accepted
+        # An imported version does not have to be the newest.
+        if step.payload.keys() & {METADATA, RULE_SET} and "import" not in step.payload
+    ]
+    reads = [requests.read_version(str(step.payload["subject"]), None) for step, _ in pairs]
     findings: dict[str, Finding] = {}
-    for step, call, answer in zip(steps, reads, context.client.ask_all(reads), strict=True):
+    for (step, written), call, answer in zip(
+        pairs, reads, context.client.ask_all(reads), strict=True
+    ):
         newest = _read_version(step, call, answer)
         if isinstance(newest, SchemaVersion):
-            findings[step.id] = _judge_newest(step, call, newest, answers[step])
+            findings[step.id] = _judge_newest(step, call, newest, written)
     return findings
 
 

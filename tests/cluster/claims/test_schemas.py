@@ -294,6 +294,23 @@ def test_apicurio_has_no_modes_and_no_level_none_of_a_subject(desk: Desk) -> Non
         assert rule in list_rules(judge(desk.session, change))
 
 
+def test_apicurio_drops_a_data_contract_without_a_word(desk: Desk) -> None:
+    """Metadata, rules and settings are accepted and not kept, so the plan blocks them."""
+    rules = {"domainRules": [{"name": "check", "kind": "CONDITION", "type": "CEL", "expr": "true"}]}
+    body = {"schema": ORDER, "metadata": {"properties": {"owner": "shop"}}, "ruleSet": rules}
+    status, _ = desk.client.ask("POST", f"/subjects/{desk.subject}/versions", body)
+    assert status == 200
+    _, version = desk.client.ask("GET", f"/subjects/{desk.subject}/versions/1")
+    assert not {"metadata", "ruleSet"}.intersection(version)
+    settings = {"compatibility": "FULL", "alias": "orders", "compatibilityGroup": "major"}
+    status, _ = desk.client.ask("PUT", f"/config/{desk.subject}", settings)
+    assert status == 200
+    _, config = desk.client.ask("GET", f"/config/{desk.subject}")
+    assert config == {"compatibilityLevel": "FULL"}
+    metadata = FrozenMap(properties=FrozenMap(owner="shop"), tags=None)
+    assert "schema-contract-unsupported" in desk.find(Action.UPDATE, metadata=metadata)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -17,6 +17,7 @@ from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.data_sources import DATA, SCHEMA, SCHEMAS
 from kafkaform_schema_registry.formats.avro import normalize_avro
 from kafkaform_schema_registry.kinds import schema
+from kafkaform_schema_registry.kinds.contracts import PHASES, RULE_FIELDS, flatten_metadata
 from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG_TYPE
 from kafkaform_schema_registry.memory import SimulatedRegistry, connect_simulated
 from kafkaform_schema_registry.provider import PROVIDER
@@ -197,12 +198,71 @@ class SubjectConfigSystem(System):
         self.make(attributes.with_items(given))
 
 
+OWNER = FrozenMap(properties=FrozenMap(owner="shop"), tags=None)
+NO_METADATA = FrozenMap(properties=None, tags=None)
+CONTRACT = FrozenMap(properties=FrozenMap(owner="billing"), tags=FrozenMap({"**.id": ("PII",)}))
+RULE = FrozenMap(
+    dict.fromkeys(RULE_FIELDS), name="checkId", type="CEL", kind="CONDITION", expr="message.id > 0"
+)
+RULES = FrozenMap(dict.fromkeys(PHASES), domain_rules=(RULE,))
+
+
+class ContractSystem(SchemaSystem):
+    """Schemas with data contracts."""
+
+    unfit = {
+        **UNFIT,
+        "a_query_answers_as_its_schema_says": ASKED,
+        "a_query_does_not_guess": ASKED,
+    }
+    data = EMPTY
+    questions = ()
+    edits = (
+        Edit("change the metadata", wish=FrozenMap(metadata=CONTRACT)),
+        Edit("add rules", wish=FrozenMap(rule_set=RULES)),
+        Edit(
+            "set what somebody else has set meanwhile",
+            wish=FrozenMap(metadata=CONTRACT),
+            meanwhile=FrozenMap(metadata=CONTRACT),
+        ),
+        Edit("take the metadata away", wish=FrozenMap(metadata=NO_METADATA)),
+    )
+
+    def fresh(self, given: FrozenMap) -> FrozenMap:
+        return super().fresh(FrozenMap(metadata=OWNER).with_items(given))
+
+    def make(self, attributes: FrozenMap) -> None:
+        payload = attributes.with_items({"references": (), "metadata": None, "rule_set": None})
+        if attributes.get("metadata") is not None:
+            metadata = flatten_metadata(attributes["metadata"])
+            payload = payload.with_items({"metadata": metadata})
+        self._door.write(requests.register(payload))
+
+
+class SettingsSystem(SubjectConfigSystem):
+    """Levels and further settings of subjects that exist."""
+
+    edits = (
+        Edit("set an alias", wish=FrozenMap(alias="orders")),
+        Edit("set a default", wish=FrozenMap(default_metadata=OWNER)),
+        Edit("set rules that override others", wish=FrozenMap(override_rule_set=RULES)),
+        Edit(
+            "set a level that somebody else has set meanwhile",
+            wish=FrozenMap(compatibility="FORWARD", normalize=True),
+            meanwhile=FrozenMap(compatibility="FORWARD"),
+        ),
+    )
+
+
 SYSTEMS: tuple[type[SchemaSystem] | type[SubjectConfigSystem], ...] = (
     SchemaSystem,
     SubjectConfigSystem,
 )
+CONFLUENT_SYSTEMS = (ContractSystem, SettingsSystem)
+"""What only Confluent's registry has."""
 
 __all__ = [
+    "CONFLUENT_SYSTEMS",
     "SYSTEMS",
     "Door",
     "SchemaSystem",

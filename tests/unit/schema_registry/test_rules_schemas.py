@@ -14,6 +14,7 @@ from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.registry import NUMBERS, name_listing
 from kafkaform_schema_registry.kinds.schema import MAX_BYTES
 from kafkaform_schema_registry.rules.book import list_needs
+from kafkaform_schema_registry.rules.contracts import MODES
 
 from ...kit.schema_registry.judgement import judge, judge_block, list_rules
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_NOTE
@@ -184,8 +185,9 @@ def test_a_reference_to_nothing_is_blocked(desk: Desk) -> None:
 
 
 def test_a_plan_asks_only_what_it_needs(desk: Desk) -> None:
-    """A new schema without references asks nothing; what cannot be read is not judged."""
-    assert not list_needs([create(desk)])
+    """A new schema without references asks for the mode of the registry alone; what cannot be read
+    is not judged."""
+    assert list(list_needs([create(desk)])) == [name_listing(MODES, [])]
     cart = create(desk, "carts", schema=CART, references=refer())
     numbers = name_listing(NUMBERS, [NAME])
     assert list_needs([cart]) == {schema.KIND: Depth.NAMES, numbers: Depth.FULL}
