@@ -59,6 +59,7 @@ def check_value(
     """
     if attribute.whole:
         _check_whole(value, attribute, node, hidden)
+    _check_fields(node, attribute.type)
     if attribute.choices and value is not None and value not in attribute.choices:
         raise EvalError(
             node,
@@ -80,6 +81,37 @@ def check_value(
             entry = _find_entry(node, value, attribute.refuses, faults[0])
             raise EvalError(entry, summary, detail, make_sentence(advice))
     return value
+
+
+def _check_fields(node: Expression, type_: Type) -> None:
+    """Refuse a written field that the type does not have. A conversion drops it without a word, and
+    a misspelt field would be lost."""
+    element = type_.element
+    # The text of a large map without objects is not read for this.
+    if not _has_fields(type_):
+        return
+    if isinstance(node, nodes.Tuple) and element is not None:
+        for item in node.items:
+            _check_fields(item, element)
+    if type_.kind not in ("object", "map"):
+        return
+    for item in list_items(node) or ():
+        key = item.key.value if isinstance(item.key, Lit) else None
+        if type_.kind == "map" and element is not None:
+            _check_fields(item.value, element)
+        elif isinstance(key, str) and key in type_.fields:
+            _check_fields(item.value, type_.fields[key])
+        elif isinstance(key, str) and type_.fields:
+            raise EvalError(
+                item,
+                f'there is no field "{key}" here',
+                f"The fields are {quote_names([*type_.fields])}.",
+                suggest_near(key, type_.fields),
+            )
+
+
+def _has_fields(type_: Type) -> bool:
+    return bool(type_.fields) or (type_.element is not None and _has_fields(type_.element))
 
 
 def _find_entry(

@@ -13,12 +13,13 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 from msgspec import Struct, field
 
 from ...core.address import Address
 from ...core.resource import Facts, Identity, Observed
-from ...core.schema import AttributeSchema, ObjectSchema
+from ...core.schema import AttributeSchema, ObjectSchema, Type
 from ...core.value import FrozenMap, SecretRef, Value
 from ...language.functions.number import render_call
 from ...provider.contract import ResourceType
@@ -375,8 +376,28 @@ def _make_resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) 
     provider: dict[str, Writable] = {"provider": Code(instance)} if "." in instance else {}
     adopted = draft.type.expand is None and any(item.id is None for item in draft.items)
     inner = (NewBlock("lifecycle", (), {"adopt": True}),) if adopted else ()
-    written = {n: write_amounts(draft.type, n, value) for n, value in arguments.items()}
+    written = {
+        name: _leave_out_nulls(write_amounts(draft.type, name, value), draft.type.schema.find(name))
+        for name, value in arguments.items()
+    }
     return NewBlock("resource", (draft.kind, name), {**provider, **written}, inner)
+
+
+def _leave_out_nulls(value: Writable, attribute: AttributeSchema | None) -> Writable:
+    return value if attribute is None else _omit_optional(value, attribute.type)
+
+
+def _omit_optional(value: Any, type_: Type) -> Any:
+    """A value without the fields of its objects that can be left out and are null."""
+    if type_.kind == "object" and isinstance(value, Mapping):
+        return {
+            name: _omit_optional(item, type_.fields[name])
+            for name, item in value.items()
+            if item is not None or name not in type_.optional
+        }
+    if type_.element is not None and isinstance(value, tuple):
+        return tuple(_omit_optional(item, type_.element) for item in value)
+    return value
 
 
 def _make_import(target: str, id: str, iteration: Code | None = None) -> NewBlock:

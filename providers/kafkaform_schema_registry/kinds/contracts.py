@@ -78,13 +78,13 @@ _BOTH_WAYS = ("WRITEREAD", "UPDOWN")
 
 def refuse_metadata(metadata: FrozenMap) -> Iterator[tuple[str, str]]:
     """Why no registry takes this metadata."""
-    if VERSION_PROPERTY in (metadata[PROPERTIES] or EMPTY):
+    if VERSION_PROPERTY in (metadata.get(PROPERTIES) or EMPTY):
         yield f"the registry sets the property {VERSION_PROPERTY}", "Remove it."
 
 
 def refuse_rule_set(rule_set: FrozenMap) -> Iterator[tuple[str, str]]:
     """Why no registry takes these rules (error 42210)."""
-    rules = [(phase, rule) for phase in PHASES for rule in rule_set[phase] or ()]
+    rules = [(phase, rule) for phase in PHASES for rule in rule_set.get(phase) or ()]
     names = [rule["name"] for _, rule in rules]
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         yield f"two rules are called {name!r}", "Give each rule of the set a name of its own."
@@ -99,14 +99,14 @@ def _refuse_rule(phase: str, rule: FrozenMap) -> Iterator[tuple[str, str]]:
             f"{name!r} is no name of a rule",
             "It begins with a letter or _, and has at most 256 letters, digits, _ and -.",
         )
-    kind, mode = (rule[field] or DEFAULTS[field] for field in ("kind", "mode"))
+    kind, mode = (rule.get(field) or DEFAULTS[field] for field in ("kind", "mode"))
     if kind not in _KINDS:
         yield f"the rule {name} has the kind {kind}", f"Kinds are {' and '.join(_KINDS)}."
     if mode not in _MODES[phase]:
         modes = ", ".join(_MODES[phase])
         yield f"the rule {name} has the mode {mode}", f"Modes of {phase} are {modes}."
     for field in ("on_success", "on_failure"):
-        if "," in (rule[field] or "") and mode not in _BOTH_WAYS:
+        if "," in (rule.get(field) or "") and mode not in _BOTH_WAYS:
             yield (
                 f"{field} of the rule {name} has two actions",
                 f"Only the modes {' and '.join(_BOTH_WAYS)} have one for each direction.",

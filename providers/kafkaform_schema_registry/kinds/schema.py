@@ -223,7 +223,7 @@ def _refuse_references(references: tuple[FrozenMap, ...]) -> Iterator[tuple[str,
 
 def _refuse_import(numbers: FrozenMap) -> Iterator[tuple[str, str]]:
     for name in ("id", "version"):
-        number = numbers[name]
+        number = numbers.get(name)
         if number is not None and (number != int(number) or not 1 <= number < 2**31):
             yield f"{number} is no {name} of a schema", "Both are whole numbers from 1 on."
 

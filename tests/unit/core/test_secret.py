@@ -31,6 +31,7 @@ REVEALED = {
     "providers/kafkaform_kafka/memory/session.py": 1,  # the simulated cluster's requests
     "providers/kafkaform_kafka/kinds/config/requests.py": 2,  # a request, and the broker's words
     "providers/kafkaform_kafka/kinds/user/requests.py": 1,  # what is hashed for a request
+    "providers/kafkaform_schema_registry/sends.py": 1,  # sensitive properties of a schema
     # The form of a token and of a header, and the headers of a variable of the environment.
     "kafkaform/provider/http/settings.py": 3,
     # The login and the headers of each call, the key and its passphrase.

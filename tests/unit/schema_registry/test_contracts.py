@@ -540,3 +540,28 @@ def test_settings_need_a_level_beside_them(desk: Desk) -> None:
     assert finding.text == "alias of orders-value needs a compatibility level beside it"
     change, _ = desk.plan(REGISTRY_CONFIG, Action.UPDATE, normalize=True)
     assert list_rules(judge_block(change)) == ["schema-texts-normalized"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('metadata = { property = { owner = "shop" } }', 'no field "property" here'),
+        (
+            'rule_set = { domain_rules = [{ name = "a", type = "CEL", onfailure = "DLQ" }] }',
+            'Did you mean "on_failure"?',
+        ),
+        ('rule_set = { domain_rules = [{ name = "a" }] }', 'attribute "type" is missing'),
+        (
+            'metadata = { properties = { "confluent:version" = "1" } }',
+            "the registry sets the property confluent:version",
+        ),
+    ],
+)
+def test_a_misspelt_part_is_a_fault_of_its_line(folder: Folder, line: str, words: str) -> None:
+    """It would be dropped without a word, and with it what the registry has."""
+    folder.write(
+        'resource "schema_registry_schema" "x" {\n  subject = "x"\n  schema = jsonencode("int")\n'
+        f"  {line}\n}}\n"
+    )
+    said = folder.run("validate", code=1)
+    assert words in said and "main.kf.hcl:7:" in said, said

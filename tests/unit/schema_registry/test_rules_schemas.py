@@ -190,7 +190,8 @@ def test_a_plan_asks_only_what_it_needs(desk: Desk) -> None:
     assert list(list_needs([create(desk)])) == [name_listing(MODES, [])]
     cart = create(desk, "carts", schema=CART, references=refer())
     numbers = name_listing(NUMBERS, [NAME])
-    assert list_needs([cart]) == {schema.KIND: Depth.NAMES, numbers: Depth.FULL}
+    mode = {name_listing(MODES, []): Depth.FULL}
+    assert list_needs([cart]) == {schema.KIND: Depth.NAMES, numbers: Depth.FULL, **mode}
     assert list_needs([cart, create(desk)]) == {numbers: Depth.FULL}
     desk.registry.users["admin"] = False
     assert not judge(desk.session, cart)
