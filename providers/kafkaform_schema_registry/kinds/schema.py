@@ -174,6 +174,11 @@ def number_versions(texts: Iterable[str]) -> FrozenMap:
     return FrozenMap({str(place): text for place, text in enumerate(texts, 1)})
 
 
+def brings_id(change: Change) -> bool:
+    """True for a version that is to have the id of `import`, and does not have it yet."""
+    return any(item.path == ("schema_id",) and item.after is not None for item in change.paths)
+
+
 def list_new_places(change: Change) -> list[str]:
     """The places in the history that the change fills, in order."""
     places = [item.path[1] for item in change.paths if item.path[0] == "history"]
@@ -243,7 +248,7 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     contract = select_own_contract(after, change.theirs)
     further = {name: contract.get(name) for name in (METADATA, RULE_SET)}
     numbers = {"id": after.get("schema_id"), "version": after.get("version")}
-    imports = numbers["id"] is not None
+    imports = brings_id(change)
     further |= {"secrets": secrets or None, "import": FrozenMap(numbers) if imports else None}
     steps: list[Step] = []
     for number, text in enumerate(texts, 1):
@@ -298,7 +303,7 @@ def _find_evidence(change: Change, facts: Facts) -> Evidence:
     after = change.after or EMPTY
     unasked = bool(after.get("references")) and not RegistryFacts.of(facts).checks_references
     # In mode IMPORT nothing is compared, and a dry run knows no secrets.
-    unasked = unasked or bool(after.get("schema_id") or after.get("sensitive_properties"))
+    unasked = unasked or brings_id(change) or bool(after.get("sensitive_properties"))
     return Evidence.LOCAL if change.action is Action.CREATE or unasked else Evidence.REMOTE
 
 

@@ -16,7 +16,7 @@ from ..formats.faults import EditKind, SchemaEdit
 from ..formats.normal_form import FORMATS
 from ..kinds.contracts import METADATA, RULE_SET
 from ..kinds.registry import RegistryFacts, collect_answers, name_listing
-from ..kinds.schema import KIND, list_new_places
+from ..kinds.schema import KIND, brings_id, list_new_places
 from ..kinds.subject_settings import INHERITED, PROMISES, REGISTRY_CONFIG, SUBJECT_CONFIG
 from .schemas import PROOFS, TEXT, TYPES, VERSIONS, NextVersion
 
@@ -261,8 +261,7 @@ def is_new_version(change: Change) -> bool:
         and change.identity.kind == KIND
         and any(item.path[0] in _OF_VERSION for item in change.paths)
         # In mode IMPORT nothing is compared.
-        and change.after is not None
-        and change.after.get("schema_id") is None
+        and not brings_id(change)
         # Of several new versions, each is checked against the one before when it is registered.
         and len(list_new_places(change)) < 2
     )

@@ -12,7 +12,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..kinds.contracts import METADATA, RULE_SET, describe_contract, is_same
 from ..kinds.registry import RegistryFacts, collect_answers, name_listing
-from ..kinds.schema import KIND, WRITTEN
+from ..kinds.schema import KIND, WRITTEN, brings_id
 from ..kinds.subject_settings import (
     CLOSING,
     IMPORT_MODE,
@@ -215,8 +215,8 @@ def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
 
 def _is_plain_create(change: Change) -> bool:
     """True for the first schema of a subject, which hardly ever has a mode before it."""
-    imports = (change.after or EMPTY).get("schema_id") is not None
-    return change.identity.kind == KIND and change.action is Action.CREATE and not imports
+    is_create = change.identity.kind == KIND and change.action is Action.CREATE
+    return is_create and not brings_id(change)
 
 
 def _needs_contract(change: Change) -> bool:
@@ -224,7 +224,7 @@ def _needs_contract(change: Change) -> bool:
     after = change.after or EMPTY
     declares = after.get(METADATA) is not None or after.get(RULE_SET) is not None
     is_first = change.action is Action.CREATE and change.identity.kind == KIND and change.effective
-    return is_new_version(change) or (is_first and declares and after.get("schema_id") is None)
+    return is_new_version(change) or (is_first and declares and not brings_id(change))
 
 
 def _needs_mode(change: Change) -> bool:
@@ -318,7 +318,7 @@ def _find_mode(
 ) -> str | None:
     """The mode in effect when a change is sent; None if it cannot be known. Modes that let more in
     are set before schemas, modes that let less in after them."""
-    imports = (change.after or EMPTY).get("schema_id") is not None
+    imports = brings_id(change)
     deletes = change.action is Action.DELETE
     for name in (change.identity.key, ""):
         if name not in answers and (not name or not _is_plain_create(change)):
@@ -349,7 +349,7 @@ def _find_refusal(change: Change, mode: str) -> str:
         return f"{name} is in mode {mode}, in which nothing of it can be written"
     if change.identity.kind != KIND or change.action is Action.DELETE:
         return ""
-    imports = (change.after or EMPTY).get("schema_id") is not None
+    imports = brings_id(change)
     if imports and mode not in (IMPORT_MODE, "FORWARD"):
         return f"import needs mode IMPORT, and {name} is in mode {mode}"
     if not imports and mode != "READWRITE":

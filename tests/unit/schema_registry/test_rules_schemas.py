@@ -192,6 +192,6 @@ def test_a_plan_asks_only_what_it_needs(desk: Desk) -> None:
     numbers = name_listing(NUMBERS, [NAME])
     mode = {name_listing(MODES, []): Depth.FULL}
     assert list_needs([cart]) == {schema.KIND: Depth.NAMES, numbers: Depth.FULL, **mode}
-    assert list_needs([cart, create(desk)]) == {numbers: Depth.FULL}
+    assert list_needs([cart, create(desk)]) == {numbers: Depth.FULL, **mode}
     desk.registry.users["admin"] = False
     assert not judge(desk.session, cart)
