@@ -300,7 +300,7 @@ def name_schemas(context: RegistryContext, ids: Sequence[int]) -> Mapping[int, t
 
 def _answer_contracts(context: RegistryContext, questions: str) -> Mapping[str, FrozenMap]:
     """See `CONTRACTS`. A subject that does not exist has an empty contract."""
-    if not RegistryFacts.of(context.facts).contracts:
+    if not RegistryFacts.of(context.facts).properties:
         return {}
     subjects = read_subjects(questions)
     reads = [read_version(subject, None) for subject in subjects]

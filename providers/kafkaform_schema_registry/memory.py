@@ -42,7 +42,8 @@ class _Refused(Exception):
 class SimulatedRegistry:
     """One registry. apicurio: it answers as Apicurio 2.6 does where that differs; contracts: it has
     data contracts, and drops them without a word otherwise; rules: of these also rules, as the
-    Enterprise edition of Confluent's.
+    Enterprise edition of Confluent's; properties: without contracts, at least properties of
+    metadata, as Redpanda.
 
     users: name -> whether it may do everything; the others may do nothing.
     """
@@ -54,11 +55,13 @@ class SimulatedRegistry:
         apicurio: bool = False,
         contracts: bool = True,
         rules: bool = True,
+        properties: bool = False,
     ) -> None:
         self.id = registry_id
         self.apicurio = apicurio
         self.contracts = contracts and not apicurio
         self.rules = rules
+        self.properties = properties
         self.subjects = Subjects(verbatim=apicurio)
         self.users: dict[str, bool] = {"admin": True, "nobody": False}
         self.level = "NONE" if apicurio else "BACKWARD"
@@ -234,7 +237,7 @@ class SimulatedRegistry:
         return {"id": self.subjects.add(subject, draft).id}
 
     def _complete(self, subject: str, draft: SchemaDraft) -> SchemaDraft:
-        if not self.contracts:
+        if not self.contracts and not self.properties:
             return draft
         versions = self.subjects.list_versions(subject)
         settings = self._get_settings_in_scope(subject)
@@ -310,11 +313,13 @@ class SimulatedRegistry:
             if strict and self.subjects.find_version(stored["subject"], stored["version"]) is None:
                 raise _Refused(422, 42201, f"Invalid schema: no reference {stored['subject']}")
         metadata, rule_set = body.get("metadata"), body.get("ruleSet")
+        if metadata is not None and self.properties:
+            metadata = {name: metadata[name] for name in metadata if name == "properties"}
         return SchemaDraft(
             document.kind,
             document.schema,
             document.references,
-            metadata if self.contracts else None,
+            metadata if self.contracts or self.properties else None,
             rule_set if self.contracts and self.rules else None,
             body.get("id"),
             body.get("version"),

@@ -212,6 +212,8 @@ def read_inherited(
 ) -> Mapping[str, FrozenMap | HttpAnswer | Fault]:
     """Subject -> the settings in effect that add to its contract, for versions that have one; or
     the answer that does not say."""
+    if not RegistryFacts.of(context.facts).contracts:
+        return {}
     subjects = [name for name, version in versions.items() if version.metadata or version.rule_set]
     calls = [read_settings_in_scope(subject) for subject in subjects]
     inherited: dict[str, FrozenMap | HttpAnswer | Fault] = {}
@@ -259,6 +261,8 @@ def observe_schema(
             advice="manage it with another tool",
         )
         return Failed(identity, fault)
+    facts = RegistryFacts.of(context.facts)
+    kept = {METADATA: facts.properties, RULE_SET: facts.contracts}
     contract = {METADATA: version.metadata, RULE_SET: version.rule_set}
     keys = {
         name: find_inherited(
@@ -278,7 +282,7 @@ def observe_schema(
         **{
             name: count_rules(value, keys[name])
             for name, value in contract.items()
-            if value or RegistryFacts.of(context.facts).contracts
+            if value or kept[name]
         },
     )
     return Observed(

@@ -129,6 +129,14 @@ def _judge_newest(step: Step, call: Call, newest: SchemaVersion, answer: HttpAns
             str(call),
             "delete the newer versions by hand, or change a property of the metadata",
         )
+    if step.payload.get(METADATA) and not newest.metadata:
+        return Fault(
+            "METADATA_DROPPED",
+            f"the registry has registered version {version} of {subject} without its metadata",
+            FaultClass.DEFINITE,
+            str(call),
+            "use a version of the registry that keeps metadata, or remove metadata",
+        )
     if step.payload.get(RULE_SET) and not newest.rule_set:
         # Confluent's Community edition drops them without a word (`RuleSetHandler`).
         return Fault(

@@ -93,6 +93,11 @@ class Product(Struct, frozen=True):
         return self.id is not None or self.hides_id
 
     @property
+    def properties(self) -> bool:
+        """It is Confluent's, or Redpanda's, which alone has modes of subjects and no id."""
+        return self.contracts or self.modes
+
+    @property
     def profile(self) -> str:
         """What a plan says about it."""
         if self.apicurio:
@@ -112,6 +117,7 @@ class Product(Struct, frozen=True):
             checks_references=not self.apicurio,
             all_versions=config.get("all_versions") is True,
             contracts=self.contracts,
+            properties=self.properties,
         )
 
 

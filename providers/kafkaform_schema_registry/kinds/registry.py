@@ -36,6 +36,8 @@ class RegistryFacts(ProviderFacts, frozen=True, kw_only=True):
     """Subjects are read with all their versions (`all_versions` of the provider block)."""
     contracts: bool = True
     """It keeps metadata and rules of schemas, and has the settings about them."""
+    properties: bool = True
+    """It keeps properties of metadata, also if it has no more of data contracts."""
 
 
 NUMBERS = "schema_registry_numbers"

@@ -10,7 +10,7 @@ from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.contracts import METADATA, RULE_SET, describe_contract, is_same
+from ..kinds.contracts import METADATA, PROPERTIES, RULE_SET, describe_contract, is_same
 from ..kinds.registry import RegistryFacts, collect_answers, name_listing
 from ..kinds.schema import KIND, WRITTEN, brings_id
 from ..kinds.subject_settings import (
@@ -36,7 +36,7 @@ MAX_NAMES = 5
 
 UNSUPPORTED = Rule(
     "schema-contract-unsupported",
-    "The registry keeps no data contracts",
+    "The registry keeps no data contracts, or not this part of them",
     Level.BLOCK,
     Harm.NONE,
     (KIND, *SETTING_TYPES),
@@ -44,7 +44,7 @@ UNSUPPORTED = Rule(
     "Metadata, rule sets and the settings about them are Confluent's. Apicurio 2 drops them "
     "without a word, and so does Karapace (its `api/routers/requests.py` takes them, and nothing "
     "reads them). Redpanda has only the properties of metadata.",
-    'metadata = { properties = { owner = "shop" } }   # with Apicurio, Karapace or Redpanda',
+    'metadata = { properties = { owner = "shop" } }   # with Apicurio or Karapace',
     "Remove it from the block, or use a registry of Confluent's.",
     Block.IMPOSSIBLE,
     proof=f"{PROOFS}test_apicurio_drops_a_data_contract_without_a_word",
@@ -158,7 +158,11 @@ def _list_contract_settings(change: Change) -> list[str]:
 def _judge_support(change: Change, facts: Facts) -> Iterator[Finding]:
     if RegistryFacts.of(facts).contracts:
         return
+    metadata = (change.after or EMPTY).get(METADATA) or EMPTY
+    is_plain = all(key.startswith(f"{PROPERTIES}.") for key in metadata)
     for name in _list_contract_settings(change):
+        if name == METADATA and is_plain and RegistryFacts.of(facts).properties:
+            continue
         yield UNSUPPORTED.find(f"this registry does not keep {name}", (name,))
 
 

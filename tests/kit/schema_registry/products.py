@@ -24,7 +24,8 @@ class ProductRegistry(SimulatedRegistry):
 
     def __init__(self, product: str, registry_id: str = "simulated") -> None:
         apicurio, contracts = product.startswith("apicurio"), product == "confluent"
-        super().__init__(registry_id, apicurio=apicurio, contracts=contracts)
+        properties = product == "redpanda"
+        super().__init__(registry_id, apicurio=apicurio, contracts=contracts, properties=properties)
         self.level = "BACKWARD"
         self._differences = PRODUCTS[product]
 

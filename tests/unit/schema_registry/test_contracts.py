@@ -291,18 +291,50 @@ def test_only_versions_of_one_group_are_compared(desk: Desk) -> None:
 # ── products and editions ───────────────────────────────────────────────────────────────
 
 
+UNSUPPORTED = "schema-contract-unsupported"
+
+
 @pytest.mark.parametrize("product", ["apicurio 2", "apicurio 3", "karapace", "redpanda"])
 def test_a_registry_without_contracts_is_told_so(product: str) -> None:
     """They would be dropped without a word."""
     desk = open_desk(ProductRegistry(product))
-    change, steps = plan_schema(desk, Action.CREATE, metadata=metadata(owner="shop"))
-    assert "schema-contract-unsupported" in list_rules(judge(desk.session, change))
+    change, steps = plan_schema(desk, Action.CREATE, metadata=freeze(OWNER))
+    assert UNSUPPORTED in list_rules(judge(desk.session, change))
+    change, _ = plan_schema(desk, Action.CREATE, rule_set=rule_set(CHECK))
+    assert UNSUPPORTED in list_rules(judge(desk.session, change))
     desk.send(steps)
-    assert "metadata" not in read_newest(desk)
+    assert "tags" not in read_newest(desk).get("metadata", {})
     block = {"subject": NAME, "compatibility": "FULL", "alias": "orders"}
     change, _ = desk.plan(SUBJECT_CONFIG, Action.CREATE, **block)
     (finding,) = (f for f in judge(desk.session, change) if f.level is Level.BLOCK)
     assert finding.text == "this registry does not keep alias"
+
+
+def test_redpanda_keeps_properties() -> None:
+    """A new version takes them over, and an empty map removes them."""
+    desk = open_desk(ProductRegistry("redpanda"))
+    for action, text, properties in (
+        (Action.CREATE, ORDER, {"owner": "shop"}),
+        (Action.UPDATE, ORDER, {"owner": "billing"}),
+        (Action.UPDATE, ORDER_WITH_NOTE, {}),
+    ):
+        block = {"schema": text, "metadata": metadata(**properties)}
+        change, steps = plan_schema(desk, action, **block)
+        assert UNSUPPORTED not in list_rules(judge(desk.session, change))
+        assert desk.send(steps)[0].status is OutcomeStatus.APPLIED
+        assert read_newest(desk)["metadata"].get("properties", {}) == properties
+        assert not plan_schema(desk, **block)[0].paths
+    assert read_newest(desk)["version"] == 3
+
+
+def test_metadata_that_the_registry_drops_are_no_success() -> None:
+    """Older versions of Redpanda do so."""
+    registry = ProductRegistry("redpanda")
+    registry.properties = False
+    desk = open_desk(registry)
+    _, steps = plan_schema(desk, Action.CREATE, metadata=metadata(owner="shop"))
+    fault = desk.send(steps)[0].fault
+    assert fault is not None and fault.code == "METADATA_DROPPED"
 
 
 def test_rules_that_the_registry_drops_are_no_success() -> None:
