@@ -151,6 +151,8 @@ def _render_explanation(document: FrozenMap) -> Page:
 
 def _render_relations(row: FrozenMap) -> Page:
     title = f"Version {row['version']}"
+    if row["contract"]:
+        yield f"{title} has {', '.join(row['contract'])}."
     for reference in row["references"]:
         target = f"version {reference['version']} of {reference['subject']}"
         yield f"{title} refers to {target} as {reference['name']}."

@@ -24,6 +24,7 @@ from kafkaform.provider.contract import Session
 
 from .consultation import name_schemas
 from .formats.normal_form import BY_REGISTRY_NAME, FORMATS, describe_schema
+from .kinds.contracts import describe_contract
 from .kinds.registry import RegistryFacts
 from .kinds.schema import KIND
 from .kinds.subject_settings import (
@@ -246,6 +247,7 @@ def _document_versions(
                 format=_name_format(version),
                 summary=describe_schema(_make_attributes(version)),
                 differences=_count_differences(before, version),
+                contract=tuple(describe_contract(version.metadata.with_items(version.rule_set))),
                 references=version.references,
                 referred_by=None if users is None else tuple(sorted(users - {subject})),
                 referred_by_unnamed=unnamed,

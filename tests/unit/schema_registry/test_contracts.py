@@ -412,7 +412,9 @@ def test_no_file_and_no_output_has_a_sensitive_value(
     assert "hunter2" in json.dumps(folder.registry.subjects.list_versions(NAME)[0].metadata)
     shown += folder.run("plan") + folder.run("show", "--json") + folder.run("audit", "show")
     shown += folder.run("state", "show", "schema_registry_schema.order")
-    shown += folder.run("explain", "schema", NAME) + folder.run("describe", "subjects", "--json")
+    explained = folder.run("explain", "schema", NAME)
+    assert "sensitive property pin" in explained and "domain rule checkId" in explained
+    shown += explained + folder.run("describe", "subjects", "--json")
     write_block(folder, version="2")
     monkeypatch.setenv("PIN", "hunter3")
     shown += folder.run("apply", "--auto-approve")
