@@ -89,6 +89,16 @@ def test_references_are_told_apart(folder: Folder) -> None:
     assert "version 0 of a is no version" in said
 
 
+def test_a_misspelt_field_of_a_reference_is_refused(folder: Folder) -> None:
+    """It would be left out without a word, and the reference would follow."""
+    folder.write(
+        'resource "schema_registry_schema" "x" {\n  subject = "x"\n  schema = jsonencode("int")\n'
+        '  references = [{ name = "A", subject = "a", versoin = 2 }]\n}\n'
+    )
+    said = folder.run("validate", code=1)
+    assert 'there is no field "versoin" here' in said and 'Did you mean "version"?' in said
+
+
 @pytest.mark.parametrize(
     ("url", "place"),
     [
