@@ -190,7 +190,7 @@ def read_rule_set(body: Any) -> FrozenMap:
     document = _read_object(body)
     rules: dict[str, tuple[Mapping[str, Any], ...]] = {}
     for phase, name in _PHASES.items():
-        items = document.get(name) or ()
+        items = () if document.get(name) is None else document[name]
         if not isinstance(items, list | tuple):
             raise BadAnswer(f"{name} is no list")
         rules[phase] = tuple(map(_read_rule, items))

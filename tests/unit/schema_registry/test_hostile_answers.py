@@ -79,6 +79,8 @@ def list_bad_versions() -> Iterator[dict[str, Any]]:
         "schema": [None, 1, {}],
         "schemaType": [1, "avro", "A" * 100, ""],
         "references": [{}, "x", [1], [{"name": "n"}], [VERSION] * 1001],
+        "metadata": [1, [], {"properties": []}, {"properties": {"a": 1}}, {"tags": {"a": "b"}}],
+        "ruleSet": [1, [], {"domainRules": {}}, {"domainRules": [{}]}, {"domainRules": [1]}],
     }.items():
         for value in values:
             yield {**VERSION, name: value}
@@ -90,6 +92,17 @@ def test_a_version_with_another_form_is_not_believed(body: dict[str, Any]) -> No
     found = read(open_liar(200, body), schema.KIND)
     assert isinstance(found, Failed)
     assert found.fault.code == "BAD_ANSWER" and found.fault.advice
+
+
+@pytest.mark.parametrize("kind", [SUBJECT_CONFIG, REGISTRY_CONFIG])
+@pytest.mark.parametrize(
+    "setting", [{"alias": 1}, {"defaultMetadata": "x"}, {"overrideRuleSet": {"domainRules": 1}}]
+)
+def test_settings_with_another_form_are_not_believed(kind: str, setting: dict[str, Any]) -> None:
+    """Nothing of them counts, not even the level beside them."""
+    body = {"compatibilityLevel": "FULL", "mode": "READWRITE", **setting}
+    found = read(open_liar(200, body), kind)
+    assert isinstance(found, Failed) and found.fault.code == "BAD_ANSWER"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -175,6 +188,8 @@ def test_a_damaged_schema_is_shown_as_it_is() -> None:
 WORDS = st.sampled_from(
     ["subject", "version", "id", "schema", "schemaType", "references", "mode", "is_compatible"]
     + ["compatibilityLevel", "error_code", "message", "messages", "reason"]
+    + ["metadata", "ruleSet", "properties", "tags", "sensitive", "domainRules", "name", "params"]
+    + ["alias", "normalize", "defaultMetadata", "overrideRuleSet"]
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
