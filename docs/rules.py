@@ -82,7 +82,8 @@ WITHOUT_TEST: Mapping[str, str] = {
     "only Confluent's registry has it, and the one of the tests is Apicurio's; the simulated "
     "registry answers as Confluent's sources say": """
         schema-contract-kept schema-contract-overridden schema-import-differs schema-import-forced
-        schema-mode-refuses schema-settings-need-level schema-texts-normalized
+        schema-mode-refuses schema-settings-for-new-versions schema-settings-need-level
+        schema-texts-normalized
         """,
     "it needs a class of one's own in the brokers, and what that does is its own affair": (
         "quota-callback"

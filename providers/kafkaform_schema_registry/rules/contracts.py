@@ -73,6 +73,19 @@ OVERRIDDEN = Rule(
     "Remove it from the block, or from the override.",
     Block.IMPOSSIBLE,
 )
+FOR_NEW_VERSIONS = Rule(
+    "schema-settings-for-new-versions",
+    "What settings add to data contracts changes for new versions only",
+    Level.NOTE,
+    Harm.NONE,
+    SETTING_TYPES,
+    Needs.OBJECT,
+    "Defaults and overrides are merged into a version when it is registered "
+    "(`AbstractSchemaRegistry.maybeSetMetadataRuleSet` of Confluent's), so those that exist keep "
+    "what they got. A block that declares its whole metadata or rules gets a new version by the "
+    "next plan.",
+    'default_metadata = { properties = { team = "edge" } }   # was "core"',
+)
 NORMALIZED = Rule(
     "schema-texts-normalized",
     "The registry keeps other texts than those that are declared",
@@ -180,6 +193,26 @@ def _judge_settings(change: Change, _: Facts) -> Iterator[Finding]:
     if not whole and further and after.get("compatibility") in (None, INHERITED):
         text = f"{', '.join(further)} of {scope} needs a compatibility level beside it"
         yield SETTINGS_NEED_LEVEL.find(text, (further[0],))
+
+
+def _judge_merged_settings(change: Change, _: Facts) -> Iterator[Finding]:
+    """An old entry that goes or becomes another one is what versions keep."""
+    heads = sorted(
+        {
+            item.path[0]
+            for item in change.paths
+            if item.before is not None and item.path[0].endswith((METADATA, RULE_SET))
+        }
+    )
+    if change.action not in WRITING or not heads:
+        return
+    whole = change.identity.kind == REGISTRY_CONFIG
+    scope = "the registry" if whole else change.identity.key
+    yield FOR_NEW_VERSIONS.find(
+        f"versions that exist keep what they got of {', '.join(heads)} of {scope}; blocks with "
+        "metadata or rules of their own get new versions by the next plan",
+        (heads[0],),
+    )
 
 
 def _judge_import(change: Change, _: Facts) -> Iterator[Finding]:
@@ -364,6 +397,7 @@ def _find_refusal(change: Change, mode: str) -> str:
 JUDGES = (
     Judge((UNSUPPORTED,), (KIND, *SETTING_TYPES), Needs.FACTS, _judge_support),
     Judge((NORMALIZED, FORCED, SETTINGS_NEED_LEVEL), SETTING_TYPES, Needs.BLOCK, _judge_settings),
+    Judge((FOR_NEW_VERSIONS,), SETTING_TYPES, Needs.OBJECT, _judge_merged_settings),
     Judge((ID_DIFFERS,), TYPES, Needs.OBJECT, _judge_import),
 )
 SURVEYS = (

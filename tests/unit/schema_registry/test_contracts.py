@@ -521,6 +521,7 @@ def test_settings_are_set_kept_and_removed(desk: Desk) -> None:
         "overrideRuleSet": {"domainRules": [CHECK]},
     }
     assert not desk.plan(SUBJECT_CONFIG, Action.UPDATE, **block)[0].paths
+    later = "schema-settings-for-new-versions"
     smaller: dict[str, Value] = {
         "subject": NAME,
         "compatibility": "BACKWARD",
@@ -529,6 +530,8 @@ def test_settings_are_set_kept_and_removed(desk: Desk) -> None:
         "override_rule_set": freeze(dict.fromkeys(contracts.PHASES)),
     }
     change, steps = desk.plan(SUBJECT_CONFIG, Action.UPDATE, **smaller)
+    (note,) = (finding for finding in judge(desk.session, change) if finding.rule == later)
+    assert note.text.startswith("versions that exist keep what they got of default_metadata, ")
     assert {item.path[0] for item in change.paths} == {
         "alias",
         "compatibility",
@@ -548,7 +551,9 @@ def test_settings_of_the_registry(desk: Desk) -> None:
     desk.send(steps)
     assert desk.registry.level == "FULL"
     assert list(desk.registry.settings[""]) == ["defaultMetadata"]
-    assert not desk.plan(REGISTRY_CONFIG, Action.UPDATE, **block)[0].paths
+    change, _ = desk.plan(REGISTRY_CONFIG, Action.UPDATE, **block)
+    assert not change.paths
+    assert "schema-settings-for-new-versions" not in list_rules(judge(desk.session, change))
 
 
 def test_declared_settings_go_with_the_level(desk: Desk) -> None:
