@@ -113,16 +113,16 @@ def _find_earlier(
         if isinstance(version, SchemaVersion):
             equals[item.subject] = version
     live = _read_numbers(context, list(equals), deleted=False)
-    older = {
+    older_versions = {
         subject: version
         for subject, version in equals.items()
         if version.version < max(live.get(subject, ()), default=0)
     }
-    latest = [read_version(subject, None) for subject in older]
+    latest = [read_version(subject, None) for subject in older_versions]
     payloads = {item.subject: _make_payload(item) for item in versions_to_judge}
     numbers: dict[str, int] = {}
     for (subject, version), call, answer in zip(
-        older.items(), latest, context.client.ask_all(latest), strict=True
+        older_versions.items(), latest, context.client.ask_all(latest), strict=True
     ):
         newest = parse_answer(answer, call, partial(read_schema_version, subject=subject))
         if not isinstance(newest, SchemaVersion) or not is_new_beside(

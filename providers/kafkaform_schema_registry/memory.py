@@ -230,8 +230,8 @@ class SimulatedRegistry:
         """Nothing is compared, and nothing taken over from other versions."""
         if self._get_mode(subject) != "IMPORT":
             raise _Refused(422, 42205, f"Subject {subject} is not in import mode")
-        taken = None if draft.id is None else self.subjects.find_content(draft.id)
-        if taken is not None and (taken.kind, taken.text) != (draft.kind, draft.text):
+        owner = None if draft.id is None else self.subjects.find_content(draft.id)
+        if owner is not None and (owner.kind, owner.text) != (draft.kind, draft.text):
             message = f"Overwrite new schema with id {draft.id} is not permitted."
             raise _Refused(422, 42205, message)
         return {"id": self.subjects.add(subject, draft).id}

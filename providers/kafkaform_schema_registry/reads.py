@@ -262,7 +262,7 @@ def observe_schema(
         )
         return Failed(identity, fault)
     facts = RegistryFacts.of(context.facts)
-    kept = {METADATA: facts.properties, RULE_SET: facts.contracts}
+    capabilities = {METADATA: facts.properties, RULE_SET: facts.contracts}
     contract = {METADATA: version.metadata, RULE_SET: version.rule_set}
     keys = {
         name: find_inherited(
@@ -282,7 +282,7 @@ def observe_schema(
         **{
             name: count_rules(value, keys[name])
             for name, value in contract.items()
-            if value or kept[name]
+            if value or capabilities[name]
         },
     )
     return Observed(

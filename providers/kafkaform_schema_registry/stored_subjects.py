@@ -42,7 +42,7 @@ class StoredVersion(Struct, frozen=True):
         if self.kind != "AVRO":
             document["schemaType"] = self.kind
         contract = {"metadata": self.metadata, "ruleSet": self.rule_set}
-        return {**document, **{name: part for name, part in contract.items() if part is not None}}
+        return {**document, **{name: item for name, item in contract.items() if item is not None}}
 
 
 class SchemaDraft(Struct, frozen=True):
@@ -149,7 +149,7 @@ class Subjects:
     def _make_key(self, item: SchemaDraft | StoredVersion) -> str:
         draft = SchemaDraft(item.kind, item.text, tuple(item.references))
         text = item.text if self._verbatim else draft.normalize()
-        contract = [part or {} for part in (item.metadata, item.rule_set)]
+        contract = [document or {} for document in (item.metadata, item.rule_set)]
         return dumps([item.kind, text, list(item.references), *contract])
 
 
@@ -206,24 +206,24 @@ _Part = Mapping[str, Any]
 _Merge = Callable[[_Part, _Part], _Part]
 
 
-def _merge_below(merge: _Merge, part: _Part | None, added: _Part | None) -> _Part | None:
-    return part if added is None else added if part is None else merge(added, part)
+def _merge_below(merge: _Merge, own: _Part | None, setting: _Part | None) -> _Part | None:
+    return own if setting is None else setting if own is None else merge(setting, own)
 
 
-def _merge_above(merge: _Merge, part: _Part | None, added: _Part | None) -> _Part | None:
-    return part if added is None else added if part is None else merge(part, added)
+def _merge_above(merge: _Merge, own: _Part | None, setting: _Part | None) -> _Part | None:
+    return own if setting is None else setting if own is None else merge(own, setting)
 
 
 def _merge_metadata(old: _Part, new: _Part) -> _Part:
     maps = {name: {**old.get(name, {}), **new.get(name, {})} for name in ("tags", "properties")}
     sensitive = sorted({*old.get("sensitive", ()), *new.get("sensitive", ())})
-    return {name: part for name, part in {**maps, "sensitive": sensitive}.items() if part}
+    return {name: value for name, value in {**maps, "sensitive": sensitive}.items() if value}
 
 
 def _merge_rule_sets(old: _Part, new: _Part) -> _Part:
     merged = {}
     for phase in dict.fromkeys((*old, *new)):
         names = {rule["name"] for rule in new.get(phase, ())}
-        older = [rule for rule in old.get(phase, ()) if rule["name"] not in names]
-        merged[phase] = [*older, *new.get(phase, ())]
+        old_rules = [rule for rule in old.get(phase, ()) if rule["name"] not in names]
+        merged[phase] = [*old_rules, *new.get(phase, ())]
     return merged

@@ -91,8 +91,8 @@ def _check_fields(node: Expression, type_: Type) -> None:
     if not _has_fields(type_):
         return
     if isinstance(node, nodes.Tuple) and element is not None:
-        for part in node.items:
-            _check_fields(part, element)
+        for list_item in node.items:
+            _check_fields(list_item, element)
     if type_.kind not in ("object", "map"):
         return
     for item in list_items(node) or ():

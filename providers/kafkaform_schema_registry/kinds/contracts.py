@@ -244,8 +244,8 @@ def keep_inherited(declared: FrozenMap, live: FrozenMap, inherited: Collection[s
         for key, value in declared.items()
         if key not in inherited or not is_same(value, live[key])
     }
-    kept = {key: live[key] for key in inherited if key not in own}
-    return count_rules(FrozenMap(own), ()).with_items(kept)
+    additions = {key: live[key] for key in inherited if key not in own}
+    return count_rules(FrozenMap(own), ()).with_items(additions)
 
 
 def describe_contract(contract: FrozenMap) -> list[str]:

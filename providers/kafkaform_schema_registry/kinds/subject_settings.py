@@ -312,16 +312,16 @@ def _make_subject_steps(change: Change, _: Facts) -> tuple[Step, ...]:
     changed = _list_changed(change)
     config, mode = [name for name in changed if name != "mode"], "mode" in changed
     # The first step of a creation or a deletion makes all paths true that no other one does.
-    others: tuple[str, ...] = ()
+    first_paths: tuple[str, ...] = ()
     if change.action is not Action.UPDATE:
-        others = ("subject",) if mode else ("subject", "mode")
+        first_paths = ("subject",) if mode else ("subject", "mode")
     steps: list[Step] = []
     if config:
-        paths = _list_paths_of(change, *_CONFIG, *others)
+        paths = _list_paths_of(change, *_CONFIG, *first_paths)
         steps.append(_make_config_step(change, 1, config, paths))
-        others = ()
+        first_paths = ()
     if mode:
-        paths = _list_paths_of(change, "mode", *others, *(() if config else _CONFIG))
+        paths = _list_paths_of(change, "mode", *first_paths, *(() if config else _CONFIG))
         steps.append(_make_mode_step(change, len(steps) + 1, paths))
     return tuple(steps)
 

@@ -282,15 +282,15 @@ def _survey_contracts(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         if answer is None:
             continue
         name = change.identity.key
-        kept = [
-            part
+        entries = [
+            entry
             for attribute in (METADATA, RULE_SET)
             if after.get(attribute) is None
-            for part in describe_contract(answer[attribute])
+            for entry in describe_contract(answer[attribute])
         ]
-        if kept:
-            text = f"the new version of {name} takes over {_join(kept)}"
-            yield change.identity, KEPT.find(text, figures=FrozenMap(parts=tuple(kept)))
+        if entries:
+            text = f"the new version of {name} takes over {_join(entries)}"
+            yield change.identity, KEPT.find(text, figures=FrozenMap(entries=tuple(entries)))
         for attribute in (METADATA, RULE_SET):
             yield from (
                 (change.identity, finding)
@@ -304,15 +304,15 @@ def _judge_overrides(
     """Otherwise each plan would register what the registry then takes for what it has."""
     declared: FrozenMap = (change.after or EMPTY).get(attribute) or EMPTY
     overrides: FrozenMap = answer[f"override_{attribute}"]
-    decided = FrozenMap(
+    conflicts = FrozenMap(
         {
             key: value
             for key, value in overrides.items()
             if key in declared and not is_same(declared[key], value)
         }
     )
-    if decided:
-        text = f"override_{attribute} decides {_join(describe_contract(decided))} of {name}"
+    if conflicts:
+        text = f"override_{attribute} decides {_join(describe_contract(conflicts))} of {name}"
         yield OVERRIDDEN.find(text, (attribute,))
 
 
