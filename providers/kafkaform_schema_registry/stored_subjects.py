@@ -196,9 +196,9 @@ def complete_contract(
     if newest is not None:
         metadata = newest.metadata if metadata is None else metadata
         rule_set = newest.rule_set if rule_set is None else rule_set
-    for when, merge in (("default", _merge_below), ("override", _merge_above)):
-        metadata = merge(_merge_metadata, metadata, settings.get(f"{when}Metadata"))
-        rule_set = merge(_merge_rule_sets, rule_set, settings.get(f"{when}RuleSet"))
+    for prefix, merge in (("default", _merge_below), ("override", _merge_above)):
+        metadata = merge(_merge_metadata, metadata, settings.get(f"{prefix}Metadata"))
+        rule_set = merge(_merge_rule_sets, rule_set, settings.get(f"{prefix}RuleSet"))
     return replace(draft, metadata=metadata, rule_set=rule_set)
 
 

@@ -278,13 +278,13 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def select_own_contract(after: FrozenMap, theirs: Collection[Path]) -> FrozenMap:
-    """Metadata and rules without what a registry adds to them. theirs: see `Change`."""
+def select_own_contract(attributes: FrozenMap, foreign: Collection[Path]) -> FrozenMap:
+    """Metadata and rules without what a registry adds to them. foreign: see `Observed`."""
     return FrozenMap(
         {
-            name: after[name].without(path[1] for path in theirs if path[0] == name)
+            name: attributes[name].without(path[1] for path in foreign if path[0] == name)
             for name in (METADATA, RULE_SET)
-            if after.get(name) is not None
+            if attributes.get(name) is not None
         }
     )
 

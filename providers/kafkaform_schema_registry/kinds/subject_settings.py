@@ -218,26 +218,26 @@ _SHARED_SETTINGS = (
     ),
     *(
         AttributeSchema(
-            f"{when}_metadata",
+            f"{prefix}_metadata",
             METADATA_TYPE,
             f"Properties and tags that new versions get{unless}. {{}} removes all of them; they "
             "stay as they are if left out.",
             refuses=refuse_metadata,
         )
-        for when, unless in (
+        for prefix, unless in (
             ("default", ", unless they have their own"),
             ("override", " whatever they have"),
         )
     ),
     *(
         AttributeSchema(
-            f"{when}_rule_set",
+            f"{prefix}_rule_set",
             RULE_SET_TYPE,
             f"Rules that new versions get{unless}. {{}} removes all of them; they stay as they are "
             "if left out.",
             refuses=refuse_rule_set,
         )
-        for when, unless in (
+        for prefix, unless in (
             ("default", ", unless they have one of the same name"),
             ("override", " in place of their own of the same name"),
         )

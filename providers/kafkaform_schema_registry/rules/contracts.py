@@ -316,9 +316,9 @@ def _judge_overrides(
         yield OVERRIDDEN.find(text, (attribute,))
 
 
-def _join(parts: Sequence[str]) -> str:
-    surplus = len(parts) - MAX_NAMES
-    listing = ", ".join(parts[:MAX_NAMES])
+def _join(entries: Sequence[str]) -> str:
+    surplus = len(entries) - MAX_NAMES
+    listing = ", ".join(entries[:MAX_NAMES])
     return f"{listing} and {surplus} more" if surplus > 0 else listing
 
 
