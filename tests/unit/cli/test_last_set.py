@@ -170,9 +170,9 @@ def test_levels_of_a_subject() -> None:
         )
 
     creator = place.apply(declare("READWRITE"))
-    editor = place.apply(declare("READONLY"))
+    editor = place.apply(declare("IMPORT"))
     registry.answer(requests.put_setting("config", "a", {"compatibility": "NONE"}), "somebody")
-    require_first(place.plan(declare("READONLY")), creator, editor)
+    require_first(place.plan(declare("IMPORT")), creator, editor)
 
 
 def test_a_schema() -> None:
