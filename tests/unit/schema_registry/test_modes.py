@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from kafkaform.apply.verify import Judgement, judge_step
 from kafkaform.core.change import Action, Change, OutcomeStatus, Step
 from kafkaform.core.finding import Level
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.subject_settings import REGISTRY_CONFIG, SUBJECT_CONFIG
+from kafkaform_schema_registry.memory import RegistryMishap
+from kafkaform_schema_registry.provider import TYPES
 
 from ...kit.schema_registry.judgement import judge, judge_block, list_rules
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE
@@ -145,6 +149,23 @@ def test_a_mode_is_forced_only_if_the_block_says_so(desk: Desk) -> None:
     assert list_rules(judge_block(change)) == ["schema-import-forced"]
     assert desk.send(steps)[0].status is OutcomeStatus.APPLIED
     assert not desk.plan(SUBJECT_CONFIG, Action.UPDATE, **block)[0].paths
+
+
+def test_a_forced_mode_whose_answer_was_lost_is_found_by_reading(desk: Desk) -> None:
+    """Nobody can read back that it was forced, so the engine does not look for that."""
+    desk.door.register(NAME, ORDER)
+    block = {"subject": NAME, "mode": "IMPORT", "force": True}
+    planned, steps = desk.plan(SUBJECT_CONFIG, Action.CREATE, **block)
+    change = replace(planned, theirs=(("force",),), steps=steps)
+    kind, facts = TYPES[SUBJECT_CONFIG], desk.session.facts
+
+    def look() -> Judgement:
+        return judge_step(change, steps[0], desk.read(SUBJECT_CONFIG, NAME), kind, facts)
+
+    assert look() is Judgement.NOT_YET
+    desk.mishaps.append(RegistryMishap.UNANSWERED)
+    assert desk.send(steps)[0].status is OutcomeStatus.UNKNOWN
+    assert look() is Judgement.DONE
 
 
 IMPORT = """
