@@ -6,16 +6,16 @@ A sink stores lines and does not know what they say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from ..core.errors import Locked
-from ..core.head import Head
+from ..core.head import GENESIS, Head
 from ..core.objects import Objects
-from .chain import read_glances
+from .chain import parse_line_head, read_glances
 from .event import Glance, Line
-from .segments import SealLimits, SegmentManifest, find_start
+from .segments import ArchivedRecords, SealLimits, SegmentManifest, find_start, read_archived
 
 
 class Torn(Struct, frozen=True):
@@ -27,6 +27,22 @@ class Torn(Struct, frozen=True):
     """How many bytes it has."""
     sha256: str
     """Their digest, hexadecimal."""
+
+
+class Tail(NamedTuple):
+    """The end of a log."""
+
+    after: int
+    """The number of the record before its first line."""
+    lines: Iterator[Line]
+    """As `Sink.lines` yields them."""
+    archived: ArchivedRecords
+    """The records that cannot be read here."""
+
+    @property
+    def whole(self) -> bool:
+        """True if it has all lines that can be read here."""
+        return self.after <= self.archived.head.seq
 
 
 class Sink(Protocol):
@@ -50,6 +66,10 @@ class Sink(Protocol):
         after: only lines of records with a higher number; what is before them is not read. Memory
         is bounded: long lines are not kept. Raises StorageError.
         """
+
+    def tail(self, count: int) -> Tail:
+        """The last `count` lines that are not archived, or some more; all of them if there are
+        fewer. Raises StorageError, also while the lines are read."""
 
     def last(self) -> bytes | None:
         """The last whole line, None if there is none. Raises StorageError."""
@@ -121,6 +141,14 @@ def read_present(sink: Sink, anchor: Head | None = None) -> Iterator[Glance]:
     return read_glances(sink.lines(start.seq), sink.location, anchor, start)
 
 
+def find_tail(sink: Sink, count: int) -> Tail:
+    """`Sink.tail` of a sink that finds its last line soon."""
+    line, archived = sink.last(), read_archived(sink.sealed)
+    end = GENESIS if line is None else parse_line_head(line, sink.location)
+    after = max(end.seq - count, archived.head.seq)
+    return Tail(after, sink.lines(after), archived)
+
+
 def make_overtaken_error(location: str) -> Locked:
     """The error of a run that has, or had, the lock although another run wrote to its log."""
     return Locked(
@@ -140,6 +168,9 @@ class MemorySink:
 
     def lines(self, after: int = 0) -> Iterator[Line]:
         return iter(tuple(self._lines[after:]))
+
+    def tail(self, count: int) -> Tail:
+        return find_tail(self, count)
 
     def last(self) -> bytes | None:
         return self._lines[-1] if self._lines else None

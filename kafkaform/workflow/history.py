@@ -11,6 +11,7 @@ a word must not wait for a network, or use a login.
 from __future__ import annotations
 
 import re
+import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +30,6 @@ from kafkaform_kafka.protocol import keys
 from kafkaform_kafka.protocol.acl import KIND as ACL
 from kafkaform_kafka.protocol.acl import parse_acl_key
 
-from ..audit.chain import parse_line_head
 from ..audit.event import Record, RecordKind
 from ..audit.history import (
     RECORDED,
@@ -41,7 +41,7 @@ from ..audit.history import (
     tell_changes,
 )
 from ..audit.segments import ArchivedRecords, read_archived
-from ..audit.sink import Sink, read_present
+from ..audit.sink import Sink, Tail, read_present
 from ..audit.sinks.local import LocalSink
 from ..core.address import Address, parse_address
 from ..core.diagnostics import suggest
@@ -313,23 +313,25 @@ def read_newest(store: Store, selection: ChangeFilter, last: int) -> ToldChanges
         began = selection.run and selection.run in reading.runs
         old = reading.first and selection.period.since and reading.first < selection.period.since
         if (len(chosen) == last and complete) or began or old:
-            return replace(reading, changes=chosen)
-    return replace(reading, changes=chosen, unread=read_archived(store.sink.sealed))
+            return replace(reading, changes=chosen, unread=ArchivedRecords())
+    return replace(reading, changes=chosen)
 
 
 def _read_windows(sink: Sink) -> Iterator[ToldChanges]:
-    """What the end of a log tells, each time of more records, at last of all of them."""
-    for after in _list_windows(sink):
-        yield tell_changes(read_tail(sink.lines(after), sink.location, after), outside=False)
+    """What the end of a log tells, each time of more records, at last of all of them; then with
+    what is archived."""
+    for tail in _list_tails(sink):
+        told = tell_changes(read_tail(tail.lines, sink.location, tail.after), outside=False)
+        yield replace(told, unread=tail.archived) if tail.whole else told
 
 
-def _list_windows(sink: Sink) -> Iterator[int]:
-    """After which record to read: each time more of the log, at last all that is not archived."""
-    end = sink.last()
-    archived = read_archived(sink.sealed).head.seq
-    total = parse_line_head(end, sink.location).seq - archived if end is not None else 0
-    sizes = (*(size for size in _WINDOWS if size < total), total)
-    yield from (archived + total - size for size in sizes)
+def _list_tails(sink: Sink) -> Iterator[Tail]:
+    """The end of a log, each time more of it, at last all that is not archived."""
+    for size in (*_WINDOWS, sys.maxsize):
+        tail = sink.tail(size)
+        yield tail
+        if tail.whole:
+            return
 
 
 def read_newest_records(
@@ -338,10 +340,11 @@ def read_newest_records(
     """The newest records of a run or a time, oldest first, and what was asked for too and is
     archived. Only the end of the log is read, as much as they need. Raises StorageError."""
     chosen: list[Record] = []
-    for after in _list_windows(store.sink):
+    unread = ArchivedRecords()
+    for tail in _list_tails(store.sink):
         newest: deque[Record] = deque(maxlen=last)
         began, first = False, ""
-        for glance in read_tail(store.sink.lines(after), store.sink.location, after):
+        for glance in read_tail(tail.lines, store.sink.location, tail.after):
             if selection.run not in ("", glance.run):
                 continue
             record = glance.read_whole()
@@ -349,10 +352,10 @@ def read_newest_records(
             began = began or bool(selection.run) and record.kind == RecordKind.RUN_BEGIN
             if selection.period.covers(record.time):
                 newest.append(record)
-        chosen = list(newest)
+        chosen, unread = list(newest), tail.archived
         if len(chosen) == last or began or (first and first < selection.period.since):
             return chosen, ArchivedRecords()
-    return chosen, read_archived(store.sink.sealed)
+    return chosen, unread
 
 
 class RunSummary(Struct, frozen=True):
@@ -370,12 +373,11 @@ def list_recent_runs(
 ) -> tuple[tuple[RunSummary, ...], ArchivedRecords]:
     """The newest runs that sent something, the newest one first, and what is archived if these are
     fewer than asked for. Raises StorageError."""
-    reading, unread = ToldChanges(), ArchivedRecords()
+    reading = ToldChanges()
     for reading in _read_windows(store.sink):
         if len(reading.runs) >= last:
             break
-    else:
-        unread = read_archived(store.sink.sealed)
+    unread = reading.unread if len(reading.runs) < last else ArchivedRecords()
     changes: dict[str, list[LoggedChange]] = {run: [] for run in reading.runs}
     for change in reading.changes:
         changes.get(change.run or "", []).append(change)

@@ -37,6 +37,7 @@ from ..kit.kafka.truth import observe
 from ..kit.proxy.proxy import Proxy, proxying
 from ..kit.stores.s3 import BUCKET, ENVIRONMENT, Bucket, serving
 from .limit import Bare
+from .startup import keeping_bytecode
 
 ROUNDS = 3
 FILE = """repository {{
@@ -192,7 +193,7 @@ def median_work(runs: Sequence[Run]) -> float:
 def measure(folders: int, topics: int, rounds: int = ROUNDS) -> None:
     """All forms take turns, so that whatever else the machine does meets all of them."""
     print(f"{folders} folders with {topics:,} topics; medians of {rounds} rounds")
-    with made(folders, topics) as (top, proxy, bare):
+    with keeping_bytecode(), made(folders, topics) as (top, proxy, bare):
         repository = top / "repository"
         commit(repository)
         forms = {

@@ -25,6 +25,7 @@ from kafkaform.workflow.stores import open_folder_store
 
 from ..kit.long_logs import grow_store
 from ..kit.stores import s3
+from .startup import keeping_bytecode
 
 RUNS, LATENCY_MS, ROUNDS, TOPICS = 109_500, 20, 9, 50
 PATIENCE = 1800.0
@@ -198,7 +199,7 @@ def main(runs: int = RUNS, latency: int = LATENCY_MS, *names: str) -> None:
         if names and name not in names:
             continue
         print(f"  {name}", flush=True)
-        with opened() as empty, opened() as long:
+        with keeping_bytecode(), opened() as empty, opened() as long:
             empty.seals = long.seals = sealed
             prepare(empty, 0, sealed=sealed)
             prepare(long, runs, sealed=sealed)

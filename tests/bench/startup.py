@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 ROUNDS = 20
@@ -31,18 +32,24 @@ resource "kafka_topic" "events" {
 COMMANDS = ("validate", "fmt -check", "output", "version", "plan -help")
 
 
-def environment(cache: str) -> dict[str, str]:
-    """Ours, but with compiled modules kept, as an installation keeps them."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPYCACHEPREFIX": cache}
+@contextmanager
+def keeping_bytecode() -> Iterator[None]:
+    """Let the commands that this process starts keep compiled modules, as an installation does."""
+    before = os.environ.copy()
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = cache
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
 
-def seconds(words: Sequence[str], folder: str, variables: Mapping[str, str]) -> float:
+def seconds(words: Sequence[str], folder: str) -> float:
     """One process, from its start to its end."""
     begun = time.perf_counter()
-    subprocess.run(
-        [sys.executable, *words], cwd=folder, env=variables, capture_output=True, check=True
-    )
+    subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, check=True)
     return time.perf_counter() - begun
 
 
@@ -50,11 +57,10 @@ def medians(commands: Sequence[str]) -> dict[str, float]:
     """Seconds of each command, and of `python -c pass` under "". They take turns, so that
     whatever else the machine does meets all of them; the first turn fills the caches."""
     lines = {"": ["-c", "pass"], **{line: ["-m", "kafkaform", *line.split()] for line in commands}}
-    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
+    with keeping_bytecode(), tempfile.TemporaryDirectory() as folder:
         Path(folder, "main.kf.hcl").write_text(CONFIGURATION.lstrip(), "utf-8")
-        variables = environment(cache)
         turns = [
-            {name: seconds(words, folder, variables) for name, words in lines.items()}
+            {name: seconds(words, folder) for name, words in lines.items()}
             for _ in range(ROUNDS + 1)
         ]
     return {name: statistics.median(turn[name] for turn in turns[1:]) for name in lines}

@@ -31,7 +31,7 @@ from kafkaform.audit.journal import (
     make_validate_body,
     make_verify_body,
 )
-from kafkaform.audit.sink import Sink, Torn
+from kafkaform.audit.sink import Sink, Tail, Torn, find_tail
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.canonical import Rendered
 from kafkaform.core.change import Evidence, Outcome, OutcomeStatus, PathChange, Verdict
@@ -131,6 +131,9 @@ class MemorySink:
 
     def lines(self, after: int = 0) -> Iterator[bytes]:
         yield from self.stored[after:]
+
+    def tail(self, count: int) -> Tail:
+        return find_tail(self, count)
 
     def last(self) -> bytes | None:
         return self.stored[-1] if self.stored else None

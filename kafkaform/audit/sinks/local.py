@@ -47,7 +47,7 @@ from ..segments import (
     read_manifest,
     read_sealed,
 )
-from ..sink import Torn, make_overtaken_error
+from ..sink import Tail, Torn, find_tail, make_overtaken_error
 from .spans import (
     find_end,
     find_last_append,
@@ -134,6 +134,9 @@ class LocalSink(Struct):
             if line is None or (end is not None and file.tell() > end):
                 return
             yield line
+
+    def tail(self, count: int) -> Tail:
+        return find_tail(self, count)
 
     def pass_over_torn(self) -> None:
         with self._explain_errors("cannot read the audit log"):

@@ -23,6 +23,7 @@ from ...core.objects import ObjectExists, Objects, Subfolder
 from ...core.progress import SlowTask
 from ..event import Line, split_lines
 from ..segments import (
+    ArchivedRecords,
     SealLimits,
     Segment,
     SegmentManifest,
@@ -31,13 +32,11 @@ from ..segments import (
     read_sealed,
     read_segment,
 )
-from ..sink import Torn, make_overtaken_error
+from ..sink import Tail, Torn, make_overtaken_error
 
 FOLDER = "log"
-AT_ONCE = 8
-"""How many objects are fetched ahead."""
-SEALING_AT_ONCE = 32
-"""How many objects are read or removed at once while a log is sealed, which can be very many."""
+AT_ONCE = 32
+"""How many objects are read, or removed, at the same time."""
 HELD = 16 << 20
 """How many bytes of them are kept in memory; one object is, however large."""
 MARK, MARKED = f"{FOLDER}/writable", b"kafkaform may write here\n"
@@ -83,7 +82,24 @@ class ObjectSink(Struct):
         # Pieces are listed before the manifest is read: it has all that was sealed and removed
         # before the listing. What is removed after that is found in the manifest as it is then.
         pieces = self._list_pieces(after)
+        yield from self._read_lines(after, read_manifest(self.sealed), pieces)
+
+    def tail(self, count: int) -> Tail:
+        # What is not sealed yet stays for a grace afterwards, so the manifest can be read first.
         manifest = read_manifest(self.sealed)
+        pieces = self._list_pieces(manifest.head.seq)
+        archived = ArchivedRecords(manifest.archived, manifest.archive)
+        end = max(pieces, default=manifest.head.seq)
+        wanted = max(end - count, archived.head.seq) + 1
+        # From the beginning of a piece on: the same listing then shows all that is needed.
+        start = max((first for first in pieces if first <= wanted), default=wanted)
+        return Tail(start - 1, self._read_lines(start - 1, manifest, pieces), archived)
+
+    def _read_lines(
+        self, after: int, manifest: SegmentManifest, pieces: Mapping[int, int]
+    ) -> Iterator[Line]:
+        """The lines after this number. pieces: a listing that has, or omits, those that begin after
+        it and are not sealed."""
         number = after + 1
         task = SlowTask(f"Reading the audit log from {self.location}", "objects")
         while True:
@@ -165,16 +181,14 @@ class ObjectSink(Struct):
         entries = ((_PIECE.fullmatch(entry.key), entry.size) for entry in names)
         return dict(sorted((int(match[1]), size) for match, size in entries if match))
 
-    def _fetch_pieces(
-        self, listed: Mapping[int, int], at_once: int = AT_ONCE
-    ) -> Iterator[tuple[int, bytes | None]]:
+    def _fetch_pieces(self, listed: Mapping[int, int]) -> Iterator[tuple[int, bytes | None]]:
         """These objects in order, None for one that is gone; some are fetched ahead."""
         todo = deque(listed.items())
         ahead: deque[tuple[int, int, Future[bytes | None]]] = deque()
-        pool = ThreadPoolExecutor(at_once)
+        pool = ThreadPoolExecutor(AT_ONCE)
         try:
             while todo or ahead:
-                while todo and _has_room(ahead, todo[0][1], at_once):
+                while todo and _has_room(ahead, todo[0][1]):
                     first, size = todo.popleft()
                     ahead.append((first, size, pool.submit(self._read_piece, first)))
                 first, _, future = ahead.popleft()
@@ -250,7 +264,7 @@ class ObjectSink(Struct):
     def read_unsealed(self, after: int) -> Iterator[tuple[int, bytes]]:
         listed = [*self._list_pieces(after).items()][:-1]
         number = after + 1
-        for first, data in self._fetch_pieces(dict(listed), SEALING_AT_ONCE):
+        for first, data in self._fetch_pieces(dict(listed)):
             # Nothing is sealed beyond a gap: the listing may lag behind, and if it does not, the
             # next reader of the log says what is missing.
             if first != number or data is None:
@@ -280,7 +294,7 @@ class ObjectSink(Struct):
         still ours; None: remove nothing."""
         listed = [first for first in self._list_pieces(0) if first <= manifest.head.seq]
         task = SlowTask(f"Comparing {self.location} with its segments", "objects")
-        with ThreadPoolExecutor(SEALING_AT_ONCE) as pool:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             for segment in manifest.segments:
                 firsts = [first for first in listed if segment.first <= first <= segment.last]
                 if not firsts or segment.archived is not None or not wanted(segment):
@@ -289,11 +303,11 @@ class ObjectSink(Struct):
                 lines = read_segment(self.sealed, segment)
                 ends = [-1, *(match.start() for match in re.finditer(b"\n", lines))]
                 starts = [ends[first - segment.first] + 1 for first in firsts]
-                for begin in range(0, len(firsts), SEALING_AT_ONCE):
+                for begin in range(0, len(firsts), AT_ONCE):
                     if ensure is not None:
                         ensure(0.0)
                     task.report(listed.index(firsts[begin]), len(listed))
-                    chosen = slice(begin, begin + SEALING_AT_ONCE)
+                    chosen = slice(begin, begin + AT_ONCE)
                     check = partial(self._check_piece, lines, removes=ensure is not None)
                     yield from filter(None, pool.map(check, starts[chosen], firsts[chosen]))
 
@@ -310,10 +324,10 @@ class ObjectSink(Struct):
         return None
 
 
-def _has_room(ahead: Sequence[tuple[int, int, object]], size: int, at_once: int) -> bool:
+def _has_room(ahead: Sequence[tuple[int, int, object]], size: int) -> bool:
     """True if an object of this size can be fetched while those are kept in memory."""
     queued = sum(size for _, size, _ in ahead)
-    return not ahead or (len(ahead) < at_once and queued + size <= HELD)
+    return not ahead or (len(ahead) < AT_ONCE and queued + size <= HELD)
 
 
 def render_key(first: int) -> str:

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from kafkaform.audit.event import Record
 from kafkaform.audit.event import decode as decode_record
-from kafkaform.audit.sink import Torn
+from kafkaform.audit.sink import Tail, Torn, find_tail
 from kafkaform.core.clock import Clock
 from kafkaform.core.errors import Locked, StorageError
 from kafkaform.core.objects import Entry, ObjectChanged, ObjectExists, StoredObject
@@ -223,6 +223,9 @@ class MemorySink:
 
     def lines(self, after: int = 0) -> Iterator[bytes]:
         return iter(tuple(self.whole[after:]))
+
+    def tail(self, count: int) -> Tail:
+        return find_tail(self, count)
 
     def last(self) -> bytes | None:
         return self.whole[-1] if self.whole else None

@@ -82,6 +82,28 @@ def test_a_sealed_log_says_the_same(log: Any) -> None:
     assert verify_log(log.lines()).records == len(lines) + 3
 
 
+def test_the_end_of_a_log_is_read_wherever_it_is(log: Any) -> None:
+    """Before and after it is sealed, the last lines are there, as many as somebody asks for, and all
+    of them if there are fewer."""
+    lines = _read(log)
+    for change in (lambda log: None, seal, remove):
+        change(log)
+        for count in (1, 2, 3, 5, 12, len(lines) - 1, len(lines), len(lines) + 1, 1 << 60):
+            after, end, archived = log.tail(count)
+            assert [read_line(line) for line in end] == lines[after:], (change, count)
+            assert len(lines) - after >= min(count, len(lines))
+            assert log.tail(count).whole == (after == 0) == (archived.head.seq == after)
+    assert not log.tail(len(lines) - 3).whole
+    assert log.tail(len(lines)).whole
+
+
+def test_a_log_without_lines_has_an_end(tmp_path: Path) -> None:
+    """Nothing was written yet, or a store lists less than it has."""
+    for kind in KINDS:
+        after, lines, _ = _open(kind, tmp_path / kind).tail(10)
+        assert (after, list(lines)) == (0, [])
+
+
 def test_what_is_sealed_is_removed_and_the_last_append_stays(log: Any) -> None:
     """After a removal, a file and a store have the last append only, and a run goes on after it."""
     lines, end = _read(log), log.last()
@@ -359,6 +381,9 @@ def test_archived_records_are_named(log: Any) -> None:
         _read(log)
     last = manifest.segments[0].last
     assert _read(log, last) == lines[last:]
+    end = log.tail(1 << 60)
+    assert [read_line(line) for line in end.lines] == lines[last:]
+    assert end.whole and end.archived.sentence.startswith(f"Records 1 to {last} are archived in")
 
 
 def test_lines_of_another_log_are_not_sealed(log: Any, tmp_path: Path) -> None:

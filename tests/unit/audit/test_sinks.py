@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -104,6 +105,25 @@ def test_a_log_is_read_from_a_record_on(opened: Open) -> None:
     assert len(lines) == 12
     for after in range(14):
         assert list(opened().lines(after)) == lines[after:], after
+
+
+def test_the_end_of_a_log_costs_a_store_few_requests(remote: ObjectSink, bucket: s3.Bucket) -> None:
+    """Of a long log, only the pieces with the last lines are fetched, side by side, after one look
+    at the manifest and one listing; one more request tells that nothing follows."""
+    for run in range(100):
+        story.journal(remote, f"run-{run}").write_all([(RecordKind.STATE, BODY)] * 2)
+    lines = list(remote.lines())
+    bucket.requests.clear()
+    meeting = threading.Barrier(16)
+
+    def await_the_others(_: s3.Bucket, request: s3.Request) -> None:
+        if request.key in bucket.objects:
+            meeting.wait(5)
+
+    bucket.always.append(await_the_others)
+    after, end, _ = remote.tail(31)
+    assert list(end) == lines[after:] == lines[-32:]
+    assert bucket.requests == {"LIST": 1, "GET": 16 + 2}
 
 
 def test_runs_go_on_from_each_other(opened: Open) -> None:
