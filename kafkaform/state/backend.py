@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..core.clock import Clock
 from ..core.errors import Locked
-from .model import State
+from .model import State, StateOutline, outline_state
 
 
 class LockInfo(Struct, frozen=True):
@@ -106,6 +106,9 @@ class Backend(Protocol):
     def load(self) -> Loaded:
         """The current state. Raises StorageError if it cannot be read or trusted."""
 
+    def outline(self) -> StateOutline | None:
+        """Which objects the current state has, None if there is none yet. Raises as `load` does."""
+
     def save(self, state: State, version: str | None) -> str:
         """Write a state over `version`, and return the new version. Raises Locked if another
         version is there, StorageError if it cannot be written; the old one is intact then."""
@@ -143,6 +146,10 @@ class MemoryBackend:
 
     def load(self) -> Loaded:
         return self._loaded
+
+    def outline(self) -> StateOutline | None:
+        state = self._loaded.state
+        return None if state is None else outline_state(state)
 
     def save(self, state: State, version: str | None) -> str:
         if version != self._loaded.version:

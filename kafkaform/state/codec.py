@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import chain
 from typing import Any, NoReturn
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from ..core import canonical
@@ -21,7 +23,16 @@ from ..core.errors import StorageError
 from ..core.head import Head
 from ..core.resource import Identity
 from ..core.value import FrozenMap, SecretRef, Value
-from .model import FORMAT, PROTECTIONS, SEALED_FORMAT, Row, State
+from .model import (
+    FORMAT,
+    PROTECTIONS,
+    SEALED_FORMAT,
+    ListedObject,
+    Row,
+    State,
+    StateOutline,
+    outline_state,
+)
 
 MEMBERS = frozenset(
     {
@@ -108,6 +119,32 @@ def decode(data: bytes, file: str, advice: Callable[[], str] = lambda: ADVICE) -
         return _build_state(members, chain.from_iterable(lists))
     except (_Wrong, canonical.CanonicalError) as error:
         raise StorageError(f"{file} cannot be used: {error}", advice()) from None
+
+
+class _Outlined(Struct, frozen=True):
+    """The members of a state that an outline needs."""
+
+    format: int
+    checksum: str
+    providers: dict[str, str]
+    objects: list[ListedObject]
+
+
+def decode_outline(
+    data: bytes, file: str, advice: Callable[[], str] = lambda: ADVICE
+) -> StateOutline:
+    """The outline of the state in these bytes, in a twentieth of the time of `decode`, with the
+    same arguments. Raises StorageError for bytes that are not those of a saved state."""
+    # A parser that passes over all other members. It reads every way to write a name in JSON, but
+    # does not look for whatever else is wrong: the checksum shows that kafkaform wrote the bytes.
+    try:
+        members = msgspec.json.decode(data, type=_Outlined)
+        sound = members.checksum == _compute_checksum(data)
+    except msgspec.MsgspecError:
+        sound = False
+    if not sound or members.format not in (FORMAT, SEALED_FORMAT):
+        return outline_state(decode(data, file, advice))
+    return StateOutline(members.providers, members.objects, lambda: decode(data, file, advice))
 
 
 def _cut_rows(data: bytes) -> tuple[bytes, Iterator[bytes]]:

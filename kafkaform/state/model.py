@@ -5,7 +5,7 @@ Edits are pure functions: each takes a state and returns another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -109,7 +109,47 @@ class State(Struct, frozen=True):
         )
 
 
-__all__ = ["FORMAT", "PROTECTIONS", "SEALED_FORMAT", "Head", "Row", "State"]
+class ListedObject(Struct, frozen=True, gc=False):
+    """What an outline has of a row."""
+
+    instance: str
+    kind: str
+    key: str = field(name="identity")
+    """As in the identity of the object."""
+    protected: str
+    """As in the row."""
+
+
+class StateOutline(Struct, frozen=True):
+    """Which objects a state has. Whoever looks for a few objects in hundreds of states reads only
+    this of most of them."""
+
+    providers: Mapping[str, str]
+    """Provider instance -> the scope id of its system."""
+    objects: Sequence[ListedObject]
+    decode: Callable[[], State]
+    """The whole state. Raises StorageError for one that was never saved by kafkaform."""
+
+
+__all__ = [
+    "FORMAT",
+    "PROTECTIONS",
+    "SEALED_FORMAT",
+    "Head",
+    "ListedObject",
+    "Row",
+    "State",
+    "StateOutline",
+]
+
+
+def outline_state(state: State) -> StateOutline:
+    """The outline of a state that is decoded already."""
+    objects = tuple(
+        ListedObject(identity.instance, identity.kind, identity.key, row.protected)
+        for identity, row in state.objects.items()
+    )
+    return StateOutline(state.providers, objects, lambda: state)
 
 
 def put_row(state: State, row: Row) -> State:

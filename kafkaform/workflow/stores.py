@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ from ..state import backends
 from ..state.backend import Backend
 from ..state.backends.local import LocalBackend
 from ..state.codec import ADVICE
-from ..state.model import State
+from ..state.model import State, StateOutline
 from . import configuration
 from .configuration.places import (
     KEEP,
@@ -49,6 +49,7 @@ FILES = (".kf.hcl", ".kf.json")
 """The names of files that can contain a backend block end so."""
 STORES_AT_ONCE = 32
 """How many states or logs are read at the same time: a store answers after tens of milliseconds."""
+S = TypeVar("S", State, StateOutline)
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(s|m|h)?", re.ASCII)
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -101,11 +102,11 @@ def open_listed_store(folder: Path, repository_folder: RepositoryFolder) -> Stor
     return _open_place(folder, location, options)
 
 
-class FolderState(NamedTuple):
-    """What one folder of a repository records."""
+class FolderState(NamedTuple, Generic[S]):
+    """What one folder of a repository records, whole or in outline."""
 
     folder: RepositoryFolder
-    state: State | None = None
+    state: S | None = None
     """None if nothing was ever recorded, or if it cannot be read."""
     error: KafkaformError | None = None
     """Why it cannot be read."""
@@ -114,16 +115,31 @@ class FolderState(NamedTuple):
 
 
 def load_listed_states(
-    repository: Repository, folders: Sequence[RepositoryFolder], *, untrusted: bool = False
-) -> tuple[FolderState, ...]:
+    repository: Repository, folders: Sequence[RepositoryFolder]
+) -> tuple[FolderState[State], ...]:
     """The states of these folders, in their order, as `open_listed_store` finds them. They are read
-    side by side; one that cannot be read has its error.
+    side by side; one that cannot be read has its error."""
+    return _read_each(repository, folders, lambda backend: backend.load().state)
+
+
+def outline_listed_states(
+    repository: Repository, folders: Sequence[RepositoryFolder], *, untrusted: bool = False
+) -> tuple[FolderState[StateOutline], ...]:
+    """The outlines of the states of these folders, as `load_listed_states` reads them.
 
     untrusted: anybody can have written the folders, so only the repository file says where the
     states are.
     """
+    return _read_each(repository, folders, lambda backend: backend.outline(), untrusted)
 
-    def load(folder: RepositoryFolder) -> FolderState:
+
+def _read_each(
+    repository: Repository,
+    folders: Sequence[RepositoryFolder],
+    read: Callable[[Backend], S | None],
+    untrusted: bool = False,
+) -> tuple[FolderState[S], ...]:
+    def read_state(folder: RepositoryFolder) -> FolderState[S]:
         path = repository.path / folder.path
         try:
             if folder.faults:
@@ -133,11 +149,11 @@ def load_listed_states(
                 backend = _open_place(path, named, {}).backend
             else:
                 backend = open_listed_store(path, folder).backend
-            return FolderState(folder, backend.load().state, location=backend.location)
+            return FolderState(folder, read(backend), location=backend.location)
         except KafkaformError as error:
             return FolderState(folder, error=error)
 
-    return map_parallel(load, folders, STORES_AT_ONCE)
+    return map_parallel(read_state, folders, STORES_AT_ONCE)
 
 
 def _find_backend(folder: Path, tree: Tree | None) -> tuple[str, Mapping[str, str]] | None:

@@ -26,8 +26,8 @@ from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
 from ...core.storage import make_storage_error
 from ..backend import Loaded, LockInfo
-from ..codec import decode, encode
-from ..model import State
+from ..codec import decode, decode_outline, encode
+from ..model import State, StateOutline
 
 KEPT_VERSIONS = 10
 ROOM = 3
@@ -208,6 +208,10 @@ class LocalBackend(Struct):
             return Loaded(None, None)
         state = decode(data, self.location, self._advise_repair)
         return Loaded(state, _make_version(state.serial, data))
+
+    def outline(self) -> StateOutline | None:
+        data = self._read()
+        return None if data is None else decode_outline(data, self.location, self._advise_repair)
 
     def save(self, state: State, version: str | None) -> str:
         data = encode(state)

@@ -31,8 +31,8 @@ from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
 from ...core.objects import ObjectChanged, ObjectExists, Objects, StoredObject
 from ..backend import Loaded, LockInfo
-from ..codec import decode, encode
-from ..model import State
+from ..codec import decode, decode_outline, encode
+from ..model import State, StateOutline
 from .local import KEPT_VERSIONS, compute_age, save_somewhere
 
 KEY = "lock.json"
@@ -385,6 +385,12 @@ class ObjectBackend(Struct):
         state = decode(stored.data, self.location, self._advise_repair)
         self._current = (stored.version, stored.data)
         return Loaded(state, _make_version(state.serial, stored.data, stored.version))
+
+    def outline(self) -> StateOutline | None:
+        stored = self.objects.read(STATE)
+        if stored is None:
+            return None
+        return decode_outline(stored.data, self.location, self._advise_repair)
 
     def save(self, state: State, version: str | None) -> str:
         data = encode(state)

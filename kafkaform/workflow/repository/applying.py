@@ -291,6 +291,9 @@ def _open_to_apply(job: _Job, opened: OpenFolder, *, renewed: bool) -> Workspace
         raise opened.error
     if renewed:
         _refuse_conflicts(job, opened)
+    # As in the plan that was approved.
+    opened = job.plan.remainder.add_objects(opened, job.plan.scopes[opened.folder.path])
+    assert opened.workspace is not None, "it was open before"
     return replace(opened.workspace, opener=open_session)
 
 

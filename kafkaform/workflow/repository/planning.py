@@ -9,7 +9,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import NoReturn
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.address import matches
@@ -41,7 +41,7 @@ from ..judgement import check_accepted, check_fail_on, refuse_unmatched
 from ..model import DryRun, Note, PlanChosen, RunEvent
 from ..planning import find_unmet, plan_changes, refuse_if_blocked
 from ..stores import STORES_AT_ONCE
-from ..workspace import Records, Workspace, open_instance, read_records
+from ..workspace import Records, open_instance, read_records
 from .checking import FolderClaim, list_claims
 from .folders import OpenFolder, OpenRepository, open_again
 from .remainder import RemainingFolders, load_remainder
@@ -237,6 +237,8 @@ class RepositoryPlan(Struct, frozen=True):
     """In which order they are applied."""
     claims: tuple[FolderClaim, ...] = ()
     """The objects of all these folders."""
+    scopes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Path of a folder -> provider instance -> the id of its system, of those that answered."""
 
     @property
     def code(self) -> int:
@@ -306,13 +308,17 @@ def _plan_folders(
     conditions = check_fail_on(wishes.fail_on, registry, list_policies=lambda: policies)
     wishes = replace(wishes, fail_on=conditions)
     _refuse_idle_globs(repository, options)
-    opened = {item.folder.path: item for item in repository.folders}
     order, outcomes = order_opened(repository), dict[str, FolderOutcome]()
     records = _read_all_records(repository, wishes.verify_log)
     remainder = load_remainder(repository)
     if unread := remainder.describe_unread():
         progress("", Note(unread))
-    claims = list(_list_all_claims(repository.folders))
+    scopes = {item.folder.path: _ask_scopes(item) for item in repository.folders}
+    opened = {
+        item.folder.path: remainder.add_objects(item, scopes[item.folder.path])
+        for item in repository.folders
+    }
+    claims = list(_list_all_claims(opened.values(), scopes))
     conflicts = remainder.find_conflicts(claims)
     task, label, total = "plan folders", "Planning folders", len(opened)
     for path in order.list_paths():
@@ -322,8 +328,10 @@ def _plan_folders(
             top = repository.repository.path
             planned = {top / name: values for name, values in outputs.items()}
             opened[path] = open_again(repository, folder, planned)
+            scopes[path] = _ask_scopes(opened[path])
+            opened[path] = remainder.add_objects(opened[path], scopes[path])
             claims = [item for item in claims if item.folder != path]
-            claims.extend(_list_all_claims([opened[path]]))
+            claims.extend(_list_all_claims([opened[path]], scopes))
             conflicts = remainder.find_conflicts(claims)
         if path in order.circles:
             outcome = FolderOutcome(folder, error=order.circles[path])
@@ -342,7 +350,8 @@ def _plan_folders(
             outcomes[path] = _make_conflict(opened[path].folder, conflicts[path])
             progress(path, outcomes[path])
     progress("", Progress(task, label, total, total, "folders", finished=True))
-    return RepositoryPlan(tuple(outcomes[path] for path in opened), remainder, order, tuple(claims))
+    ends = tuple(outcomes[path] for path in opened)
+    return RepositoryPlan(ends, remainder, order, tuple(claims), scopes)
 
 
 def _read_all_records(
@@ -419,15 +428,13 @@ def _list_awaited(
     return awaited if awaited and is_sound_without_outputs(repository, opened) else []
 
 
-def _list_all_claims(folders: Sequence[OpenFolder]) -> Iterator[FolderClaim]:
-    """The objects of these folders. The systems are asked who they are."""
+def _list_all_claims(
+    folders: Iterable[OpenFolder], scopes: Mapping[str, Mapping[str, str]]
+) -> Iterator[FolderClaim]:
+    """The objects of these folders. scopes: as in `RepositoryPlan`."""
     for item in folders:
-        space = item.workspace
-        if space is None:
-            continue
-        with keep_secrets(space.known_secrets):
-            scopes = dict(_ask_scopes(item, space))
-        yield from list_folder_claims(item, scopes)
+        if item.workspace is not None:
+            yield from list_folder_claims(item, scopes[item.folder.path])
 
 
 def list_folder_claims(
@@ -440,19 +447,23 @@ def list_folder_claims(
     return list_claims(opened.folder, space.desired, space.providers, state, location, scopes)
 
 
-def _ask_scopes(opened: OpenFolder, space: Workspace) -> Iterator[tuple[str, str]]:
+def _ask_scopes(opened: OpenFolder) -> dict[str, str]:
     """Provider instance -> the id of the system that answers. One that does not answer is left out:
     its plan says why."""
+    space, scopes = opened.workspace, dict[str, str]()
+    if space is None:
+        return scopes
     recorded = () if opened.state is None else opened.state.objects
     identities = (*(item.identity for item in space.desired.declared), *recorded)
     for instance in sorted({i.instance for i in identities} & space.desired.providers.keys()):
         try:
-            scope_id = open_instance(space, instance).facts.scope_id
+            with keep_secrets(space.known_secrets):
+                scopes[instance] = open_instance(space, instance).facts.scope_id
         except Interrupted:
             raise
         except KafkaformError:
             continue
-        yield instance, scope_id
+    return scopes
 
 
 def make_conflict_error(faults: Diagnostics) -> ConfigurationError:

@@ -17,7 +17,7 @@ from kafkaform.core.errors import Locked, StorageError
 from kafkaform.core.objects import Entry, ObjectChanged, ObjectExists, StoredObject
 from kafkaform.state.backend import Lease, Loaded, LockInfo
 from kafkaform.state.codec import decode, encode
-from kafkaform.state.model import State
+from kafkaform.state.model import State, StateOutline, outline_state
 from kafkaform_kafka.memory import Killed
 
 MOMENTS = ("before", "torn", "after")
@@ -124,6 +124,9 @@ class MemoryBackend:
         if self.data is None:
             return Loaded(None, None)
         return Loaded(state_in(self.data), hashlib.sha256(self.data).hexdigest())
+
+    def outline(self) -> StateOutline | None:
+        return None if self.data is None else outline_state(state_in(self.data))
 
     def save(self, state: State, version: str | None) -> str:
         moment = self.fate.strikes("state")

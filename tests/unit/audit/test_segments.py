@@ -83,8 +83,8 @@ def test_a_sealed_log_says_the_same(log: Any) -> None:
 
 
 def test_the_end_of_a_log_is_read_wherever_it_is(log: Any) -> None:
-    """Before and after it is sealed, the last lines are there, as many as somebody asks for, and all
-    of them if there are fewer."""
+    """Before and after it is sealed, the last lines are there, as many as somebody asks for, and
+    all of them if there are fewer."""
     lines = _read(log)
     for change in (lambda log: None, seal, remove):
         change(log)

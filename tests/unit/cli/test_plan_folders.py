@@ -303,3 +303,22 @@ def test_a_shared_object_is_no_conflict_with_a_folder_that_was_not_chosen(top: H
     assert "another folder has it, too" in top.fails("plan", "--folder", "teams/web")
     write_topics(top.path, "web", "shop.a")
     assert "1 to add" in top.done("plan", "--folder", "teams/web").out
+
+
+def test_what_a_folder_owns_that_was_not_chosen_is_managed(
+    top: Here, kafka: CountingProvider
+) -> None:
+    """Whatever its provider block is called there. Only what no folder owns is listed as not
+    managed, in a plan and in the plan of an apply."""
+    block = (
+        'provider "kafka" {\n  alias             = "own"\n  bootstrap_servers = ["prod:9093"]\n}\n'
+    )
+    top.write("teams/pay/provider.kf.hcl", block)
+    pay = top.path / "teams/pay/main.kf.hcl"
+    pay.write_text(pay.read_text().replace("{\n", "{\n  provider   = kafka.own\n", 1))
+    apply_alone(top, "teams/pay")
+    kafka.cluster.outside.create("foreign")
+    for command in (("plan",), ("apply", "--auto-approve")):
+        text = top.done(*command, "--folder", "teams/web", "--detail").out
+        title, objects = "Not managed by this configuration", '1 kafka_topic on kafka: "foreign"'
+        assert f"{title}\n  {objects}\n" in text and "pay.a" not in text

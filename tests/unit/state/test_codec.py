@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis.strategies import integers
+from msgspec.structs import replace
 
 from kafkaform.core import canonical
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.state import codec
-from kafkaform.state.codec import decode, encode
-from kafkaform.state.model import State
+from kafkaform.state.codec import decode, decode_outline, encode
+from kafkaform.state.model import Row, State
 
 from ...kit.states import SMALL, state_of, states, topic
 
@@ -28,6 +30,15 @@ def refit(**changes: Any) -> bytes:
     body = f"{{\n{first},\n", ",\n".join(rest) + "\n}\n"
     checksum = hashlib.sha256("".join(body).encode()).hexdigest()
     return f'{body[0]}"checksum":"{checksum}",\n{body[1]}'.encode()
+
+
+def fit_checksum(data: bytes) -> bytes:
+    """The bytes of a state with the checksum that they need."""
+    lines = data.splitlines(keepends=True)
+    (number,) = (n for n, line in enumerate(lines) if line.startswith(b'"checksum"'))
+    checksum = hashlib.sha256(b"".join(lines[:number] + lines[number + 1 :])).hexdigest()
+    lines[number] = f'"checksum":"{checksum}",\n'.encode()
+    return b"".join(lines)
 
 
 def refused(data: bytes) -> str:
@@ -194,3 +205,56 @@ def test_new_state_is_empty() -> None:
     state = State("lineage", kafkaform_version="0.1.0")
     assert decode(encode(state), "s") == state
     assert not state.objects
+
+
+def list_outlined(data: bytes) -> set[tuple[str, str, str, str, str]]:
+    """Scope, instance, kind, key and protection of each object in the outline."""
+    outline = decode_outline(data, "s")
+    return {
+        (outline.providers.get(o.instance, ""), o.instance, o.kind, o.key, o.protected)
+        for o in outline.objects
+    }
+
+
+@given(states)
+def test_an_outline_has_every_object(state: State) -> None:
+    """The same objects and systems as the whole state, which can still be read."""
+    data = encode(state)
+    assert list_outlined(data) == {
+        (str(state.providers.get(i.instance, "")), i.instance, i.kind, i.key, row.protected)
+        for i, row in state.objects.items()
+    }
+    assert len(decode_outline(data, "s").objects) == len(state.objects)
+    assert decode_outline(data, "s").decode() == state
+
+
+def name_object(key: str) -> Row:
+    """A row whose object has this key."""
+    row = topic("a")
+    return replace(row, identity=replace(row.identity, key=key))
+
+
+def test_an_outline_knows_a_name_however_it_is_written() -> None:
+    """JSON can write each letter of a key, and of the names of members, as a number."""
+    name = 'caf\u00e9 \U0001f600 \\u0041 "\x7f'
+    data = encode(state_of(name_object(name)))
+    assert b"\\u00e9" in data and b"\\ud83d" in data
+    assert {key for _, _, _, key, _ in list_outlined(data)} == {name}
+    spelled = data.replace(b"identity", b"\\u0069dentity").replace(b"caf", b"\\u0063\\u0061f")
+    spelled = fit_checksum(spelled)
+    assert {key for _, _, _, key, _ in list_outlined(spelled)} == {name}
+    half = encode(state_of(name_object("\ud800")))
+    assert {key for _, _, _, key, _ in list_outlined(half)} == {"\ud800"}
+
+
+@pytest.mark.parametrize(
+    "change", [lambda d: d[:-9], lambda d: d.replace(b"topic", b"tipoc"), lambda d: b""]
+)
+def test_an_outline_of_a_damaged_state_is_refused(change: Callable[[bytes], bytes]) -> None:
+    """As the state is, and for the same reason; so is a later format."""
+    data = change(encode(SMALL))
+    with pytest.raises(StorageError) as caught:
+        decode_outline(data, "kafkaform.state.json")
+    assert caught.value.message == refused(data)
+    with pytest.raises(StorageError, match="has state format 3"):
+        decode_outline(refit(format=3), "s")
