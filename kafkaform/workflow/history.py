@@ -321,8 +321,8 @@ def _read_windows(sink: Sink) -> Iterator[ToldChanges]:
     """What the end of a log tells, each time of more records, at last of all of them; then with
     what is archived."""
     for tail in _list_tails(sink):
-        told = tell_changes(read_tail(tail.lines, sink.location, tail.after), outside=False)
-        yield replace(told, unread=tail.archived) if tail.whole else told
+        changes = tell_changes(read_tail(tail.lines, sink.location, tail.after), outside=False)
+        yield replace(changes, unread=tail.archived) if tail.whole else changes
 
 
 def _list_tails(sink: Sink) -> Iterator[Tail]:

@@ -90,9 +90,9 @@ class ObjectSink(Struct):
         pieces = self._list_pieces(manifest.head.seq)
         archived = ArchivedRecords(manifest.archived, manifest.archive)
         end = max(pieces, default=manifest.head.seq)
-        wanted = max(end - count, archived.head.seq) + 1
+        number = max(end - count, archived.head.seq) + 1
         # From the beginning of a piece on: the same listing then shows all that is needed.
-        start = max((first for first in pieces if first <= wanted), default=wanted)
+        start = max((first for first in pieces if first <= number), default=number)
         return Tail(start - 1, self._read_lines(start - 1, manifest, pieces), archived)
 
     def _read_lines(

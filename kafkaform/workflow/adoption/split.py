@@ -19,7 +19,14 @@ from msgspec.structs import replace
 
 from ...apply.secrets import resolve_instance_secrets
 from ...core.diagnostics import Diagnostic, Severity
-from ...core.errors import ConfigurationError, ConnectError, KafkaformError, UsageError
+from ...core.errors import (
+    ConfigurationError,
+    ConnectError,
+    Interrupted,
+    KafkaformError,
+    UsageError,
+)
+from ...core.parallel import map_parallel
 from ...core.resource import Fence, Identity, Reading
 from ...core.secret import Secret, keep_secrets, watched
 from ...core.value import FrozenMap
@@ -41,8 +48,8 @@ from ..import_all import (
     take_instance_stock,
 )
 from ..repository.checking import place_fault
-from ..stores import STATE_VARIABLE
-from ..workspace import Workspace, make_first_state, open_workspace
+from ..stores import STATE_VARIABLE, STORES_AT_ONCE
+from ..workspace import Workspace, open_workspace
 
 
 class FolderImport(Struct, frozen=True):
@@ -163,30 +170,50 @@ def _open_folders(
 ) -> list[_OpenFolder]:
     """Open every folder. Raises ConfigurationError with the faults of all that cannot be
     opened."""
-    folders: list[_OpenFolder] = []
-    faults: list[Diagnostic] = []
-    unread: list[str] = []
-    for folder in choice.folders:
+
+    def open_space(folder: RepositoryFolder) -> Workspace | KafkaformError:
+        path = choice.repository.path / folder.path
         try:
             if folder.faults:
                 raise ConfigurationError(f"{folder.path} cannot be used", diagnostics=folder.faults)
-            space = open_workspace(
-                choice.repository.path / folder.path,
-                variables=variables,
-                variable_files=variable_files,
-            )
+            space = open_workspace(path, variables=variables, variable_files=variable_files)
             refuse_unread(space)
-            state = space.backend.load().state or make_first_state(space.sink)
+        except Interrupted:
+            raise
         except KafkaformError as error:
+            return error
+        return space
+
+    spaces = [open_space(folder) for folder in choice.folders]
+    recorded = map_parallel(_read_recorded, spaces, STORES_AT_ONCE)
+    folders: list[_OpenFolder] = []
+    faults: list[Diagnostic] = []
+    unread: list[str] = []
+    for folder, space, identities in zip(choice.folders, spaces, recorded, strict=True):
+        if isinstance(identities, KafkaformError):
             unread.append(folder.path)
-            faults += (place_fault(choice.repository, folder, f) for f in error.diagnostics)
-        else:
-            folders.append(_OpenFolder(folder, space, frozenset(state.objects), folder.fence))
+            faults += (place_fault(choice.repository, folder, f) for f in identities.diagnostics)
+        elif isinstance(space, Workspace):
+            folders.append(_OpenFolder(folder, space, identities, folder.fence))
     if unread:
         summary = f"nothing was written, because nobody knows what {', '.join(unread)} declare"
         reason = Diagnostic(Severity.ERROR, summary, advice="Mend these folders first.")
         raise ConfigurationError(summary, diagnostics=(*faults, reason))
     return folders
+
+
+def _read_recorded(
+    space: Workspace | KafkaformError,
+) -> frozenset[Identity] | KafkaformError:
+    """What the state of a folder has, or why nobody knows that."""
+    if isinstance(space, KafkaformError):
+        return space
+    try:
+        outline = space.backend.outline()
+    except KafkaformError as error:
+        return error
+    rows = () if outline is None else outline.objects
+    return frozenset(Identity(row.instance, row.kind, row.key) for row in rows)
 
 
 def _open_logins(folders: Sequence[_OpenFolder], stack: ExitStack) -> list[_Login]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from kafkaform.core.change import Action
 from kafkaform.core.errors import ConfigurationError, ConnectError, KafkaformError, UsageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.registry import Registry
+from kafkaform.state.backends.local import LocalBackend
+from kafkaform.state.model import StateOutline
 from kafkaform.workflow.adoption.split import SplitImport, import_into_folders
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
@@ -219,6 +222,18 @@ def test_one_folder_that_cannot_be_read_is_an_error(land: Land) -> None:
     (land.path / "platform/kafkaform.state.json").write_text("{}")
     with pytest.raises(KafkaformError, match=r"kafkaform\.state\.json"):
         land.split()
+
+
+def test_states_are_read_side_by_side(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits here until all are being read."""
+    meeting, outline = threading.Barrier(4), LocalBackend.outline
+
+    def wait_and_outline(backend: LocalBackend) -> StateOutline | None:
+        meeting.wait(5)
+        return outline(backend)
+
+    monkeypatch.setattr(LocalBackend, "outline", wait_and_outline)
+    assert len(land.split().folders) == 3
 
 
 def test_a_system_that_does_not_answer_is_an_error(land: Land) -> None:
