@@ -52,8 +52,8 @@ class Api:
         }
 
     def _list_pipelines(self, asked: Asked, found: re.Match[str]) -> Answer:
-        own = [one["pipeline"] for one in self.jobs.values() if one["request"] == found[1]]
-        made = [{"id": one, "ref": f"refs/merge-requests/{found[1]}/head"} for one in own]
+        own = [one for one in self.jobs.values() if one["request"] == found[1]]
+        made = [{"id": one["pipeline"], "ref": one["ref"]} for one in own]
         return page([{"id": 9999, "ref": "branch"}, *made], asked)
 
     def _list_jobs(self, asked: Asked, found: re.Match[str]) -> Answer:
@@ -200,10 +200,12 @@ class Runner:
             text=True,
             timeout=SECONDS,
         )
+        own = given.get("CI_MERGE_REQUEST_IID", "")
         self.api.jobs[number] = {
             "name": job,
             "pipeline": 100 + number,
-            "request": given.get("CI_MERGE_REQUEST_IID", ""),
+            "request": own,
+            "ref": given.get("CI_COMMIT_REF_PATH", f"refs/merge-requests/{own}/head"),
             "code": done.returncode,
             "files": disk / "project",
         }

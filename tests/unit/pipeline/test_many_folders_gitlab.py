@@ -60,6 +60,52 @@ def test_from_a_branch_to_drift(teams_lab: Runner, texts: Texts) -> None:
     assert issue["state"] == "closed"
 
 
+def enqueue(lab: Runner, name: str, number: int, start: str) -> tuple[str, Ended]:
+    """The commit that a merge train makes of a branch on top of another commit, and its plan."""
+    git = lab.repository.git
+    git("switch", "--quiet", "--detach", start)
+    git("merge", "--quiet", "--no-ff", "--message", "Train", name)
+    commit = lab.repository.head
+    git("switch", "--quiet", "main")
+    train = {
+        "CI_MERGE_REQUEST_EVENT_TYPE": "merge_train",
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+        "CI_COMMIT_REF_PATH": f"refs/merge-requests/{number}/train",
+    }
+    ended = lab.run("kafka-plan", commit, **request(number), **train)
+    assert ended is not None and ended.environment == "kafka-read"
+    return commit, ended
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["in order", "the second one first"])
+def test_a_merge_train_of_two_teams(teams_lab: Runner, texts: Texts, *, backwards: bool) -> None:
+    """The second car is planned with the first one below it, and replaces the note of its merge
+    request. Each merge has a pipeline, and the one that comes first applies what both have in
+    common."""
+    begin(teams_lab)
+    heads = [
+        plan(teams_lab, name, write_team(name), n)[0] for n, name in ((1, "shop"), (2, "search"))
+    ]
+    main = teams_lab.repository.git("rev-parse", "main")
+    first, planned = enqueue(teams_lab, "shop", 1, main)
+    assert planned.code == 0 and "search" not in planned.log, planned.log
+    second, planned = enqueue(teams_lab, "search", 2, first)
+    assert planned.code == 0 and "billing" not in planned.log, planned.log
+    bodies = {note["request"]: note["body"] for note in teams_lab.api.notes.values()}
+    assert len(teams_lab.api.notes) == 2
+    assert "teams/shop" in bodies[2] and "teams/search" in bodies[2]
+    merges = [(main, first, heads[0], 1), (first, second, heads[1], 2)]
+    for _, commit, head, number in merges:
+        teams_lab.repository.git("merge", "--quiet", "--ff-only", commit)
+        merged = {"iid": number, "state": "merged", "sha": head, "merge_commit_sha": commit}
+        teams_lab.api.merged.append({**merged, "squash_commit_sha": None})
+    for before, commit, _, _ in reversed(merges) if backwards else merges:
+        done = run(teams_lab, "kafka-apply", commit, **PUSH, CI_COMMIT_BEFORE_SHA=before)
+        assert done.code == 0, done.log
+    assert texts.read() == {"motd-search": "hello", "motd-shop": "hello"}
+    assert run(teams_lab, "kafka-drift", second, **SCHEDULE).code == 0
+
+
 def test_a_stale_folder_is_planned_by_hand(teams_lab: Runner, texts: Texts) -> None:
     """The folder that somebody changed meanwhile is refused alone; a pipeline by hand is about the
     folders that its variable names."""
