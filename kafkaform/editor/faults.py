@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from os.path import normpath
 from pathlib import Path
 
 from msgspec import Struct
@@ -83,7 +84,8 @@ def _place_fault(
         return first, fault
     if is_git(source_range.file):  # which is no file of this computer
         return first, replace(fault, range=None, summary=f"{source_range}: {fault.summary}")
-    return folder / source_range.file, fault
+    # Of a module, or of the repository file: `../` leads there, and editors know it without that.
+    return Path(normpath(folder / source_range.file)), fault
 
 
 def _find_own_faults(

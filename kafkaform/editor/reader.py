@@ -27,6 +27,7 @@ from .project import (
     OutlineCache,
     ParseCache,
     Project,
+    Span,
     drop_evaluations,
     is_known,
     load_library,
@@ -142,6 +143,7 @@ class OpenFilesSnapshot(Struct, frozen=True):
 
     def find_uri(self, path: Path) -> str:
         """The URI of a file: an editor may know it by another path, which leads through links."""
+        path = Path(os.path.normpath(path))
         return self.uris.get(path) or make_uri(path)
 
 
@@ -181,14 +183,20 @@ class ProjectReader:
         owners: dict[Path, list[Path]] = {}
         for path in sorted(snapshot.files.buffers):
             owners.setdefault(snapshot.files.find_owner(path), []).append(path)
-        faults: dict[Path, Sequence[FileFault]] = {}
+        faults: dict[Path, dict[tuple[Span, str], FileFault]] = {}
         for owner, opened in owners.items():
             buffers, parsed = snapshot.files.buffers, self.find_parsed(owner)
-            faults |= find_faults(owner, opened, buffers, snapshot.encoding, parsed)
+            owner_faults = find_faults(owner, opened, buffers, snapshot.encoding, parsed)
+            # Several configurations can have a module, or the repository file. What they say of one
+            # fault differs after its first line: how often it happens, for whom.
+            for path, items in owner_faults.items():
+                own = faults.setdefault(path, {})
+                for item in items:
+                    own.setdefault((item.span, item.message.partition("\n")[0]), item)
             if snapshot.files.is_large(owner):
                 self._read(owner, snapshot)
         drop_evaluations()
-        return faults
+        return {path: tuple(items.values()) for path, items in faults.items()}
 
     def _read(self, owner: Path, snapshot: OpenFilesSnapshot) -> Project | None:
         if self._library is None:

@@ -49,6 +49,22 @@ def test_names_outside_are_faults_in_the_folder(editor: Editor) -> None:
     assert editor.wait_for_faults(SHOP, lambda faults: "boundary" not in str(faults)) is not None
 
 
+def test_a_fault_of_several_folders_is_shown_once(editor: Editor) -> None:
+    """In the open file that has it, and nowhere else: the repository file, or a module that two
+    folders call."""
+    editor.write(NAME, FILE)
+    call = 'module "a" {\n  source = "../../modules/a"\n}\n'
+    editor.open(SHOP, call)
+    editor.open("teams/pay/main.kf.hcl", call + call.replace('"a" ', '"b" '))
+    editor.open("modules/a/main.kf.hcl", 'output "a" {\n  value = lcoal.a\n}\n')
+    assert len(editor.wait_for_faults("modules/a/main.kf.hcl", lambda faults: bool(faults))) == 1
+    editor.open(NAME, FILE.replace("topics", "topic"))
+    assert len(editor.wait_for_faults(NAME, lambda faults: bool(faults))) == 1
+    assert not [uri for uri, faults in editor.faults.items() if ".." in uri and faults]
+    editor.type(NAME, FILE)
+    assert editor.wait_for_faults(NAME, lambda faults: not faults) == []
+
+
 def test_blocks_and_arguments_are_offered(editor: Editor) -> None:
     """Also those of the provider that a cluster names."""
     assert set(editor.complete(NAME, "c|")) >= {"cluster", "folders", "repository"}
