@@ -59,12 +59,11 @@ def choose_cluster(
     any. Raises UsageError with the names of the clusters, and ConfigurationError with all faults of
     the file.
     """
-    if instance is None:
+    if instance is None or not instance.startswith(PREFIX):
+        # At the top, another name is that of no provider block either.
         file = find_top_file(start)
         if file is None:
             return None
-    elif not instance.startswith(PREFIX):
-        return None
     else:
         file = find_repository(start)
     if file is None:

@@ -110,6 +110,7 @@ def test_a_folder_keeps_its_own_configuration(top: Path, monkeypatch: pytest.Mon
     [
         ("cluster.prd", "kafkaform.hcl has no cluster.prd", 'Did you mean "cluster.prod"?'),
         ("cluster.x", "kafkaform.hcl has no cluster.x", "There are: cluster.dr, cluster.prod."),
+        ("prod", "kafkaform.hcl has no prod", "There are: cluster.dr, cluster.prod."),
         ("cluster.registry", "cluster.registry has the provider schema_registry", "cluster.prod."),
     ],
 )
