@@ -26,11 +26,9 @@ from ...workflow.stores import parse_duration
 from ...workflow.workspace import Workspace, open_workspace
 from .. import folders
 from ..options.flags import (
-    AllFolders,
     AutoApprove,
     FailOn,
     FolderFlags,
-    Folders,
     Input,
     Json,
     LockTimeout,
@@ -39,7 +37,6 @@ from ..options.flags import (
     StateFile,
     VerifyLog,
     chooses_folders,
-    make_folder_flags,
 )
 from ..options.plan_flags import (
     PlanInputs,
@@ -174,15 +171,15 @@ def _choose_policies(named: Sequence[Path], saved: Plan | None) -> Sequence[Path
     return saved.policies.folders
 
 
+@chooses_folders
 @takes_run_inputs
 @destroys_objects
 @chooses_detail
 def destroy(
+    chosen: FolderFlags,
     inputs: PlanInputs,
     options: Options,
     detail: Detail,
-    all: AllFolders = False,
-    folder: Folders = [],
     confirm: Confirm = [],
     expect: Expect = None,
     no_wait: NoWait = False,
@@ -199,7 +196,6 @@ def destroy(
     """
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     console = Console.make_standard(no_color=no_color, interactive=input)
-    chosen = make_folder_flags(all, folder)
     if chosen.typed:
         folders.apply.refuse_single_flags(chosen, state=state)
         flags = folders.apply.ApplyFlags(

@@ -154,9 +154,9 @@ def refuse_top(folder: Path) -> None:
     raise UsageError(
         f"this is the top of the repository {repository.name}, which has {len(folders):,} "
         f"folder{'' if len(folders) == 1 else 's'} with a configuration",
-        f"Run the command in one of them{example}. `validate`, `plan`, `apply`, `test` and `fmt` "
-        "take all of them with --all, some with --folder GLOB, or those that changed with "
-        "--changed-since REF.",
+        f"Run the command in one of them{example}. `validate`, `plan`, `apply`, `destroy`, `test` "
+        "and `fmt` take all of them with --all, some with --folder GLOB, or those that changed "
+        "with --changed-since REF.",
     )
 
 

@@ -473,6 +473,21 @@ def test_a_destroy_goes_the_other_way_round(chain: Here, kafka: CountingProvider
     assert order == sorted(order)
 
 
+def test_a_plan_to_destroy_what_changed_names_the_command_for_it(
+    top: Here, kafka: CountingProvider
+) -> None:
+    """The command of its last line does exactly that."""
+    top.done("apply", "--all", "--auto-approve")
+    commit_all(top)
+    with (top.path / "teams/web/main.kf.hcl").open("a") as text:
+        text.write("# changed\n")
+    planned = top.done("plan", "--destroy", "--changed-since", "HEAD")
+    program, *words = planned.out.splitlines()[-1].removeprefix("Next: ").split()
+    assert (program, words[:2]) == ("kafkaform", ["destroy", "--changed-since=HEAD"])
+    top.done(*words)
+    assert list_topics(kafka) == ["pay.a", "shop.a"]
+
+
 def test_a_folder_that_others_read_stays_if_they_fail(chain: Here, kafka: CountingProvider) -> None:
     chain.done("apply", "--all", "--auto-approve")
     scope = read_state(chain, "app")["providers"]["kafka"]
