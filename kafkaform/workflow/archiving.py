@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import chain, takewhile
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -61,6 +61,8 @@ class MovedSegments(Struct, frozen=True):
     """How many segments."""
     last: int
     """The number of the last record in the archive, 0 if it is empty."""
+    obstacle: str = ""
+    """Which segment is the first that stays, and why, in one sentence; empty if all were moved."""
 
 
 class LogArchive(Struct, frozen=True):
@@ -108,7 +110,7 @@ def archive_log(
 
         # What a segment has must be nowhere else here once it is moved: it could not be compared.
         sink.remove_sealed(manifest, lease.ensure, is_old)
-        chosen = _choose_segments(sink, manifest, before, is_old)
+        chosen, obstacle = _choose_segments(sink, manifest, before, is_old)
         new = [segment for segment in chosen if segment.archived is None]
         task = SlowTask(f"Archiving in {archive.objects.location}", "segments")
         for number, segment in enumerate(new, 1):
@@ -122,23 +124,30 @@ def archive_log(
             manifest = replace(manifest, segments=(*moved, *manifest.segments[len(chosen) :]))
             write_manifest(sink.sealed, manifest, version)
         _remove_copies(sink.sealed, archive, manifest, lease.ensure)
-        return MovedSegments(len(new), manifest.archived.seq)
+        return MovedSegments(len(new), manifest.archived.seq, obstacle)
 
 
 def _choose_segments(
     sink: SealableSink, manifest: SegmentManifest, before: str, is_old: Callable[[str], bool]
-) -> tuple[Segment, ...]:
-    """The segments that are in the archive or go there. Raises UsageError if plans need all."""
+) -> tuple[tuple[Segment, ...], str]:
+    """The segments that are in the archive or go there, and why no more do. Raises UsageError if
+    plans need all."""
     covered = _find_covered(sink)
-
-    def goes(segment: Segment) -> bool:
-        return segment.archived is not None or (
-            segment.last <= covered
-            and is_old(segment.time)
-            and _find_last_time(sink.sealed, segment) < before
-        )
-
-    return tuple(takewhile(goes, manifest.segments))
+    chosen: list[Segment] = []
+    for segment in manifest.segments:
+        if segment.archived is None:
+            reason = ""
+            if segment.last > covered:
+                reason = f"the checkpoints cover no record after {covered:,}, and plans need these"
+            elif not is_old(segment.time):
+                reason = f"they were sealed on {segment.time}, and stay for a day after that"
+            elif (time := _find_last_time(sink.sealed, segment)) >= before:
+                reason = f"the last one is of {time}"
+            if reason:
+                obstacle = f"Records {segment.first:,} to {segment.last:,} stay: {reason}."
+                return tuple(chosen), obstacle
+        chosen.append(segment)
+    return tuple(chosen), ""
 
 
 def restore_log(store: Store, archive: LogArchive, clock: Clock, timeout: float) -> MovedSegments:
@@ -170,10 +179,15 @@ def check_archive(manifest: SegmentManifest, archive: LogArchive) -> None:
     """Raises StorageError unless the archive lists the segments that were moved there."""
     archive_manifest, _ = load_manifest(archive.objects)
     archived = _list_archived(manifest)
-    if (
-        archive_manifest.lineage != manifest.lineage
-        or archive_manifest.segments[: len(archived)] != archived
-    ):
+    if not archived and not archive_manifest.segments:
+        return  # nothing was moved yet
+    if archive_manifest.segments and archive_manifest.lineage != manifest.lineage:
+        raise StorageError(
+            f"{archive.objects.location} has the segments of another log: its lineage is "
+            f"{archive_manifest.lineage}, that of this one is {manifest.lineage}",
+            "Check the address.",
+        )
+    if archive_manifest.segments[: len(archived)] != archived:
         raise StorageError(
             f"{archive.objects.location}: its manifest does not list the {len(archived)} segments "
             "that were moved there",

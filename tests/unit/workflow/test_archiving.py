@@ -189,8 +189,23 @@ def write_runs_of(store: Store) -> None:
 @pytest.mark.parametrize("before", ["2020-01-01", "2026-01-01"])
 def test_young_segments_stay(store: Store, archive: LogArchive, before: str) -> None:
     """Only segments whose last record is older than the date go."""
-    assert _move(store, archive, before) == 0
+    moved = archive_log(store, archive, before, CLOCK, 0.0, NOW)
+    assert moved.segments == 0 and "stay: the last one is of 20" in moved.obstacle
     assert read_manifest(store.sink.sealed).archived.seq == 0  # type: ignore[arg-type]
+
+
+def test_why_nothing_goes_is_told(store: Store, archive: LogArchive) -> None:
+    """It was sealed today, or plans need it. An archive in which there is nothing yet is as sound
+    as the log."""
+    moved = archive_log(store, archive, LATE, CLOCK, 0.0)
+    assert moved.segments == 0 and "stay for a day after that." in moved.obstacle
+    assert verify_store(store, None, archive) == verify_store(store)
+    sealed: Any = store.sink.sealed
+    (entry,) = sealed.names("checkpoints")
+    sealed.delete(entry.key)
+    cover(sealed, 1)
+    moved = archive_log(store, archive, LATE, CLOCK, 0.0, NOW)
+    assert moved.segments == 0 and "cover no record after 1, and plans need" in moved.obstacle
 
 
 def test_what_cannot_be_archived_is_refused(
@@ -211,6 +226,8 @@ def test_what_cannot_be_archived_is_refused(
     archive.objects.replace(MANIFEST, data, kept.version)
     with pytest.raises(UsageError, match="segments of another log"):
         _move(store, archive)
+    with pytest.raises(StorageError, match="segments of another log"):
+        verify_store(store, None, archive)
     archive.objects.delete(MANIFEST)
     with pytest.raises(UsageError, match="lacks the records up to"):
         _move(store, archive)
