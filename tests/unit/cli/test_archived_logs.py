@@ -88,6 +88,13 @@ def read_page(there: Here, path: str) -> str:
     return " ".join(" ".join(texts).split())
 
 
+def test_a_move_of_nothing_says_why(there: Here, sealed: list[str]) -> None:
+    """No record is so old."""
+    said = there.done("audit", "archive", "--before", "2020-01-01", "--to", ARCHIVE)
+    assert said.out == f"Moved 0 segments to {ARCHIVE}: it is empty.\n"
+    assert "Records 1 to " in said.err and "stay: the last one is of 20" in flatten(said.err)
+
+
 # ── sealed ──────────────────────────────────────────────────────────────────────────────
 
 

@@ -236,6 +236,8 @@ def archive_(
     )
     content = f"it has records 1 to {moved.last:,}" if moved.last else "it is empty"
     console.write(f"Moved {render_count(moved.segments, 'segment')} to {inline(to)}: {content}.")
+    if not moved.segments and moved.obstacle:
+        console.note(inline(moved.obstacle))
 
 
 def _check_date(text: str) -> str:
