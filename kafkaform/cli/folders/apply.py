@@ -322,7 +322,7 @@ def _make_end(result: FolderResult) -> FolderEnd:
         result.folder.path,
         result.folder.owner or "",
         report,
-        "" if error is None else error.message,
+        "" if error is None or result.skipped else error.message,
         result.skipped,
         result.code,
     )

@@ -59,7 +59,8 @@ class FolderResult(Struct, frozen=True):
     error: KafkaformError | None = None
     """Why the run failed, or why there was none."""
     skipped: str = ""
-    """Why nothing was tried, although something may be to be done; empty otherwise."""
+    """Why nothing was tried, although something may be to be done; empty otherwise. After a signal,
+    there is an error, too."""
 
     @property
     def code(self) -> int:
@@ -237,8 +238,7 @@ def _run(job: _Job) -> RepositoryApplied:
             result = _try_folder(job, opened[path], outcomes[path])
         except Ended as ended:
             ended.handled = True
-            error = Interrupted(NOT_BEGUN, _CONTINUE, ended.number)
-            result = FolderResult(opened[path].folder, error=error)
+            result = _make_unbegun(opened[path].folder, ended.number)
         job.results[path] = result
         job.progress(path, result)
     return RepositoryApplied(job.plan, tuple(job.results.values()))
@@ -249,11 +249,17 @@ def _try_folder(job: _Job, opened: OpenFolder, outcome: FolderOutcome) -> Folder
     folder = opened.folder
     if folder.path in job.plan.order.circles:
         return FolderResult(folder, error=job.plan.order.circles[folder.path])
+    needs = job.plan.order.needs[folder.path]
+    approved = folder.path in job.approval.tokens
+    if (number := _find_interrupt(job)) is not None:
+        to_do = outcome.changed or outcome.unfinished or outcome.skipped or outcome.error
+        # What a folder reads may be new, so only one that reads nothing is known to be done.
+        if not (to_do or approved or needs):
+            return FolderResult(folder)
+        return _make_unbegun(folder, number)
     if reason := _find_obstacle(job, folder.path):
         return FolderResult(folder, skipped=reason)
-    needs = job.plan.order.needs[folder.path]
     renewed = not job.destroys and (bool(outcome.skipped) or any(map(job.has_new_outputs, needs)))
-    approved = folder.path in job.approval.tokens
     if outcome.conflicting and not renewed:
         # Also if it was approved: another folder has got the object since.
         return FolderResult(folder, error=outcome.error)
@@ -268,11 +274,20 @@ def _try_folder(job: _Job, opened: OpenFolder, outcome: FolderOutcome) -> Folder
         return FolderResult(folder, error.applied, error)
 
 
+def _find_interrupt(job: _Job) -> int | None:
+    """The signal that ends the command before the next folder; None if there was none."""
+    errors = (item.error for item in job.results.values())
+    numbers = (error.signal_number for error in errors if isinstance(error, Interrupted))
+    return next(numbers, job.stop.requested)
+
+
+def _make_unbegun(folder: RepositoryFolder, number: int) -> FolderResult:
+    """The result of a folder that a signal kept from being tried."""
+    return FolderResult(folder, error=Interrupted(NOT_BEGUN, _CONTINUE, number), skipped=NOT_BEGUN)
+
+
 def _find_obstacle(job: _Job, path: str) -> str:
     """Why a folder is not tried; empty if it is."""
-    ended = (isinstance(item.error, Interrupted) for item in job.results.values())
-    if job.stop.requested is not None or any(ended):
-        return NOT_BEGUN
     for other in job.list_earlier(path):
         if not job.results[other].done:
             fate = "was skipped" if job.results[other].skipped else "failed"

@@ -4,6 +4,7 @@ run, in the order of the outputs that they read. The cluster is simulated."""
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -546,6 +547,29 @@ def test_folders_that_were_not_begun_are_named(
     again = top.done("apply", "--all", "--auto-approve")
     assert list_topics(kafka) == ["pay.a", "shop.a", "web.a"]
     assert "2 folders had nothing to send." in again.out
+
+
+def test_an_interrupt_between_two_folders_is_no_success(
+    top: Here, kafka: CountingProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first folder is applied to its end. The exit code says that there is more to do, unless
+    there is not."""
+    write_topics(top.path, "web")
+
+    def interrupt(space: Any, **flags: Any) -> Any:
+        applied = apply_changes(space, **flags)
+        flags["stop"].ask(signal.SIGTERM)
+        return applied
+
+    monkeypatch.setattr(applying, "apply_changes", interrupt)
+    said = top.run("apply", "--all", "--auto-approve")
+    assert (said.code, list_topics(kafka)) == (143, ["pay.a"])
+    assert "teams/shop was skipped: interrupted before it was begun" in said.out
+    assert "1 folder had nothing to send." in said.out and "failed" not in said.out
+    assert "teams/shop: interrupted before it was begun" in said.err
+    assert "Run the same command again" in said.err
+    assert top.run("apply", "--all", "--auto-approve").code == 0
+    assert list_topics(kafka) == ["pay.a", "shop.a"]
 
 
 def test_what_a_folder_recovers_is_told_with_its_path(
