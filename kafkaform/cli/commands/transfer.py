@@ -299,7 +299,7 @@ def _import_into_folders(
     else:
         console.note(
             f"{render_count(total, 'object')} to import into {render_count(len(rows), 'folder')}. "
-            "Look at the files, then: kafkaform validate --all, and kafkaform plan in each folder"
+            "Look at the files, then: kafkaform validate --all, and kafkaform plan --all"
         )
     if not split.complete:
         raise AppliedInPart(*_INCOMPLETE)
