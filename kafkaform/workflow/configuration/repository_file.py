@@ -46,7 +46,6 @@ from .instances import complete_provider
 from .repository import (
     BOUNDARY,
     CLUSTER_ACLS,
-    FILES,
     LISTS,
     SCHEMAS,
     Boundary,
@@ -88,7 +87,7 @@ class Scope(Struct, frozen=True):
 def make_scope(folder: Path, clusters: Mapping[str, Cluster], owner: str | None = None) -> Scope:
     """A scope for the file of this folder. owner: of the repository."""
     read = make_confined_reader(find_root(folder), folder)
-    owner_name = owner or f"whoever can change {FILES[0]}"
+    owner_name = owner or "whoever can change the repository file"
     return Scope(make_context(FunctionTable(read)), clusters, owner_name)
 
 
