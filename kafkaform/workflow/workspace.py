@@ -94,7 +94,7 @@ class Records(Struct, frozen=True):
 class Workspace(PartialRepr, frozen=True):
     """An opened folder, with everything that plans and applies need to know of it."""
 
-    _unshown = frozenset({"known"})
+    _unshown = frozenset({"known_secrets"})
 
     configuration: Configuration
     desired: Desired
