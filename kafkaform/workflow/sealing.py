@@ -13,7 +13,8 @@ from ..audit.segments import LIMITS, SealLimits, read_manifest
 from ..audit.sink import SealableSink, Sink
 from ..core.clock import Clock
 from ..core.errors import Interrupted, Locked, StorageError
-from ..core.progress import SlowTask
+from ..core.progress import Message, SlowTask
+from ..render.text import render_count
 from ..state.backend import Lease
 from .model import Announcer, Note
 
@@ -86,6 +87,13 @@ def _seal(
     # Before anything is removed: a version that knows no segments refuses this state.
     if not ledger.state.sealed:
         ledger.save_state(replace(ledger.state, sealed=True))
+        announce(
+            Message(
+                f"Sealed records 1 to {manifest.head.seq:,} of the audit log in "
+                f"{render_count(len(manifest.segments), 'segment')}; versions that know no "
+                "segments refuse this state from now on"
+            )
+        )
     now = clock.now()
     strays = (
         *sink.remove_sealed(manifest, ensure, lambda time: now - parse_time(time) >= limits.grace),
