@@ -26,7 +26,7 @@ from ..protocol.cluster_facts import Capability, find_capability_fault
 from ..protocol.faults import fault_of
 from ..wire import describe as wire
 from ..wire.describe import describe_topics
-from ..wire.usage import LATEST, list_offsets
+from ..wire.usage import LATEST, PARTITIONS_AT_ONCE, list_offsets
 
 T = TypeVar("T")
 _NOT_FOUND = frozenset(
@@ -261,7 +261,6 @@ def render_problem(error: FrozenMap) -> str:
     return f"{error['message']} ({error['code']}).{advice}"
 
 
-PARTITIONS_AT_ONCE = 5_000
 TOPICS_AT_ONCE = 2_000
 _UNKNOWN_TOPIC, _HIDDEN = 3, 29
 """Codes of a topic that is not there, and of one that this principal may not describe."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -52,7 +51,6 @@ from ..wire.describe import describe_brokers
 from ..wire.topics import TopicRow, list_topics
 
 IN_FLIGHT = 4
-PARTITIONS_AT_ONCE = 5_000
 TOPICS_AT_ONCE = 2_000
 GROUPS_AT_ONCE = 500
 _AUTHORIZER = {
@@ -223,7 +221,7 @@ def _sum_offsets(
 ) -> Mapping[str, int]:
     """Topic -> sum of the offsets of its partitions at that time, if all of them are known."""
     # ListOffsets is answered only by the leader of each partition.
-    requests = list(_group_by_leader(rows))
+    requests = list(wire.group_by_leader(rows))
     offsets: dict[tuple[str, int], int] = {}
 
     def ask(item: tuple[str, Mapping[str, Sequence[int]]]) -> Mapping[tuple[str, int], int] | Fault:
@@ -242,21 +240,6 @@ def _sum_offsets(
         for name, topic_partitions in partitions.items()
         if all(partition in offsets for partition in topic_partitions)
     }
-
-
-def _group_by_leader(rows: Iterable[TopicRow]) -> Iterator[tuple[str, Mapping[str, Sequence[int]]]]:
-    """Broker and partitions that it leads, at most as many as one request can name."""
-    led: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    for row in rows:
-        for number, leader in enumerate(row.leaders):
-            if leader >= 0:
-                led[leader].append((row.name, number))
-    for leader, partitions in led.items():
-        for start in range(0, len(partitions), PARTITIONS_AT_ONCE):
-            topics: dict[str, list[int]] = defaultdict(list)
-            for name, number in partitions[start : start + PARTITIONS_AT_ONCE]:
-                topics[name].append(number)
-            yield str(leader), topics
 
 
 def _read_sizes(context: ClusterContext, rows: Sequence[TopicRow]) -> Mapping[str, int]:

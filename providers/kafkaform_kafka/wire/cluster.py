@@ -4,6 +4,7 @@ the features (KIP-584), and UpdateFeatures, which changes their levels."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kafka.protocol.admin import (
     DescribeClusterRequest,
@@ -17,6 +18,9 @@ from msgspec import Struct
 from .answers import ItemAnswer
 from .client import Wire
 from .topics import ANSWER_MARGIN
+
+_REFUSED = 31
+"""CLUSTER_AUTHORIZATION_FAILED."""
 
 
 class ClusterRow(Struct, frozen=True):
@@ -45,6 +49,33 @@ class LogSize(Struct, frozen=True):
     broker: str
     size: int
     """Bytes."""
+    future: bool = False
+    """A copy in another log directory of the same broker, which takes the place of the replica
+    (KIP-113)."""
+
+
+class LogDirectory(Struct, frozen=True):
+    """One log directory of a broker."""
+
+    path: str
+    code: int
+    """0, or why it cannot be used: 56 (KAFKA_STORAGE_ERROR) if its disk failed."""
+    total: int | None
+    """Bytes of the volume that it is on (KIP-827); None if the broker does not say, as before Kafka
+    3.3."""
+    usable: int | None
+    """Bytes of them that the broker can still use."""
+    cordoned: bool
+    """It gets no new replicas (KIP-1066)."""
+    logs: tuple[LogSize, ...]
+
+
+class LogDirectories(Struct, frozen=True):
+    """The log directories of one broker."""
+
+    code: int
+    """0, or why they are unknown."""
+    rows: tuple[LogDirectory, ...]
 
 
 class BrokerVersions(Struct, frozen=True):
@@ -140,28 +171,55 @@ def read_versions(wire: Wire, timeout: float, node: str | None = None) -> Broker
     )
 
 
+def read_log_directories(
+    wire: Wire, topics: Mapping[str, int] | None, node: str, timeout: float
+) -> LogDirectories:
+    """The log directories of one broker, with the logs of these topics. topics: name -> number of
+    partitions, None for all topics; timeout: seconds."""
+    row = DescribeLogDirsRequest.DescribableLogDirTopic
+    request = DescribeLogDirsRequest(
+        topics=None
+        if topics is None
+        else [row(topic=name, partitions=list(range(count))) for name, count in topics.items()]
+    )
+    response = wire.send(request, timeout, node)
+    # Without Describe on Cluster, Kafka before 3.2 answers with an empty list and no error; every
+    # broker has a log directory.
+    code = response.error_code or (0 if response.results else _REFUSED)
+    return LogDirectories(code, tuple(_parse_directory(row, node) for row in response.results))
+
+
+def _parse_directory(row: Any, node: str) -> LogDirectory:
+    return LogDirectory(
+        row.log_dir,
+        row.error_code,
+        row.total_bytes if row.total_bytes >= 0 else None,
+        row.usable_bytes if row.usable_bytes >= 0 else None,
+        bool(row.is_cordoned),
+        tuple(
+            LogSize(
+                topic.name,
+                partition.partition_index,
+                node,
+                partition.partition_size,
+                bool(partition.is_future_key),
+            )
+            for topic in row.topics
+            for partition in topic.partitions
+        ),
+    )
+
+
 def read_log_sizes(
     wire: Wire, topics: Mapping[str, int], node: str, timeout: float
 ) -> Sequence[LogSize] | None:
     """Sizes of the logs of these topics on one broker, None if it does not say. topics: name ->
     number of partitions."""
-    row = DescribeLogDirsRequest.DescribableLogDirTopic
-    request = DescribeLogDirsRequest(
-        topics=[row(topic=name, partitions=list(range(count))) for name, count in topics.items()]
-    )
-    response = wire.send(request, timeout, node)
-    # Without Describe on Cluster, Kafka before 3.2 answers with an empty list and no error; every
-    # broker has a log directory. A failed disk has an error of its own (KIP-113), and a sum without
-    # it would be too small.
-    failed = any(directory.error_code for directory in response.results)
-    if response.error_code or failed or not response.results:
+    directories = read_log_directories(wire, topics, node, timeout)
+    # A failed disk has an error of its own (KIP-113), and a sum without it would be too small.
+    if directories.code or any(row.code for row in directories.rows):
         return None
-    return [
-        LogSize(topic.name, partition.partition_index, node, partition.partition_size)
-        for directory in response.results
-        for topic in directory.topics
-        for partition in topic.partitions
-    ]
+    return [log for row in directories.rows for log in row.logs]
 
 
 class FeatureRow(Struct, frozen=True):

@@ -117,7 +117,7 @@ def test_sums_over_partitions(brokers: Brokers) -> None:
 
 def test_requests_are_bounded(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request names so many partitions and no more; the sums are the same."""
-    monkeypatch.setattr(usage, "PARTITIONS_AT_ONCE", 1)
+    monkeypatch.setattr(usage.wire, "PARTITIONS_AT_ONCE", 1)
     monkeypatch.setattr(usage, "TOPICS_AT_ONCE", 1)
     assert brokers.rows()["topic_usage"][1]["a"]["end_offsets_sum"] == 12
     assert {sum(map(len, places.values())) for _, places in brokers.asked} == {1}

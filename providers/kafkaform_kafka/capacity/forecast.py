@@ -1,0 +1,410 @@
+"""What the changes of a plan do to the disks of brokers.
+
+Changes that keep records longer, copy replicas or add partitions need room. A forecast puts all
+changes of a plan together with everything that is on the same disks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from kafkaform.core.change import Action, Change
+from kafkaform.core.resource import Facts, Fault, Identity
+from kafkaform.core.value import EMPTY
+
+from ..kinds.context import ClusterContext, attempt
+from ..kinds.topic import placement
+from ..kinds.topic import resource_type as topics
+from ..kinds.topic.configs import (
+    BROKER_CONFIG,
+    CLUSTER_CONFIG,
+    find_default_change,
+    find_effective,
+    list_default_paths,
+)
+from ..kinds.topic.configs import KIND as OVERRIDES
+from ..wire.topics import TopicRow, list_topics
+from .disks import TopicSettings, read_disks, read_growth, read_settings
+from .projection import (
+    KEYS,
+    NO_GROWTH,
+    Disk,
+    Growth,
+    Limits,
+    Place,
+    Projection,
+    Replica,
+    choose_disk,
+    project_disk,
+    read_limits,
+)
+
+DEFAULTS = (CLUSTER_CONFIG, BROKER_CONFIG)
+"""The types that set defaults of topics."""
+
+
+class Share(Struct, frozen=True):
+    """What one change adds to one disk."""
+
+    projection: Projection
+    """What becomes of the disk by all changes of the plan."""
+    added: float
+    """Bytes that this change adds at most; infinite if nothing stops the growth."""
+
+
+class Forecast(Struct, frozen=True):
+    """What changes add to disks."""
+
+    shares: Mapping[Identity, tuple[Share, ...]]
+    """Object that changes -> the disks that get more by it."""
+    unknown: Mapping[Identity, tuple[str, ...]]
+    """Object that changes -> topics of which nobody knows how fast they grow."""
+    gaps: tuple[str, ...]
+    """What was not looked at, and why: sentences without a final stop."""
+
+
+def needs_room(change: Change, facts: Facts) -> bool:
+    """True if the change can make something larger on the disks of brokers."""
+    if not change.effective:
+        return False
+    if change.identity.kind in DEFAULTS:
+        before, after = _find_default_limits(change, facts)
+        return _is_wider(before, after)
+    if change.identity.kind == OVERRIDES:
+        return _is_wider(*_find_limits(change, facts))
+    if change.identity.kind != topics.KIND or change.action is not Action.UPDATE:
+        return False
+    return (
+        _count_added_partitions(change) > 0
+        or bool(placement.count_copies(change, facts))
+        or _is_wider(*_find_limits(change, facts))
+    )
+
+
+def _is_wider(before: Limits | None, after: Limits | None) -> bool:
+    return before is not None and after is not None and after.is_wider(before)
+
+
+def _find_limits(change: Change, facts: Facts) -> tuple[Limits | None, Limits | None]:
+    effective = find_effective(change, facts)
+    return read_limits(effective.before), read_limits(effective.after)
+
+
+def _find_default_limits(change: Change, facts: Facts) -> tuple[Limits | None, Limits | None]:
+    if not list_default_paths(change).keys() & set(KEYS):
+        return None, None
+    defaults = find_default_change(change, facts)
+    return read_limits(defaults.before), read_limits(defaults.after)
+
+
+def _count_added_partitions(change: Change) -> int:
+    before, after = (
+        (side or EMPTY).get("partitions") or 0 for side in (change.before, change.after)
+    )
+    return max(0, after - before)
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────
+
+
+def read_forecast(
+    context: ClusterContext, changes: Sequence[Change], limit: int | None, timeout: float
+) -> Forecast | None:
+    """What the changes of a plan add to the disks; None, without any request, if none of them needs
+    room. limit: the most topics whose growth is read, None for all; timeout: seconds for each
+    request."""
+    facts = context.facts
+    adding = [change for change in changes if needs_room(change, facts)]
+    if not adding:
+        return None
+    listed = attempt("Metadata", partial(list_topics, context.wire, None, timeout))
+    if isinstance(listed, Fault):
+        return Forecast({}, {}, (f"the disks of the brokers: {listed.message}",))
+    rows = {row.name: row for row in listed if not row.code}
+    brokers = _list_concerned_brokers(adding, rows, facts)
+    reading = read_disks(context, brokers, timeout)
+    gaps = [f"the disks of broker {b}: {fault.message}" for b, fault in reading.faults.items()]
+    gaps += [
+        f"{', '.join(paths)} of broker {broker}: the directory has failed"
+        for broker, paths in reading.failed.items()
+    ]
+    sizes = measure_partitions(reading.disks)
+    names = _rank_topics(sizes, rows, {change.identity.key for change in changes})
+    chosen = names[:limit]
+    if len(chosen) < len(names):
+        gaps.append(
+            f"how fast {len(names) - len(chosen):,} smaller topics on these disks grow: they count "
+            "as they are"
+        )
+    settings = read_settings(context, chosen, timeout)
+    growth = read_growth(context, [rows[name] for name in chosen], settings, sizes, timeout)
+    return make_forecast(
+        Cluster(reading.disks, rows, settings, growth, sizes), changes, facts, gaps
+    )
+
+
+def _list_concerned_brokers(
+    adding: Sequence[Change], rows: Mapping[str, TopicRow], facts: Facts
+) -> frozenset[int]:
+    """The live brokers whose disks can get more, or that have what is copied there."""
+    live = {int(node) for node in facts.nodes}
+    concerned: set[int] = set()
+    for change in adding:
+        kind, key = change.identity.kind, change.identity.key
+        if kind == BROKER_CONFIG:
+            concerned.add(int(key))
+            continue
+        target = placement.get_rows(change.after)
+        anywhere = kind == CLUSTER_CONFIG or (_count_added_partitions(change) and not target)
+        if anywhere:
+            return frozenset(live)
+        concerned.update(*target, *(rows[key].replicas if key in rows else ()))
+    return frozenset(concerned & live)
+
+
+def measure_partitions(disks: Iterable[Disk]) -> Mapping[Place, int]:
+    """Partition -> bytes of its largest replica on these disks."""
+    sizes: dict[Place, int] = {}
+    for disk in disks:
+        for place, size in disk.replicas.items():
+            sizes[place] = max(size, sizes.get(place, 0))
+    return sizes
+
+
+def _rank_topics(
+    sizes: Mapping[Place, int], rows: Mapping[str, TopicRow], changed: Collection[str]
+) -> list[str]:
+    """The topics on the disks: first those that change, then the largest."""
+    totals: Counter[str] = Counter()
+    for (topic, _), size in sizes.items():
+        if topic in rows:
+            totals[topic] += size
+    return sorted(totals, key=lambda name: (name not in changed, -totals[name], name))
+
+
+# ── putting it together ─────────────────────────────────────────────────────────────────
+
+
+class Cluster(Struct, frozen=True):
+    """What was read of a cluster."""
+
+    disks: Sequence[Disk]
+    rows: Mapping[str, TopicRow]
+    """Topic -> its brokers."""
+    settings: Mapping[str, TopicSettings]
+    growth: Mapping[Place, Growth]
+    sizes: Mapping[Place, int]
+    """Partition -> bytes of its largest replica."""
+
+
+class _Outlook(Struct):
+    """What becomes of one topic by the changes."""
+
+    row: TopicRow
+    partitions: int
+    """After the changes."""
+    gone: bool = False
+    targets: dict[int, frozenset[int]] = {}
+    """Partition -> its brokers after the changes, of those that move or are added."""
+    values: dict[str, str] = {}
+    """Configs that change."""
+    broker_values: dict[int, dict[str, str]] = {}
+    """Broker -> configs that change there, because its default does."""
+    owner: Identity | None = None
+    """The object whose change makes the topic larger."""
+    broker_owners: dict[int, Identity] = {}
+    """Broker -> the object whose change makes it larger there."""
+
+    def find_owner(self, broker: int) -> Identity | None:
+        """The object whose change makes the topic larger on this broker."""
+        return self.owner or self.broker_owners.get(broker)
+
+
+class _Entry(Struct, frozen=True):
+    """One replica on a disk."""
+
+    replica: Replica
+    topic: str
+    owner: Identity | None = None
+    """The object whose change makes it larger."""
+
+
+def make_forecast(
+    cluster: Cluster, changes: Sequence[Change], facts: Facts, gaps: Sequence[str] = ()
+) -> Forecast:
+    """What the changes of a plan do to these disks. gaps: what was not read."""
+    outlooks = _make_outlooks(cluster, changes, facts)
+    counts = {(d.broker, d.directories): len(d.replicas) for d in cluster.disks}
+    entries: dict[tuple[int, tuple[str, ...]], list[_Entry]] = defaultdict(list)
+    for disk in cluster.disks:
+        entries[disk.broker, disk.directories] += _list_present(cluster, disk, outlooks)
+    for entry, broker in _list_copies(cluster, outlooks):
+        target = choose_disk([disk for disk in cluster.disks if disk.broker == broker], counts)
+        if target is not None:
+            counts[broker, target.directories] += 1
+            entries[broker, target.directories].append(entry)
+    shares: dict[Identity, list[Share]] = defaultdict(list)
+    unknown: dict[Identity, set[str]] = defaultdict(set)
+    for disk in cluster.disks:
+        listed = entries[disk.broker, disk.directories]
+        projection = project_disk(disk, [entry.replica for entry in listed])
+        added: dict[Identity, float] = defaultdict(float)
+        for entry in listed:
+            if entry.owner is not None:
+                added[entry.owner] += entry.replica.added
+                if entry.replica.is_unknown:
+                    unknown[entry.owner].add(entry.topic)
+        for identity, amount in added.items():
+            if amount > 0:
+                shares[identity].append(Share(projection, amount))
+    return Forecast(
+        {identity: tuple(rows) for identity, rows in shares.items()},
+        {identity: tuple(sorted(names)) for identity, names in unknown.items()},
+        tuple(gaps),
+    )
+
+
+def _make_outlooks(
+    cluster: Cluster, changes: Sequence[Change], facts: Facts
+) -> Mapping[str, _Outlook]:
+    """Topic -> its outlook, of the topics that changes concern."""
+    outlooks: dict[str, _Outlook] = {}
+
+    def open_outlook(name: str) -> _Outlook:
+        row = cluster.rows[name]
+        return outlooks.setdefault(name, _Outlook(row, len(row.replicas)))
+
+    effective = [change for change in changes if change.effective]
+    for change in effective:
+        if change.identity.kind in DEFAULTS:
+            values = _list_changed_defaults(change, facts)
+            owner = change.identity if needs_room(change, facts) else None
+            for name, settings in cluster.settings.items() if values else ():
+                own = {k: v for k, v in values.items() if _follows(k, settings, change)}
+                if own and name in cluster.rows:
+                    _note_default(open_outlook(name), change, own, owner)
+    for change in effective:
+        if change.identity.kind in (topics.KIND, OVERRIDES) and change.identity.key in cluster.rows:
+            outlook = open_outlook(change.identity.key)
+            if change.identity.kind == topics.KIND and change.action is Action.DELETE:
+                outlook.gone = True
+            elif change.action in (Action.CREATE, Action.UPDATE, Action.DELETE):
+                _note_topic_change(outlook, change, facts)
+    return outlooks
+
+
+def _list_changed_defaults(change: Change, facts: Facts) -> Mapping[str, str]:
+    """Topic config -> its new default."""
+    defaults = find_default_change(change, facts)
+    return {key: defaults.after[key] for key in KEYS if key in defaults.paths}
+
+
+def _follows(key: str, settings: TopicSettings, change: Change) -> bool:
+    """True if a new default counts for a topic with these settings."""
+    overridden = change.identity.kind == CLUSTER_CONFIG and key in settings.of_broker
+    return key not in settings.own and not overridden
+
+
+def _note_default(
+    outlook: _Outlook, change: Change, values: Mapping[str, str], owner: Identity | None
+) -> None:
+    if change.identity.kind == BROKER_CONFIG:
+        broker = int(change.identity.key)
+        outlook.broker_values.setdefault(broker, {}).update(values)
+        if owner is not None:
+            outlook.broker_owners[broker] = owner
+        return
+    outlook.values.update(values)
+    outlook.owner = owner or outlook.owner
+
+
+def _note_topic_change(outlook: _Outlook, change: Change, facts: Facts) -> None:
+    effective = find_effective(change, facts)
+    outlook.values.update(
+        {k: effective.after[k] for k in KEYS if effective.before[k] != effective.after[k]}
+    )
+    if needs_room(change, facts):
+        outlook.owner = change.identity
+    if change.identity.kind != topics.KIND:
+        return
+    moves = placement.plan_moves(change, facts)
+    outlook.targets.update({number: frozenset(row) for number, row in moves.items()})
+    outlook.partitions += _count_added_partitions(change)
+    start = placement.find_start(change, facts)
+    factor = len(outlook.row.replicas[0])
+    for number in range(len(outlook.row.replicas), outlook.partitions):
+        if number not in outlook.targets:
+            row = start[number] if number < len(start) else _place_new(number, factor, facts)
+            outlook.targets[number] = frozenset(row)
+
+
+def _place_new(number: int, factor: int, facts: Facts) -> Sequence[int]:
+    """Brokers for a partition that the controller is to place: in turn, as it does."""
+    live = sorted(map(int, facts.nodes))
+    return [live[(number + offset) % len(live)] for offset in range(min(factor, len(live)))]
+
+
+def _list_present(
+    cluster: Cluster, disk: Disk, outlooks: Mapping[str, _Outlook]
+) -> Iterator[_Entry]:
+    """The replicas that are on a disk now."""
+    replaced = {
+        place
+        for other in cluster.disks
+        if other.broker == disk.broker and other.directories != disk.directories
+        for place in other.future
+    }
+    for place, size in disk.replicas.items():
+        topic, number = place
+        row = cluster.rows.get(topic)
+        before = cluster.growth.get(place, NO_GROWTH)
+        outlook = outlooks.get(topic)
+        whole = size
+        # A copy that runs takes all the room that it needs.
+        if place in disk.future or (row and disk.broker not in row.in_sync[number]):
+            whole = cluster.sizes[place]
+        if outlook is None:
+            yield _Entry(Replica(size, whole, before, before, place not in replaced), topic)
+            continue
+        stays = not outlook.gone and disk.broker in outlook.targets.get(number, (disk.broker,))
+        after = _grow(cluster, outlook, place, disk.broker)
+        replica = Replica(size, whole, before, after, stays and place not in replaced)
+        yield _Entry(replica, topic, outlook.find_owner(disk.broker))
+
+
+def _list_copies(
+    cluster: Cluster, outlooks: Mapping[str, _Outlook]
+) -> Iterator[tuple[_Entry, int]]:
+    """The replicas that the changes add, each with its broker."""
+    for topic, outlook in sorted(outlooks.items()):
+        for number, brokers in sorted(outlook.targets.items()):
+            place = (topic, number)
+            is_new = number >= len(outlook.row.replicas)
+            present = () if is_new else outlook.row.replicas[number]
+            size = cluster.sizes.get(place, 0)
+            for broker in sorted(brokers.difference(present)):
+                after = _grow(cluster, outlook, place, broker)
+                # Nobody writes to a partition that does not exist yet.
+                before = Growth(0.0, after.limits) if is_new else after
+                yield _Entry(Replica(0, size, before, after), topic, outlook.owner), broker
+
+
+def _grow(cluster: Cluster, outlook: _Outlook, place: Place, broker: int) -> Growth:
+    """How a partition grows on a broker after the changes."""
+    topic, number = place
+    settings = cluster.settings.get(topic)
+    if settings is None:
+        return NO_GROWTH
+    changed = {**outlook.broker_values.get(broker, {}), **outlook.values}
+    limits = read_limits({**settings.values, **changed})
+    count = len(outlook.row.replicas)
+    if outlook.partitions == count:
+        return Growth(cluster.growth.get(place, NO_GROWTH).rate, limits)
+    # Producers spread what they write over all partitions, and write no more because of them.
+    rates = [cluster.growth.get((topic, n), NO_GROWTH).rate for n in range(count)]
+    whole = [rate for rate in rates if rate is not None]
+    return Growth(sum(whole) / outlook.partitions if len(whole) == count else None, limits)
