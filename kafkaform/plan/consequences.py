@@ -58,7 +58,10 @@ def tell_consequences(
     harmful: dict[str, list[Change]] = defaultdict(list)
     for change in changes:
         provider = providers.get(change.identity.instance)
-        if provider is not None and provider.consequences and can_harm(change):
+        if provider is None or not provider.consequences:
+            continue
+        facts = look.world[change.identity.instance].facts
+        if can_harm(change) or (change.effective and provider.needs_look(change, facts)):
             harmful[change.identity.instance].append(change)
     if not harmful or extent not in BOUNDS:
         return changes, remarks

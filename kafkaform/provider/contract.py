@@ -351,6 +351,10 @@ class Provider(Protocol):
     def consequences(self) -> str:
         """The reference of a `ConsequenceFinder`; empty if the system shows none."""
 
+    def needs_look(self, change: Change, facts: Facts) -> bool:
+        """Pure: True for a change that no rule finds harmful and that can still do harm, as only a
+        look at the system shows, such as one that may not fit on its disks."""
+
     @property
     def access_needs(self) -> Mapping[str, Depth]:
         """Resource types that have to be listed for `find_missing_rights`, and at what depth; empty
@@ -434,6 +438,9 @@ class OptionalParts:
     @property
     def consequences(self) -> str:
         return ""
+
+    def needs_look(self, change: Change, facts: Facts) -> bool:
+        return False
 
     @property
     def access_needs(self) -> Mapping[str, Depth]:

@@ -18,7 +18,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import MissingRight, OptionalParts, ResourceType, Secrets, Session
 
-from . import connection, rules
+from . import capacity, connection, rules
 from .connection import provider_block
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
@@ -78,6 +78,9 @@ class KafkaProvider(OptionalParts, Struct, frozen=True):
         except ConnectError as error:
             detection = find_profile(settings.profile, settings.servers, "")
             raise error if detection is None else explain_connection(detection, error) from None
+
+    def needs_look(self, change: Change, facts: Facts) -> bool:
+        return capacity.forecast.needs_room(change, facts)
 
     def read_rules(self) -> bytes:
         return RULES.read_bytes()

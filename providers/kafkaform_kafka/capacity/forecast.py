@@ -6,17 +6,15 @@ changes of a plan together with everything that is on the same disks.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from kafkaform.core.change import Action, Change
-from kafkaform.core.resource import Facts, Fault, Identity
+from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.value import EMPTY
 
-from ..kinds.context import ClusterContext, attempt
 from ..kinds.topic import placement
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.configs import (
@@ -27,8 +25,6 @@ from ..kinds.topic.configs import (
     list_default_paths,
 )
 from ..kinds.topic.configs import KIND as OVERRIDES
-from ..wire.topics import TopicRow, list_topics
-from .disks import TopicSettings, read_disks, read_growth, read_settings
 from .projection import (
     KEYS,
     NO_GROWTH,
@@ -108,47 +104,8 @@ def _count_added_partitions(change: Change) -> int:
     return max(0, after - before)
 
 
-# ── reading ─────────────────────────────────────────────────────────────────────────────
-
-
-def read_forecast(
-    context: ClusterContext, changes: Sequence[Change], limit: int | None, timeout: float
-) -> Forecast | None:
-    """What the changes of a plan add to the disks; None, without any request, if none of them needs
-    room. limit: the most topics whose growth is read, None for all; timeout: seconds for each
-    request."""
-    facts = context.facts
-    adding = [change for change in changes if needs_room(change, facts)]
-    if not adding:
-        return None
-    listed = attempt("Metadata", partial(list_topics, context.wire, None, timeout))
-    if isinstance(listed, Fault):
-        return Forecast({}, {}, (f"the disks of the brokers: {listed.message}",))
-    rows = {row.name: row for row in listed if not row.code}
-    brokers = _list_concerned_brokers(adding, rows, facts)
-    reading = read_disks(context, brokers, timeout)
-    gaps = [f"the disks of broker {b}: {fault.message}" for b, fault in reading.faults.items()]
-    gaps += [
-        f"{', '.join(paths)} of broker {broker}: the directory has failed"
-        for broker, paths in reading.failed.items()
-    ]
-    sizes = measure_partitions(reading.disks)
-    names = _rank_topics(sizes, rows, {change.identity.key for change in changes})
-    chosen = names[:limit]
-    if len(chosen) < len(names):
-        gaps.append(
-            f"how fast {len(names) - len(chosen):,} smaller topics on these disks grow: they count "
-            "as they are"
-        )
-    settings = read_settings(context, chosen, timeout)
-    growth = read_growth(context, [rows[name] for name in chosen], settings, sizes, timeout)
-    return make_forecast(
-        Cluster(reading.disks, rows, settings, growth, sizes), changes, facts, gaps
-    )
-
-
-def _list_concerned_brokers(
-    adding: Sequence[Change], rows: Mapping[str, TopicRow], facts: Facts
+def list_concerned_brokers(
+    adding: Sequence[Change], spreads: Mapping[str, Spread], facts: Facts
 ) -> frozenset[int]:
     """The live brokers whose disks can get more, or that have what is copied there."""
     live = {int(node) for node in facts.nodes}
@@ -162,39 +119,36 @@ def _list_concerned_brokers(
         anywhere = kind == CLUSTER_CONFIG or (_count_added_partitions(change) and not target)
         if anywhere:
             return frozenset(live)
-        concerned.update(*target, *(rows[key].replicas if key in rows else ()))
+        concerned.update(*target, *(spreads[key].replicas if key in spreads else ()))
     return frozenset(concerned & live)
 
 
-def measure_partitions(disks: Iterable[Disk]) -> Mapping[Place, int]:
-    """Partition -> bytes of its largest replica on these disks."""
-    sizes: dict[Place, int] = {}
-    for disk in disks:
-        for place, size in disk.replicas.items():
-            sizes[place] = max(size, sizes.get(place, 0))
-    return sizes
+class Spread(Struct, frozen=True):
+    """Where the replicas of a topic are."""
+
+    replicas: tuple[tuple[int, ...], ...]
+    """Broker ids of partition 0, 1, …"""
+    in_sync: tuple[tuple[int, ...], ...]
+    """Those of them that are in sync."""
 
 
-def _rank_topics(
-    sizes: Mapping[Place, int], rows: Mapping[str, TopicRow], changed: Collection[str]
-) -> list[str]:
-    """The topics on the disks: first those that change, then the largest."""
-    totals: Counter[str] = Counter()
-    for (topic, _), size in sizes.items():
-        if topic in rows:
-            totals[topic] += size
-    return sorted(totals, key=lambda name: (name not in changed, -totals[name], name))
+class TopicSettings(Struct, frozen=True):
+    """The configs of a topic that decide how much is on disks."""
 
-
-# ── putting it together ─────────────────────────────────────────────────────────────────
+    values: Mapping[str, str]
+    """Key -> the value in effect."""
+    own: frozenset[str]
+    """Those that the topic overrides."""
+    of_broker: frozenset[str]
+    """Those that a broker overrides, so that the cluster's default does not count."""
 
 
 class Cluster(Struct, frozen=True):
     """What was read of a cluster."""
 
     disks: Sequence[Disk]
-    rows: Mapping[str, TopicRow]
-    """Topic -> its brokers."""
+    topics: Mapping[str, Spread]
+    """Topic -> where its replicas are."""
     settings: Mapping[str, TopicSettings]
     growth: Mapping[Place, Growth]
     sizes: Mapping[Place, int]
@@ -204,7 +158,7 @@ class Cluster(Struct, frozen=True):
 class _Outlook(Struct):
     """What becomes of one topic by the changes."""
 
-    row: TopicRow
+    spread: Spread
     partitions: int
     """After the changes."""
     gone: bool = False
@@ -275,8 +229,8 @@ def _make_outlooks(
     outlooks: dict[str, _Outlook] = {}
 
     def open_outlook(name: str) -> _Outlook:
-        row = cluster.rows[name]
-        return outlooks.setdefault(name, _Outlook(row, len(row.replicas)))
+        spread = cluster.topics[name]
+        return outlooks.setdefault(name, _Outlook(spread, len(spread.replicas)))
 
     effective = [change for change in changes if change.effective]
     for change in effective:
@@ -285,12 +239,13 @@ def _make_outlooks(
             owner = change.identity if needs_room(change, facts) else None
             for name, settings in cluster.settings.items() if values else ():
                 own = {k: v for k, v in values.items() if _follows(k, settings, change)}
-                if own and name in cluster.rows:
+                if own and name in cluster.topics:
                     _note_default(open_outlook(name), change, own, owner)
     for change in effective:
-        if change.identity.kind in (topics.KIND, OVERRIDES) and change.identity.key in cluster.rows:
-            outlook = open_outlook(change.identity.key)
-            if change.identity.kind == topics.KIND and change.action is Action.DELETE:
+        kind, name = change.identity.kind, change.identity.key
+        if kind in (topics.KIND, OVERRIDES) and name in cluster.topics:
+            outlook = open_outlook(name)
+            if kind == topics.KIND and change.action is Action.DELETE:
                 outlook.gone = True
             elif change.action in (Action.CREATE, Action.UPDATE, Action.DELETE):
                 _note_topic_change(outlook, change, facts)
@@ -335,8 +290,8 @@ def _note_topic_change(outlook: _Outlook, change: Change, facts: Facts) -> None:
     outlook.targets.update({number: frozenset(row) for number, row in moves.items()})
     outlook.partitions += _count_added_partitions(change)
     start = placement.find_start(change, facts)
-    factor = len(outlook.row.replicas[0])
-    for number in range(len(outlook.row.replicas), outlook.partitions):
+    factor = max(map(len, outlook.spread.replicas), default=1)
+    for number in range(len(outlook.spread.replicas), outlook.partitions):
         if number not in outlook.targets:
             row = start[number] if number < len(start) else _place_new(number, factor, facts)
             outlook.targets[number] = frozenset(row)
@@ -360,12 +315,13 @@ def _list_present(
     }
     for place, size in disk.replicas.items():
         topic, number = place
-        row = cluster.rows.get(topic)
+        spread = cluster.topics.get(topic)
         before = cluster.growth.get(place, NO_GROWTH)
         outlook = outlooks.get(topic)
         whole = size
         # A copy that runs takes all the room that it needs.
-        if place in disk.future or (row and disk.broker not in row.in_sync[number]):
+        in_sync = spread.in_sync[number : number + 1] if spread else ()
+        if place in disk.future or any(disk.broker not in brokers for brokers in in_sync):
             whole = cluster.sizes[place]
         if outlook is None:
             yield _Entry(Replica(size, whole, before, before, place not in replaced), topic)
@@ -383,13 +339,15 @@ def _list_copies(
     for topic, outlook in sorted(outlooks.items()):
         for number, brokers in sorted(outlook.targets.items()):
             place = (topic, number)
-            is_new = number >= len(outlook.row.replicas)
-            present = () if is_new else outlook.row.replicas[number]
+            is_new = number >= len(outlook.spread.replicas)
+            present = () if is_new else outlook.spread.replicas[number]
             size = cluster.sizes.get(place, 0)
             for broker in sorted(brokers.difference(present)):
                 after = _grow(cluster, outlook, place, broker)
                 # Nobody writes to a partition that does not exist yet.
                 before = Growth(0.0, after.limits) if is_new else after
+                if not is_new and place not in cluster.sizes:
+                    before, after = after, NO_GROWTH
                 yield _Entry(Replica(0, size, before, after), topic, outlook.owner), broker
 
 
@@ -401,7 +359,7 @@ def _grow(cluster: Cluster, outlook: _Outlook, place: Place, broker: int) -> Gro
         return NO_GROWTH
     changed = {**outlook.broker_values.get(broker, {}), **outlook.values}
     limits = read_limits({**settings.values, **changed})
-    count = len(outlook.row.replicas)
+    count = len(outlook.spread.replicas)
     if outlook.partitions == count:
         return Growth(cluster.growth.get(place, NO_GROWTH).rate, limits)
     # Producers spread what they write over all partitions, and write no more because of them.

@@ -20,6 +20,7 @@ from . import (
     broker_config_values,
     brokers,
     commands,
+    disks,
     features,
     groups,
     missing_names,
@@ -57,7 +58,7 @@ BOOK = RuleBook(
         *topic_names.SURVEYS,
         *vendors.SURVEYS,
     ),
-    others=(*commands.RULES, *users_now.RULES),
+    others=(*commands.RULES, *disks.RULES, *users_now.RULES),
 )
 
 

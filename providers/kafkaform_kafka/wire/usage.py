@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
@@ -11,11 +12,18 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from msgspec import Struct
 
 from .client import Wire
+from .topics import TopicRow
 
 LATEST, EARLIEST = -1, -2
 """Times that stand for the end and the beginning of a log."""
 NEWEST = -3
 """The time that stands for the record with the latest timestamp (KIP-734, Kafka 3.0)."""
+EARLIEST_LOCAL = -4
+"""The time that stands for the beginning of what is on the broker's own disk (KIP-405)."""
+_LEAST_VERSIONS = {NEWEST: 7, EARLIEST_LOCAL: 8}
+"""Time -> the first version of ListOffsets that knows it, if that is not the oldest."""
+PARTITIONS_AT_ONCE = 5_000
+"""Partitions in one ListOffsets request."""
 CONSUMER = "consumer"
 """The protocol type of groups that read topics."""
 CLASSIC = "classic"
@@ -104,8 +112,8 @@ def find_offsets(
 ) -> Mapping[tuple[str, int], DatedOffset]:
     """Topic and partition -> the first record that is not older than its time.
 
-    times: topic and partition that this broker leads -> milliseconds since 1970, LATEST, EARLIEST
-    or NEWEST; timeout: seconds. Partitions with an error are left out.
+    times: topic and partition that this broker leads -> milliseconds since 1970, LATEST,
+    EARLIEST, NEWEST or EARLIEST_LOCAL; timeout: seconds. Partitions with an error are left out.
     """
     topic = ListOffsetsRequest.ListOffsetsTopic
     partition = topic.ListOffsetsPartition
@@ -117,8 +125,7 @@ def find_offsets(
         isolation_level=0,
         topics=[topic(name=name, partitions=rows) for name, rows in partitions.items()],
         timeout_ms=int(timeout * 1000),
-        # KIP-734 has the newest record since version 7.
-        min_version=7 if NEWEST in times.values() else 2,
+        min_version=max((_LEAST_VERSIONS.get(time, 2) for time in times.values()), default=2),
     )
     return {
         (row.name, partition_row.partition_index): DatedOffset(
@@ -128,6 +135,22 @@ def find_offsets(
         for partition_row in row.partitions
         if not partition_row.error_code
     }
+
+
+def group_by_leader(rows: Iterable[TopicRow]) -> Iterator[tuple[str, Mapping[str, Sequence[int]]]]:
+    """Broker, and topic -> the partitions that it leads, at most as many as one request can name.
+    Partitions without a leader are left out."""
+    led: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for row in rows:
+        for number, leader in enumerate(row.leaders):
+            if leader >= 0:
+                led[leader].append((row.name, number))
+    for leader, partitions in led.items():
+        for start in range(0, len(partitions), PARTITIONS_AT_ONCE):
+            topics: dict[str, list[int]] = defaultdict(list)
+            for name, number in partitions[start : start + PARTITIONS_AT_ONCE]:
+                topics[name].append(number)
+            yield str(leader), topics
 
 
 def list_groups(wire: Wire, node: str, timeout: float) -> GroupRows:

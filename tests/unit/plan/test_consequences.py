@@ -58,7 +58,9 @@ def told(
     *changes: Change, extent: Extent = Extent.FAST
 ) -> tuple[Sequence[Change], tuple[Finding, ...]]:
     """The changes afterwards, and the findings about the system."""
-    provider: Any = SimpleNamespace(consequences=f"{__name__}:find")
+    provider: Any = SimpleNamespace(
+        consequences=f"{__name__}:find", needs_look=lambda change, _: change.identity.key == "large"
+    )
     session: Any = object()
     look = Look({KAFKA: session}, {KAFKA: InstanceWorld(facts(), {})})
     after, remarks = tell_consequences(changes, {}, {KAFKA: provider}, look, extent)
@@ -77,6 +79,9 @@ def test_only_changes_that_can_do_harm_are_looked_at() -> None:
     changes = (made("plain"), made("open", Harm.ACCESS_GAINED), blocked, remark)
     assert told(*changes) == (changes, ())
     assert ASKED == []
+    told(made("plain"), made("large"))
+    assert [key for key, _ in ASKED] == ["large"], "only the system knows whether it fits"
+    ASKED.clear()
     cut, gone = made("cut", Harm.DATA_LOSS), made("gone", action=Action.DELETE)
     after, _ = told(*changes, cut, gone)
     assert [name for name, _ in ASKED] == ["cut", "gone"]

@@ -9,29 +9,39 @@ does not say stays unknown.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from kafkaform.core.change import Change
 from kafkaform.core.resource import Fault
 
-from ..kinds.context import ClusterContext, attempt
+from ..kinds.context import ClusterContext
 from ..kinds.topic.read import split_chunks
 from ..protocol.faults import fault_of
 from ..wire.cluster import LogDirectories, LogDirectory, read_log_directories
 from ..wire.configs import describe_configs
-from ..wire.topics import TopicRow
+from ..wire.topics import TopicRow, list_topics
 from ..wire.usage import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
-    StampedOffset,
+    DatedOffset,
+    find_offsets,
     group_by_leader,
-    list_stamped_offsets,
+)
+from .forecast import (
+    Cluster,
+    Forecast,
+    Spread,
+    TopicSettings,
+    list_concerned_brokers,
+    make_forecast,
+    needs_room,
 )
 from .projection import DAY_MS, KEYS, Disk, Growth, Place, is_tiered, read_limits
 
@@ -50,6 +60,18 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 
+class Asker(Protocol):
+    """What asks one broker, and knows how long it may take."""
+
+    @property
+    def context(self) -> ClusterContext: ...
+
+    def ask(
+        self, api: str, call: Callable[..., T], *arguments: object, node: str | None = None
+    ) -> T | Fault:
+        """The answer to one request, or the fault."""
+
+
 class DiskReading(Struct, frozen=True):
     """The disks of some brokers."""
 
@@ -61,14 +83,13 @@ class DiskReading(Struct, frozen=True):
     """Broker -> its log directories that cannot be used."""
 
 
-def read_disks(context: ClusterContext, brokers: Iterable[int], timeout: float) -> DiskReading:
-    """The disks of these brokers, with all their replicas. timeout: seconds for each broker."""
+def read_disks(asker: Asker, brokers: Iterable[int]) -> DiskReading:
+    """The disks of these brokers, with all their replicas."""
     ordered = sorted(brokers)
 
     def ask(broker: int) -> LogDirectories | Fault:
         node = str(broker)
-        call = partial(read_log_directories, context.wire, None, node, timeout)
-        answer = attempt("DescribeLogDirs", call, node)
+        answer = asker.ask("DescribeLogDirs", read_log_directories, None, node, node=node)
         if isinstance(answer, LogDirectories) and answer.code:
             return fault_of("DescribeLogDirs", answer.code, "", None, node)
         return answer
@@ -128,26 +149,12 @@ def _is_same_volume(first: LogDirectory, second: LogDirectory) -> bool:
 # ── growth ──────────────────────────────────────────────────────────────────────────────
 
 
-class TopicSettings(Struct, frozen=True):
-    """The configs of a topic that decide how much is on disks."""
-
-    values: Mapping[str, str]
-    """Key -> the value in effect."""
-    own: frozenset[str]
-    """Those that the topic overrides."""
-    of_broker: frozenset[str]
-    """Those that a broker overrides, so that the cluster's default does not count."""
-
-
-def read_settings(
-    context: ClusterContext, names: Iterable[str], timeout: float
-) -> Mapping[str, TopicSettings]:
-    """The configs of these topics; without those that cannot be read. timeout: seconds for each
-    request."""
+def read_settings(asker: Asker, names: Iterable[str]) -> Mapping[str, TopicSettings]:
+    """The configs of these topics; without those that cannot be read."""
     settings: dict[str, TopicSettings] = {}
     for chunk in split_chunks(tuple(names), _TOPICS_AT_ONCE):
-        call = partial(describe_configs, context.wire, "topic", chunk, timeout, keys=KEYS)
-        answers = attempt("DescribeConfigs", call)
+        call = partial(describe_configs, keys=KEYS)
+        answers = asker.ask("DescribeConfigs", call, "topic", chunk)
         if isinstance(answers, Fault):
             continue
         for name, answer in answers.items():
@@ -162,18 +169,17 @@ def read_settings(
 
 
 def read_growth(
-    context: ClusterContext,
+    asker: Asker,
     rows: Sequence[TopicRow],
     settings: Mapping[str, TopicSettings],
     sizes: Mapping[Place, int],
-    timeout: float,
 ) -> Mapping[Place, Growth]:
     """How each partition of these topics grows. settings: of these topics; sizes: bytes of the
-    largest replica of each partition; timeout: seconds for each request."""
+    largest replica of each partition."""
     now = int(time.time() * 1000)
     tiered = [row for row in rows if row.name in settings and is_tiered(settings[row.name].values)]
     requests = [
-        (at, node, partitions)
+        (at, node, {(name, n): at for name, numbers in partitions.items() for n in numbers})
         for at, asked in (
             (LATEST, rows),
             (EARLIEST, rows),
@@ -184,13 +190,12 @@ def read_growth(
     ]
 
     def ask(
-        request: tuple[int, str, Mapping[str, Sequence[int]]],
-    ) -> Mapping[Place, StampedOffset] | Fault:
-        at, node, partitions = request
-        call = partial(list_stamped_offsets, context.wire, partitions, at, node, timeout)
-        return attempt("ListOffsets", call, node)
+        request: tuple[int, str, Mapping[Place, int]],
+    ) -> Mapping[Place, DatedOffset] | Fault:
+        _, node, times = request
+        return asker.ask("ListOffsets", find_offsets, times, node, node=node)
 
-    offsets: dict[int, dict[Place, StampedOffset]] = defaultdict(dict)
+    offsets: dict[int, dict[Place, DatedOffset]] = defaultdict(dict)
     for (at, _, _), answer in zip(requests, _map_parallel(ask, requests), strict=True):
         if not isinstance(answer, Fault):
             offsets[at].update(answer)
@@ -221,7 +226,7 @@ class _Log(Struct, frozen=True):
     """Of what is on the disks of brokers."""
 
 
-def compute_rate(size: int, log: _Log, first: StampedOffset, now: int) -> float | None:
+def compute_rate(size: int, log: _Log, first: DatedOffset, now: int) -> float | None:
     """Bytes a day that a partition gets; None if its records cover too short a time. size: bytes on
     disk; first: its first record of the last day; now: milliseconds since 1970."""
     records = log.end - log.local_start
@@ -231,8 +236,65 @@ def compute_rate(size: int, log: _Log, first: StampedOffset, now: int) -> float 
         span = DAY_MS
     else:
         # Its older records are deleted, or there are none.
-        span = now - first.time
+        span = now - (now if first.ms is None else first.ms)
         least = _LEAST_OF_OLD_MS if log.start > 0 else _LEAST_MS
-        if first.time < 0 or span < least:
+        if span < least:
             return None
     return (log.end - first.offset) * (size / records) * (DAY_MS / span)
+
+
+# ── forecasts ─────────────────────────────────────────────────────────────────────────────
+
+
+def read_forecast(asker: Asker, changes: Sequence[Change], limit: int | None) -> Forecast | None:
+    """What the changes of a plan add to the disks; None, without any request, if none of them needs
+    room. limit: the most topics whose growth is read, None for all."""
+    facts = asker.context.facts
+    adding = [change for change in changes if needs_room(change, facts)]
+    if not adding:
+        return None
+    listed = asker.ask("Metadata", list_topics, None)
+    if isinstance(listed, Fault):
+        return Forecast({}, {}, (f"the disks of the brokers: {listed.message}",))
+    rows = {row.name: row for row in listed if not row.code}
+    spreads = {name: Spread(row.replicas, row.in_sync) for name, row in rows.items()}
+    brokers = list_concerned_brokers(adding, spreads, facts)
+    reading = read_disks(asker, brokers)
+    gaps = [f"the disks of broker {b}: {fault.message}" for b, fault in reading.faults.items()]
+    gaps += [
+        f"{', '.join(paths)} of broker {broker}: the directory has failed"
+        for broker, paths in reading.failed.items()
+    ]
+    sizes = measure_partitions(reading.disks)
+    names = _rank_topics(sizes, rows, {change.identity.key for change in changes})
+    chosen = names[:limit]
+    if len(chosen) < len(names):
+        gaps.append(
+            f"how fast {len(names) - len(chosen):,} smaller topics on these disks grow: they count "
+            "as they are"
+        )
+    settings = read_settings(asker, chosen)
+    growth = read_growth(asker, [rows[name] for name in chosen], settings, sizes)
+    return make_forecast(
+        Cluster(reading.disks, spreads, settings, growth, sizes), changes, facts, gaps
+    )
+
+
+def measure_partitions(disks: Iterable[Disk]) -> Mapping[Place, int]:
+    """Partition -> bytes of its largest replica on these disks."""
+    sizes: dict[Place, int] = {}
+    for disk in disks:
+        for place, size in disk.replicas.items():
+            sizes[place] = max(size, sizes.get(place, 0))
+    return sizes
+
+
+def _rank_topics(
+    sizes: Mapping[Place, int], rows: Mapping[str, TopicRow], changed: Collection[str]
+) -> list[str]:
+    """The topics on the disks: first those that change, then the largest."""
+    totals: Counter[str] = Counter()
+    for (topic, _), size in sizes.items():
+        if topic in rows:
+            totals[topic] += size
+    return sorted(totals, key=lambda name: (name not in changed, -totals[name], name))

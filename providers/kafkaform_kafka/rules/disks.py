@@ -1,0 +1,213 @@
+"""Rules of the disks of brokers: whether what a plan adds to them fits.
+
+A look at the cluster finds these (`capacity/forecast.py`), because only brokers know how full
+their disks are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from kafkaform.core.finding import Finding, Harm, Level
+from kafkaform.core.resource import Identity
+from kafkaform.core.rule import Needs, Rule
+from kafkaform.core.text.quantity import render_amount, render_count
+from kafkaform.core.value import FrozenMap, Value
+
+from ..capacity.forecast import Forecast, Share
+from ..capacity.projection import Disk
+from .topics.config_rows import TYPES
+
+FULLEST = 0.85
+"""The part of a disk beyond which it counts as nearly full."""
+_LEAST = 0.01
+"""The least part of a disk that is nearly full already that is worth a word."""
+_SOON_DAYS = 30.0
+"""Days in which a disk is full that nothing stops from filling: longer ones leave time to act."""
+_NAMED = 3
+"""Disks and topics in a sentence; the figures have all disks."""
+_PROOFS = "tests/cluster/claims/test_disks.py"
+_REPLICATE = "replication_factor = 3   # was 1"
+
+TOO_SMALL = Rule(
+    "disk-too-small",
+    "A disk of a broker does not hold what the plan adds",
+    Level.DANGER,
+    Harm.CAPACITY,
+    TYPES,
+    Needs.SYSTEM,
+    "A broker that cannot write to a log directory takes it out of service with all its replicas "
+    "(LogDirFailureChannel, KIP-112), and stops without another one. The room is what brokers "
+    "report (DescribeLogDirs, KIP-827), the growth what partitions got within the last day. How "
+    "much they keep follows from their retention, with one segment more.",
+    'config = { "retention.ms" = 2592000000 }   # was 7 d',
+    "Keep less, add disks or brokers, or move replicas: `kafkaform propose placement` knows what "
+    "fits.",
+    proof=f"{_PROOFS}::test_room_and_sizes_are_those_of_the_file_system",
+)
+NEARLY_FULL = Rule(
+    "disk-nearly-full",
+    "A disk of a broker gets nearly full",
+    Level.CAUTION,
+    Harm.CAPACITY,
+    TYPES,
+    Needs.SYSTEM,
+    f"More than {FULLEST:.0%} of the disk would be used, or nothing stops the growth. A broker "
+    "needs free room for segments that wait for their deletion (file.delete.delay.ms), for "
+    "compaction and for copies.",
+    _REPLICATE,
+    "Check when you will have more disks, or keep less.",
+    proof=f"{_PROOFS}::test_records_grow_as_fast_as_was_computed",
+)
+ROOM_UNKNOWN = Rule(
+    "disk-room-unknown",
+    "Nobody knows whether what the plan adds fits",
+    Level.NOTE,
+    Harm.CAPACITY,
+    TYPES,
+    Needs.SYSTEM,
+    "Brokers say how large their disks are from Kafka 3.3 on (KIP-827), and to principals with "
+    "Describe on the cluster. How fast a partition grows shows once its records cover an hour.",
+    _REPLICATE,
+    "Compare what is added with what is free on the disks of these brokers.",
+    proof=f"{_PROOFS}::test_a_topic_that_is_minutes_old_has_no_growth_yet",
+)
+RULES = (NEARLY_FULL, ROOM_UNKNOWN, TOO_SMALL)
+
+
+def find_full_disks(forecast: Forecast) -> Iterator[tuple[Identity | None, Finding]]:
+    """What the changes do to disks, each with the object that changes; None for what was not looked
+    at."""
+    for identity, shares in forecast.shares.items():
+        finding = _judge_shares(shares)
+        if finding is not None:
+            yield identity, finding
+    for identity, topics in forecast.unknown.items():
+        yield identity, _tell_unknown(identity, topics)
+    for gap in forecast.gaps:
+        yield None, ROOM_UNKNOWN.find(f"not looked at: {gap}")
+
+
+def _tell_unknown(identity: Identity, topics: Sequence[str]) -> Finding:
+    # The name of a topic says nothing new about a change of this very topic.
+    others = [name for name in topics if name != identity.key]
+    listed = ", ".join(others[:_NAMED])
+    more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+    subject = f"{render_count(len(others), 'topic')} ({listed}{more})" if others else "the topic"
+    return ROOM_UNKNOWN.find(
+        f"how much room {subject} will need is unknown: the offsets do not show how fast "
+        f"{'they grow' if len(others) > 1 else 'it grows'}",
+        figures=FrozenMap(topics=tuple(topics)),
+    )
+
+
+def _judge_shares(shares: Sequence[Share]) -> Finding | None:
+    """What one change does to its disks, told by the worst of them; None if it leaves enough
+    room."""
+    ranked = sorted(shares, key=_rank, reverse=True)
+    worst = ranked[0].projection
+    if worst.needed is None:
+        disks = _name_disks(share.projection.disk for share in ranked)
+        return ROOM_UNKNOWN.find(
+            f"adds up to {_render_bytes(_sum_added(ranked))} to {disks}: how much fits there is "
+            "unknown, because the broker does not say how large its disk is",
+            figures=_make_figures(ranked),
+        )
+    concerned = [share for share in ranked if _choose_rule(share) is not None]
+    rule = _choose_rule(concerned[0]) if concerned else None
+    if rule is None:
+        return None
+    more = len(concerned) - 1
+    others = f"; and {render_count(more, 'disk')} more" if more else ""
+    return rule.find(f"{_describe(concerned[0])}{others}", figures=_make_figures(concerned))
+
+
+def _rank(share: Share) -> tuple[bool, float]:
+    """Known sizes first, then the part of the disk that is needed."""
+    projection = share.projection
+    if projection.needed is None or not projection.disk.total:
+        return False, share.added
+    return True, projection.needed / projection.disk.total
+
+
+def _choose_rule(share: Share) -> Rule | None:
+    projection = share.projection
+    needed, used, total = projection.needed, projection.disk.used, projection.disk.total
+    if needed is None or used is None or not total:
+        return None
+    if math.isinf(needed):
+        soon = projection.days is not None and projection.days <= _SOON_DAYS
+        return TOO_SMALL if soon else NEARLY_FULL
+    if needed > total:
+        return TOO_SMALL
+    # A little more on a disk that is nearly full anyway is no news of this plan.
+    is_more = used <= total * FULLEST or share.added >= total * _LEAST
+    return NEARLY_FULL if needed > total * FULLEST and is_more else None
+
+
+def _describe(share: Share) -> str:
+    """`broker 3, /data/1: 412 GiB → 655 GiB of 700 GiB (94 %), full in about 9 days …`"""
+    projection, disk = share.projection, share.projection.disk
+    used, total = disk.used or 0, disk.total or 1
+    needed = projection.needed or 0.0
+    if math.isinf(needed):
+        step = f"{_render_bytes(used)} of {_render_bytes(total)}, and nothing stops the growth"
+    else:
+        step = (
+            f"{_render_bytes(used)} → {_render_bytes(needed)} of {_render_bytes(total)} "
+            f"({needed / total:.0%}; {_render_bytes(share.added)} of it by this change)"
+        )
+    return f"{name_disk(disk)}: {step}{_render_end(projection.days)}"
+
+
+def _render_end(days: float | None) -> str:
+    if days is None:
+        return ""
+    if days <= 0:
+        return "; it is full before the copies are complete"
+    return f"; full in about {render_days(days)} at today's rate"
+
+
+def render_days(days: float) -> str:
+    """`5 hours`, `9 days`, `3 years`."""
+    if days < 2:
+        return render_count(max(1, round(days * 24)), "hour")
+    if days < 730:
+        return render_count(round(days), "day")
+    return render_count(round(days / 365), "year")
+
+
+def name_disk(disk: Disk) -> str:
+    """`broker 3, /data/1`."""
+    return f"broker {disk.broker}, {' and '.join(disk.directories)}"
+
+
+def _name_disks(disks: Iterable[Disk]) -> str:
+    names = [name_disk(disk) for disk in disks]
+    more = len(names) - _NAMED
+    return "; ".join(names[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _sum_added(shares: Iterable[Share]) -> float:
+    return sum(share.added for share in shares)
+
+
+def _render_bytes(amount: float) -> str:
+    return "an unlimited amount" if math.isinf(amount) else render_amount(round(amount), "bytes")
+
+
+def _make_figures(shares: Sequence[Share]) -> FrozenMap:
+    """The figures of a finding: of all its disks, of which the worst comes first."""
+    worst, added = shares[0].projection, _sum_added(shares)
+    figures: dict[str, Value] = {
+        "disks": tuple(name_disk(share.projection.disk) for share in shares),
+        "added_bytes": None if math.isinf(added) else round(added),
+        "used_bytes": worst.disk.used,
+        "needed_bytes": None
+        if worst.needed is None or math.isinf(worst.needed)
+        else round(worst.needed),
+        "total_bytes": worst.disk.total,
+        "days": None if worst.days is None else round(worst.days),
+    }
+    return FrozenMap({name: value for name, value in figures.items() if value is not None})

@@ -1,0 +1,1 @@
+"""How full disks become."""
