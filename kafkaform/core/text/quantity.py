@@ -137,6 +137,15 @@ def render_count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def render_days(days: float) -> str:
+    """`5 hours`, `9 days`, `3 years` for an estimate in days."""
+    if days < 2:
+        return render_count(max(1, round(days * 24)), "hour")
+    if days < 730:
+        return render_count(round(days), "day")
+    return render_count(round(days / 365), "year")
+
+
 def _read_number(value: object) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         return None

@@ -189,6 +189,8 @@ class Projection(Struct, frozen=True):
     days: float | None
     """Days until it is full if all partitions are written as today; None if it never is, or if its
     size is unknown."""
+    growth: float
+    """Bytes a day that it gets today, of replicas that have not reached their ceilings."""
 
     @property
     def needed(self) -> float | None:
@@ -204,13 +206,14 @@ def project_disk(disk: Disk, replicas: Sequence[Replica]) -> Projection:
     copied = sum(max(0.0, replica.whole - replica.size) for replica in replicas)
     settled = sum(replica.settled - replica.size for replica in replicas)
     added = max(copied, settled)
+    staying = [replica for replica in replicas if replica.stays]
+    growth = sum(replica.after.rate or 0.0 for replica in staying if _measure_headroom(replica) > 0)
     if disk.total is None or disk.used is None:
-        return Projection(disk, added, None)
+        return Projection(disk, added, None, growth)
     start = disk.used + sum(
         min(replica.settled, replica.whole) - replica.size for replica in replicas
     )
-    staying = [replica for replica in replicas if replica.stays]
-    return Projection(disk, added, compute_days(disk.total - start, staying))
+    return Projection(disk, added, compute_days(disk.total - start, staying), growth)
 
 
 def compute_days(room: float, replicas: Iterable[Replica]) -> float | None:

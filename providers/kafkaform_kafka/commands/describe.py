@@ -500,10 +500,14 @@ def ask_users(
 
 
 def ask_brokers(
-    ids: Annotated[list[str] | None, Operand("ID…", complete_entity)] = None, name: Name = "*"
+    ids: Annotated[list[str] | None, Operand("ID…", complete_entity)] = None,
+    name: Name = "*",
+    disks: Annotated[
+        bool, Option("--disks", "Show their disks: use, growth, when they are full.")
+    ] = False,
 ) -> Question:
     """List brokers with host, rack and fencing."""
-    return _ask_rows("brokers", "broker", "id", ids or (), name)
+    return _ask_rows("brokers", "broker", "id", ids or (), name, disks=disks)
 
 
 def ask_cluster() -> Question:
@@ -523,7 +527,13 @@ def ask_document(kind: str, query: DescribeQuery) -> Question:
 
 
 def _ask_rows(
-    document_name: str, noun: str, column: str, names: Sequence[str], glob: str
+    document_name: str,
+    noun: str,
+    column: str,
+    names: Sequence[str],
+    glob: str,
+    *,
+    disks: bool = False,
 ) -> Question:
     """A question for the rows of a document that names or globs choose. A name that is not there is
     an error, after the others are shown."""
@@ -531,7 +541,7 @@ def _ask_rows(
         raise UsageError("--name and names exclude each other", "Give one of them.")
 
     def read(session: Session) -> Answer:
-        document = read_document(session, document_name, DescribeQuery(glob))
+        document = read_document(session, document_name, DescribeQuery(glob, disks=disks))
         if not names:
             return Answer(document)
         rows = {str(row[column]): row for row in document[document_name]}

@@ -9,6 +9,7 @@ from kafkaform.core.text.display import Grid, Page
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Column, cell, make_grid, render_field
 
+from .broker_disks import render_disks
 from .cells import config_text, count, entity_text, limit_text, size
 from .documents import render_features
 
@@ -197,6 +198,9 @@ _TOKEN: tuple[Column, ...] = (
 def _render_brokers(document: FrozenMap) -> Page:
     yield make_grid(document["brokers"], _BROKER)
     yield f"{count(len(document['brokers']), 'broker')}."
+    if "gaps" in document:
+        yield ""
+        yield from render_disks(document)
 
 
 _BROKER: tuple[Column, ...] = (

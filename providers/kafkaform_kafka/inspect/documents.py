@@ -42,6 +42,7 @@ from ..wire import describe as wire
 from ..wire.cluster import FeatureRow, read_features
 from ..wire.configs import describe_configs
 from ..wire.describe import BrokerRow, DescribedTopic, ResourceRow
+from .broker_disks import document_disks
 from .cells import count
 from .configs import document_configs, read_config_rows
 from .source import (
@@ -311,10 +312,12 @@ def _document_brokers(source: DescribeSource, query: DescribeQuery) -> dict[str,
     rows = source.require("DescribeCluster", wire.describe_brokers)
     leader = find_controller(source.context)
     selected = (row for row in rows if fnmatchcase(str(row.id), query.name))
+    brokers = tuple(_document_broker(source, row, leader) for row in selected)
     return {
-        "brokers": tuple(_document_broker(source, row, leader) for row in selected),
+        "brokers": brokers,
         "complete": True,
         "hidden": None,
+        **(document_disks(source, brokers) if query.disks else {}),
     }
 
 

@@ -49,6 +49,8 @@ class DescribeQuery(Struct, frozen=True):
     """Include the partitions of topics."""
     sizes: bool = False
     """Include the bytes on disk of topics."""
+    disks: bool = False
+    """Include the disks of brokers."""
     entity_type: str = "topics"
     """Which configs: a key of CONFIG_ENTITIES."""
     default: bool = False

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kafkaform.core.finding import Finding, Harm, Level
 from kafkaform.core.resource import Identity
 from kafkaform.core.rule import Needs, Rule
-from kafkaform.core.text.quantity import render_amount, render_count
+from kafkaform.core.text.quantity import render_amount, render_count, render_days
 from kafkaform.core.value import FrozenMap, Value
 
 from ..capacity.forecast import Forecast, Share
@@ -167,15 +167,6 @@ def _render_end(days: float | None) -> str:
     if days <= 0:
         return "; it is full before the copies are complete"
     return f"; full in about {render_days(days)} at today's rate"
-
-
-def render_days(days: float) -> str:
-    """`5 hours`, `9 days`, `3 years`."""
-    if days < 2:
-        return render_count(max(1, round(days * 24)), "hour")
-    if days < 730:
-        return render_count(round(days), "day")
-    return render_count(round(days / 365), "year")
 
 
 def name_disk(disk: Disk) -> str:
