@@ -26,6 +26,7 @@ from kafkaform.provider.commands import (
 from kafkaform.provider.contract import Session
 
 from ..inspect.cells import count, size
+from ..inspect.documents import open_source
 from ..placement.proposal import PlacementQuery, propose_placement, read_layout
 from ..protocol.config_keys import parse_size
 from ..session import KafkaSession
@@ -49,7 +50,7 @@ def placement_page(document: FrozenMap) -> Page:
     else:
         yield "The placement is already balanced: nothing has to move."
         yield ""
-    yield Grid(tuple(_list_broker_rows(document)), frozenset({0, 2, 3, 4}))
+    yield Grid(tuple(_list_broker_rows(document)), frozenset({0, 2, 3, 4, 5}))
     yield ""
     for text in _list_notes(document):
         yield Prose(text)
@@ -88,7 +89,9 @@ def _count_leaders(changes: Iterable[FrozenMap]) -> int:
 
 
 def _list_broker_rows(document: FrozenMap) -> Iterable[Cells]:
-    yield ("Broker", "Rack", "Replicas", "Leaders", "Bytes", "")
+    # Brokers before Kafka 3.3 do not say how much is free.
+    told = any(broker["room_bytes"] is not None for broker in document["brokers"])
+    yield ("Broker", "Rack", "Replicas", "Leaders", "Bytes", *(["Free"] if told else []), "")
     for broker in document["brokers"]:
         amounts = (broker[name] for name in _AMOUNTS)
         replicas, leaders, stored = amounts
@@ -98,6 +101,7 @@ def _list_broker_rows(document: FrozenMap) -> Iterable[Cells]:
             _render_step(str(replicas["before"]), str(replicas["after"])),
             _render_step(str(leaders["before"]), str(leaders["after"])),
             _render_step(size(stored["before"]), size(stored["after"])),
+            *([_render_room(broker["room_bytes"])] if told else []),
             "" if broker["used"] else "left" if broker["live"] else "not live",
         )
     evenness = document["evenness"]
@@ -105,7 +109,13 @@ def _list_broker_rows(document: FrozenMap) -> Iterable[Cells]:
         _render_step(*(f"+{evenness[name][moment]} %" for moment in ("before", "after")))
         for name in _AMOUNTS
     )
-    yield ("most", "", *tops, "above the average")
+    yield ("most", "", *tops, *([""] if told else []), "above the average")
+
+
+def _render_room(room: FrozenMap | None) -> str:
+    if room is None:
+        return cell(None)
+    return _render_step(size(room["before"]), size(max(0, room["after"])))
 
 
 def _render_step(before: str, after: str) -> str:
@@ -115,7 +125,13 @@ def _render_step(before: str, after: str) -> str:
 def _list_notes(document: FrozenMap) -> Iterable[str]:
     """What the reader should know, in sentences."""
     if document["limited"]:
-        yield "--max-bytes keeps replicas on brokers that are to be left. Propose again after this."
+        yield (
+            "The disks of the other brokers have no room for all replicas that are to be moved: "
+            "add disks or brokers, or keep less."
+            if document["max_bytes"] is None
+            else "--max-bytes keeps replicas on brokers that are to be left, or the disks of the "
+            "others have no room. Propose again after this."
+        )
     for broker in document["stranded"]:
         yield (
             f"Broker {broker['broker']} keeps {count(broker['replicas'], 'replica')} of "
@@ -199,7 +215,7 @@ def _compute(
 ) -> Proposed:
     if not isinstance(session, KafkaSession):
         raise UsageError("only Kafka clusters have a placement", "Choose a kafka provider block.")
-    proposal = propose_placement(read_layout(session.context), declared, query)
+    proposal = propose_placement(read_layout(open_source(session)), declared, query)
     # What another cluster has answered would move replicas of this one.
     session.prove()
     return Proposed(proposal.document, proposal.arguments)

@@ -36,6 +36,8 @@ class Problem(Struct, frozen=True):
     """Broker that may have replicas -> its rack. All others are to be left."""
     max_bytes: int | None = None
     """The most that may be copied; None without a limit."""
+    room: Mapping[int, int] = {}
+    """Broker -> the most bytes that may be copied to it; a broker that is missing has no limit."""
 
 
 class Band(Struct, frozen=True):
@@ -108,6 +110,8 @@ class Layout:
         self._rack_names = tuple(sorted({self.racks[b] for b in self.brokers}))
         self.spares_topics = True
         """No move concentrates a topic on a broker."""
+        self.arrived = dict.fromkeys(everywhere, 0)
+        """Bytes of the replicas on each broker that were not there before."""
         self.copied = 0
         """Bytes of the replicas that are on brokers where they were not before."""
         for index, row in enumerate(self.rows):
@@ -171,8 +175,9 @@ class Layout:
         return swap_gathers and self._gathers_less(back, target, source)
 
     def _fits(self, index: int, source: int, target: int) -> bool:
-        """Whether no other replica is there, and the spread over racks gets no worse."""
-        if target in self.rows[index]:
+        """Whether no other replica is there, there is room for it, and the spread over racks gets
+        no worse."""
+        if target in self.rows[index] or not self.has_room(index, target):
             return False
         source_rack, target_rack = self.racks[source], self.racks[target]
         spread = self.spreads[index]
@@ -194,6 +199,14 @@ class Layout:
         """How many more bytes are copied in the end if the replica moves."""
         origin = self.origins[index]
         return self.sizes[index] * ((target not in origin) - (source not in origin))
+
+    def has_room(self, index: int, broker: int) -> bool:
+        """Whether the replica fits on the broker beside all that is there before any move."""
+        # What leaves makes no room: a replica goes only when its copy is complete.
+        room = self.problem.room.get(broker)
+        if room is None or broker in self.origins[index]:
+            return True
+        return self.arrived[broker] + self.sizes[index] <= room
 
     def can_afford(self, cost: int) -> bool:
         """Whether the limit allows that many more bytes to be copied."""
@@ -227,6 +240,10 @@ class Layout:
         self.counts[target] += 1
         self.bytes[source] -= size
         self.bytes[target] += size
+        if source not in self.origins[index]:
+            self.arrived[source] -= size
+        if target not in self.origins[index]:
+            self.arrived[target] += size
         counts = self.topics[self.topic_of[index]]
         counts[source] -= 1
         counts[target] += 1

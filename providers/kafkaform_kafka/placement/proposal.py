@@ -6,11 +6,9 @@ The document has the moved partitions in the form that Kafka's own tool reads
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -20,24 +18,21 @@ from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import Declared, Fault, Lifecycle
 from kafkaform.core.value import FrozenMap, Value
 
-from ..inspect.source import TOPICS_HIDDEN, make_read_error
-from ..kinds.context import ClusterContext, attempt
+from ..capacity.projection import Disk
+from ..capacity.readings import measure_partitions, read_disks
+from ..inspect.source import TOPICS_HIDDEN, DescribeSource, make_read_error
+from ..kinds.context import attempt
 from ..kinds.topic.placement import Assignment
 from ..kinds.topic.replica_moves import compute_destination, list_moves
 from ..kinds.topic.resource_type import KIND
 from ..protocol.faults import fault_of
-from ..wire.cluster import LogSize, describe_cluster, read_log_sizes
-from ..wire.topics import TopicRow, list_topics
+from ..wire.cluster import describe_cluster
+from ..wire.topics import list_topics
 from .problem import Partition, Problem, Replicas
-from .search import solve
+from .room import solve_with_room
 
 T = TypeVar("T")
-_IN_FLIGHT = 4
 _GRANT = "Grant Describe on Cluster to the principal of this connection."
-SizeRequest = tuple[str, Mapping[str, int]]
-"""A broker, and topics with their numbers of partitions."""
-_TOPICS_AT_ONCE = 2_000
-"""Topics in one DescribeLogDirs request."""
 
 
 class TopicLayout(Struct, frozen=True):
@@ -61,10 +56,13 @@ class ClusterLayout(Struct, frozen=True):
     """Live broker -> its rack."""
     topics: tuple[TopicLayout, ...]
     """All topics that the principal can see, by name."""
+    disks: tuple[Disk, ...] = ()
+    """The disks of the live brokers."""
 
 
-def read_layout(context: ClusterContext) -> ClusterLayout:
+def read_layout(source: DescribeSource) -> ClusterLayout:
     """Ask the cluster. Raises KafkaformError if anything cannot be read."""
+    context = source.context
     cluster = _require(
         attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
     )
@@ -76,14 +74,15 @@ def read_layout(context: ClusterContext) -> ClusterLayout:
     moves = _require(list_moves(context))
     listed = _require(attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout)))
     rows = sorted((row for row in listed if row.code == 0), key=lambda row: row.name)
-    sizes = _read_sizes(context, racks, rows)
+    disks = _read_disks(source, racks)
+    sizes = measure_partitions(disks)
     topics = []
     for row in rows:
         topic_moves = moves.get(row.name, {})
         counted = tuple(sizes.get((row.name, number)) for number in range(len(row.replicas)))
         destination = compute_destination(row, topic_moves)
         topics.append(TopicLayout(row.name, row.internal, destination, len(topic_moves), counted))
-    return ClusterLayout(cluster.cluster_id, racks, tuple(topics))
+    return ClusterLayout(cluster.cluster_id, racks, tuple(topics), tuple(disks))
 
 
 def _require(answer: T | Fault) -> T:
@@ -93,44 +92,22 @@ def _require(answer: T | Fault) -> T:
     return answer
 
 
-def _read_sizes(
-    context: ClusterContext, racks: Mapping[int, str | None], rows: Sequence[TopicRow]
-) -> Mapping[tuple[str, int], int]:
-    """Topic and partition -> bytes of its largest replica on a live broker."""
-    counts = {row.name: len(row.replicas) for row in rows}
-    names = list(counts)
-    requests = [
-        (str(broker), {name: counts[name] for name in names[at : at + _TOPICS_AT_ONCE]})
-        for broker in racks
-        for at in range(0, len(names), _TOPICS_AT_ONCE)
-    ]
-    sizes: dict[tuple[str, int], int] = defaultdict(int)
-    with ThreadPoolExecutor(_IN_FLIGHT, "sizes") as pool:
-        for logs in pool.map(partial(_ask_sizes, context), requests):
-            for log in logs:
-                partition = (log.topic, log.partition)
-                sizes[partition] = max(sizes[partition], log.size)
-    return sizes
-
-
-def _ask_sizes(context: ClusterContext, request: SizeRequest) -> Sequence[LogSize]:
-    node, counts = request
-    call = partial(read_log_sizes, context.wire, counts, node, context.timeout)
-    logs = attempt("DescribeLogDirs", call, node)
-    if isinstance(logs, Fault):
+def _read_disks(source: DescribeSource, brokers: Iterable[int]) -> Sequence[Disk]:
+    """The disks of these brokers. Raises KafkaformError if one of them cannot be read."""
+    reading = read_disks(source, brokers)
+    for broker, fault in reading.faults.items():
         raise KafkaformError(
-            f"broker {node} does not report the sizes of its replicas: {logs.message} "
-            f"({logs.code}, {logs.where})",
-            logs.advice or _GRANT,
+            f"broker {broker} does not report the sizes of its replicas: {fault.message} "
+            f"({fault.code}, {fault.where})",
+            fault.advice or _GRANT,
         )
-    # Without the right, an old broker answers with nothing and no error.
-    if logs is None:
+    for broker, paths in reading.failed.items():
         raise KafkaformError(
-            f"broker {node} does not report the sizes of its replicas: Describe on Cluster is "
-            "missing, or a disk has failed",
-            _GRANT,
+            f"broker {broker} cannot use {', '.join(paths)}, so the sizes of its replicas there "
+            "are unknown",
+            "Repair the disk, or take it out of log.dirs.",
         )
-    return logs
+    return reading.disks
 
 
 _ASSIGNMENT = "replica_assignment"
@@ -198,7 +175,7 @@ def propose_placement(
         query.max_bytes,
     )
     try:
-        solution = solve(problem)
+        solution = solve_with_room(problem, layout.disks, _count_owed(layout))
     except ValueError as error:
         raise UsageError(
             f"there is no such placement: {error}", "Drain fewer brokers, or allow more of them."
@@ -219,6 +196,7 @@ def propose_placement(
             partition.size * len(partition.replicas) for partition in problem.partitions
         ),
         "limited": not solution.whole,
+        "max_bytes": query.max_bytes,
         "stranded": tuple(figures.list_stranded(usable)),
         "staying": tuple(_list_staying(obstacles)),
         "moving": sum(topic.moving for topic in layout.topics),
@@ -312,6 +290,23 @@ def _list_partitions(
             yield Partition(topic.name, number, tuple(row), size or 0, movable)
 
 
+def _count_owed(layout: ClusterLayout) -> Mapping[int, int]:
+    """Broker -> bytes that the running moves still copy to it."""
+    present: Counter[tuple[int, str, int]] = Counter()
+    for disk in layout.disks:
+        for (topic, number), stored in disk.replicas.items():
+            present[disk.broker, topic, number] += stored
+    owed: Counter[int] = Counter()
+    for topic_layout in layout.topics:
+        if not topic_layout.moving:
+            continue
+        pairs = zip(topic_layout.rows, topic_layout.sizes, strict=True)
+        for number, (row, size) in enumerate(pairs):
+            for broker in row:
+                owed[broker] += max(0, (size or 0) - present[broker, topic_layout.name, number])
+    return owed
+
+
 # ── what is declared ────────────────────────────────────────────────────────────────────
 
 
@@ -400,13 +395,25 @@ class _Figures(Struct, frozen=True):
                 name: FrozenMap(before=before[name][broker], after=after[name][broker])
                 for name in before
             }
+            room = self._measure_room(broker)
             yield FrozenMap(
                 id=broker,
                 rack=racks.get(broker),
+                room_bytes=None
+                if room is None
+                else FrozenMap(
+                    before=room, after=room + before["bytes"][broker] - after["bytes"][broker]
+                ),
                 live=broker in racks,
                 used=broker in usable,
                 **amounts,
             )
+
+    def _measure_room(self, broker: int) -> int | None:
+        """Bytes that are free on the disks of a broker; None if it does not say."""
+        rooms = [disk.usable for disk in self.layout.disks if disk.broker == broker]
+        known = [room for room in rooms if room is not None]
+        return sum(known) if known and len(known) == len(rooms) else None
 
     def measure_evenness(self, usable: Sequence[int]) -> FrozenMap:
         """By how many percent the most loaded broker is above the average of the used ones."""

@@ -287,8 +287,8 @@ def _find_smaller(layout: Layout, index: int, source: int, target: int) -> int |
 
 
 def leave_brokers(layout: Layout) -> bool:
-    """Move all movable replicas off brokers that must be left; False if the limit on bytes keeps
-    some of them there.
+    """Move all movable replicas off brokers that must be left; False if the limit on bytes or the
+    room on the other brokers keeps some of them there.
 
     The largest replicas are placed first, each on the least loaded broker (LPT rule: R. Graham,
     "Bounds on multiprocessing timing anomalies", 1969). Raises ValueError if a partition has more
@@ -304,6 +304,10 @@ def leave_brokers(layout: Layout) -> bool:
                 f"partition {partition.number} of {partition.topic} has {len(row)} replicas, and "
                 f"only {len(layout.brokers)} brokers may have them"
             )
+        choices = [b for b in choices if layout.has_room(index, b)]
+        if not choices:
+            whole = False
+            continue
         topic = layout.topics[layout.topic_of[index]]
         share = layout.topic_shares[layout.topic_of[index]]
         target = min(
@@ -339,7 +343,7 @@ def _improve_spread(layout: Layout, index: int) -> bool:
     choices = [
         (spread.count(layout.racks[target]), layout.compute_load(target), target)
         for target in layout.brokers
-        if target not in row
+        if target not in row and layout.has_room(index, target)
     ]
     if not choices or min(choices)[0] + 1 >= fullest:
         return False
@@ -483,7 +487,7 @@ class Solution(Struct, frozen=True):
     copied: int
     """Bytes that the moves copy."""
     whole: bool
-    """False if the limit on bytes keeps replicas on brokers that must be left."""
+    """False if the limit on bytes or a lack of room keeps replicas on brokers that must be left."""
 
 
 def solve(problem: Problem) -> Solution:

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkaform_kafka.capacity.projection import Disk
 from kafkaform_kafka.placement.problem import Layout, Partition, Problem, Replicas
+from kafkaform_kafka.placement.room import find_overflows, solve_with_room
 from kafkaform_kafka.placement.search import Solution, solve
 
 from ....kit.quick import examples
@@ -89,6 +91,60 @@ def test_rules_hold_for_every_cluster(problem: Problem) -> None:
             assert measure_spread(problem, row) <= measure_spread(problem, one.replicas)
     assert found.whole == (stranded == 0)
     assert found.whole or problem.max_bytes is not None
+
+
+@st.composite
+def rooms(draw: st.DrawFn, problem: Problem) -> tuple[Disk, ...]:
+    """One or two disks for each broker that may have replicas."""
+    return tuple(
+        Disk(
+            broker,
+            (f"/{number}",),
+            1000 * GIB,
+            draw(st.integers(0, 100)) * GIB,
+            {(f"old{n}", n): 0 for n in range(draw(st.integers(0, 3)))},
+            cordoned=draw(st.integers(0, 9)) == 0,
+        )
+        for broker in problem.racks
+        for number in range(draw(st.integers(1, 2)))
+    )
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.data())
+def test_every_disk_has_room_for_what_is_copied_to_it(data: st.DataObject) -> None:
+    """While old and new replicas exist together; what does not fit stays, and that is said."""
+    problem = data.draw(problems())
+    disks = data.draw(rooms(problem))
+    found = solve_with_room(problem, disks)
+    assert not find_overflows(problem, found.rows, disks)
+    arrived: Counter[int] = Counter()
+    for one, row in zip(problem.partitions, found.rows, strict=True):
+        assert len(set(row)) == len(one.replicas)
+        for broker in set(row) - set(one.replicas):
+            arrived[broker] += one.size
+    for broker, size in arrived.items():
+        assert size <= sum(disk.usable or 0 for disk in disks if disk.broker == broker)
+    stranded = sum(
+        broker not in problem.racks
+        for one, row in zip(problem.partitions, found.rows, strict=True)
+        for broker in row
+        if one.movable
+    )
+    assert found.whole == (stranded == 0)
+
+
+def test_room_that_suffices_changes_nothing() -> None:
+    """The placement of a cluster with large disks is that of one whose disks are unknown."""
+    problem = Problem(
+        tuple(Partition("t", n, (1, 2), 10 * GIB) for n in range(6)), {1: "a", 2: "b", 3: "c"}
+    )
+    large = [Disk(b, ("/1",), 1000 * GIB, 900 * GIB, {}) for b in problem.racks]
+    assert solve_with_room(problem, large) == solve(problem) == solve_with_room(problem, ())
+    full = [Disk(b, ("/1",), 1000 * GIB, 25 * GIB, {}) for b in problem.racks]
+    found = solve_with_room(problem, full)
+    assert found.copied == 20 * GIB, "two of four replicas fit on broker 3"
+    assert solve_with_room(problem, full, {3: 20 * GIB}).copied == 0, "a move takes the room"
 
 
 @settings(max_examples=examples(300), deadline=None)
