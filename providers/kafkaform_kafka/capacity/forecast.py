@@ -298,7 +298,7 @@ def _note_topic_change(outlook: _Outlook, change: Change, facts: Facts) -> None:
 
 
 def _place_new(number: int, factor: int, facts: Facts) -> Sequence[int]:
-    """Brokers for a partition that the controller is to place: in turn, as it does."""
+    """Brokers for a partition that the controller is to partition: in turn, as it does."""
     live = sorted(map(int, facts.nodes))
     return [live[(number + offset) % len(live)] for offset in range(min(factor, len(live)))]
 
@@ -308,27 +308,27 @@ def _list_present(
 ) -> Iterator[_Entry]:
     """The replicas that are on a disk now."""
     replaced = {
-        place
-        for other in cluster.disks
-        if other.broker == disk.broker and other.directories != disk.directories
-        for place in other.future
+        partition
+        for sibling in cluster.disks
+        if sibling.broker == disk.broker and sibling.directories != disk.directories
+        for partition in sibling.future
     }
-    for place, size in disk.replicas.items():
-        topic, number = place
+    for partition, size in disk.replicas.items():
+        topic, number = partition
         spread = cluster.topics.get(topic)
-        before = cluster.growth.get(place, NO_GROWTH)
+        before = cluster.growth.get(partition, NO_GROWTH)
         outlook = outlooks.get(topic)
         whole = size
         # A copy that runs takes all the room that it needs.
         in_sync = spread.in_sync[number : number + 1] if spread else ()
-        if place in disk.future or any(disk.broker not in brokers for brokers in in_sync):
-            whole = cluster.sizes[place]
+        if partition in disk.future or any(disk.broker not in brokers for brokers in in_sync):
+            whole = cluster.sizes[partition]
         if outlook is None:
-            yield _Entry(Replica(size, whole, before, before, place not in replaced), topic)
+            yield _Entry(Replica(size, whole, before, before, partition not in replaced), topic)
             continue
         stays = not outlook.gone and disk.broker in outlook.targets.get(number, (disk.broker,))
-        after = _grow(cluster, outlook, place, disk.broker)
-        replica = Replica(size, whole, before, after, stays and place not in replaced)
+        after = _grow(cluster, outlook, partition, disk.broker)
+        replica = Replica(size, whole, before, after, stays and partition not in replaced)
         yield _Entry(replica, topic, outlook.find_owner(disk.broker))
 
 
@@ -338,22 +338,22 @@ def _list_copies(
     """The replicas that the changes add, each with its broker."""
     for topic, outlook in sorted(outlooks.items()):
         for number, brokers in sorted(outlook.targets.items()):
-            place = (topic, number)
+            partition = (topic, number)
             is_new = number >= len(outlook.spread.replicas)
             present = () if is_new else outlook.spread.replicas[number]
-            size = cluster.sizes.get(place, 0)
+            size = cluster.sizes.get(partition, 0)
             for broker in sorted(brokers.difference(present)):
-                after = _grow(cluster, outlook, place, broker)
+                after = _grow(cluster, outlook, partition, broker)
                 # Nobody writes to a partition that does not exist yet.
                 before = Growth(0.0, after.limits) if is_new else after
-                if not is_new and place not in cluster.sizes:
+                if not is_new and partition not in cluster.sizes:
                     before, after = after, NO_GROWTH
                 yield _Entry(Replica(0, size, before, after), topic, outlook.owner), broker
 
 
-def _grow(cluster: Cluster, outlook: _Outlook, place: Place, broker: int) -> Growth:
+def _grow(cluster: Cluster, outlook: _Outlook, partition: Place, broker: int) -> Growth:
     """How a partition grows on a broker after the changes."""
-    topic, number = place
+    topic, number = partition
     settings = cluster.settings.get(topic)
     if settings is None:
         return NO_GROWTH
@@ -361,7 +361,7 @@ def _grow(cluster: Cluster, outlook: _Outlook, place: Place, broker: int) -> Gro
     limits = read_limits({**settings.values, **changed})
     count = len(outlook.spread.replicas)
     if outlook.partitions == count:
-        return Growth(cluster.growth.get(place, NO_GROWTH).rate, limits)
+        return Growth(cluster.growth.get(partition, NO_GROWTH).rate, limits)
     # Producers spread what they write over all partitions, and write no more because of them.
     rates = [cluster.growth.get((topic, n), NO_GROWTH).rate for n in range(count)]
     whole = [rate for rate in rates if rate is not None]

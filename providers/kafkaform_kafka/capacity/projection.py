@@ -33,9 +33,9 @@ class Limits(Struct, frozen=True):
     segment_bytes: float
     """The most bytes of one segment."""
 
-    def is_wider(self, other: Limits) -> bool:
+    def is_wider(self, limits: Limits) -> bool:
         """True if these keep more than the others in some way."""
-        return self.ms > other.ms or self.bytes > other.bytes
+        return self.ms > limits.ms or self.bytes > limits.bytes
 
 
 KEYS = (

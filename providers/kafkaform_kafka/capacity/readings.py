@@ -122,10 +122,10 @@ def _join_volumes(broker: int, rows: Iterable[LogDirectory]) -> Iterator[Disk]:
         sizes: dict[Place, int] = defaultdict(int)
         future: set[Place] = set()
         for log in (log for row in volume for log in row.logs):
-            place = (log.topic, log.partition)
-            sizes[place] += log.size
+            partition = (log.topic, log.partition)
+            sizes[partition] += log.size
             if log.future:
-                future.add(place)
+                future.add(partition)
         yield Disk(
             broker,
             tuple(row.path for row in volume),
@@ -180,13 +180,13 @@ def read_growth(
     tiered = [row for row in rows if row.name in settings and is_tiered(settings[row.name].values)]
     requests = [
         (at, node, {(name, n): at for name, numbers in partitions.items() for n in numbers})
-        for at, asked in (
+        for at, queried in (
             (LATEST, rows),
             (EARLIEST, rows),
             (EARLIEST_LOCAL, tiered),
             (now - DAY_MS, rows),
         )
-        for node, partitions in group_by_leader(asked)
+        for node, partitions in group_by_leader(queried)
     ]
 
     def ask(
@@ -203,17 +203,16 @@ def read_growth(
     growth: dict[Place, Growth] = {}
     for row in rows:
         limits = read_limits(settings[row.name].values) if row.name in settings else None
-        for place in ((row.name, number) for number in range(len(row.replicas))):
-            local = offsets[EARLIEST_LOCAL if row.name in tiered_names else EARLIEST]
-            ends = offsets[LATEST].get(place), offsets[EARLIEST].get(place), local.get(place)
-            log = None if None in ends else _Log(*(end.offset for end in ends if end is not None))
-            first = offsets[now - DAY_MS].get(place)
-            rate = (
-                None
-                if log is None or first is None or place not in sizes
-                else compute_rate(sizes[place], log, first, now)
-            )
-            growth[place] = Growth(rate, limits)
+        local_starts = offsets[EARLIEST_LOCAL if row.name in tiered_names else EARLIEST]
+        for partition in ((row.name, number) for number in range(len(row.replicas))):
+            answers = offsets[LATEST], offsets[EARLIEST], local_starts, offsets[now - DAY_MS]
+            records = [answer[partition] for answer in answers if partition in answer]
+            rate = None
+            if len(records) == len(answers) and partition in sizes:
+                end, start, local_start, first = records
+                log = _Log(end.offset, start.offset, local_start.offset)
+                rate = compute_rate(sizes[partition], log, first, now)
+            growth[partition] = Growth(rate, limits)
     return growth
 
 
@@ -284,8 +283,8 @@ def measure_partitions(disks: Iterable[Disk]) -> Mapping[Place, int]:
     """Partition -> bytes of its largest replica on these disks."""
     sizes: dict[Place, int] = {}
     for disk in disks:
-        for place, size in disk.replicas.items():
-            sizes[place] = max(size, sizes.get(place, 0))
+        for partition, size in disk.replicas.items():
+            sizes[partition] = max(size, sizes.get(partition, 0))
     return sizes
 
 

@@ -90,8 +90,8 @@ def _count_leaders(changes: Iterable[FrozenMap]) -> int:
 
 def _list_broker_rows(document: FrozenMap) -> Iterable[Cells]:
     # Brokers before Kafka 3.3 do not say how much is free.
-    told = any(broker["room_bytes"] is not None for broker in document["brokers"])
-    yield ("Broker", "Rack", "Replicas", "Leaders", "Bytes", *(["Free"] if told else []), "")
+    shows_room = any(broker["room_bytes"] is not None for broker in document["brokers"])
+    yield ("Broker", "Rack", "Replicas", "Leaders", "Bytes", *(["Free"] if shows_room else []), "")
     for broker in document["brokers"]:
         amounts = (broker[name] for name in _AMOUNTS)
         replicas, leaders, stored = amounts
@@ -101,7 +101,7 @@ def _list_broker_rows(document: FrozenMap) -> Iterable[Cells]:
             _render_step(str(replicas["before"]), str(replicas["after"])),
             _render_step(str(leaders["before"]), str(leaders["after"])),
             _render_step(size(stored["before"]), size(stored["after"])),
-            *([_render_room(broker["room_bytes"])] if told else []),
+            *([_render_room(broker["room_bytes"])] if shows_room else []),
             "" if broker["used"] else "left" if broker["live"] else "not live",
         )
     evenness = document["evenness"]
@@ -109,7 +109,7 @@ def _list_broker_rows(document: FrozenMap) -> Iterable[Cells]:
         _render_step(*(f"+{evenness[name][moment]} %" for moment in ("before", "after")))
         for name in _AMOUNTS
     )
-    yield ("most", "", *tops, *([""] if told else []), "above the average")
+    yield ("most", "", *tops, *([""] if shows_room else []), "above the average")
 
 
 def _render_room(room: FrozenMap | None) -> str:

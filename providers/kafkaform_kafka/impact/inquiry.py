@@ -14,7 +14,6 @@ from kafkaform.core.finding import Finding, Harm
 from kafkaform.core.resource import Facts, Fault, Identity
 
 from ..inspect.source import (
-    PARTITIONS_AT_ONCE,
     DescribeSource,
     NodeRequest,
     Place,
@@ -31,7 +30,7 @@ from ..kinds.topic.configs import (
 )
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..review import list_follower_limits
-from ..wire.usage import DatedOffset, find_offsets
+from ..wire.usage import PARTITIONS_AT_ONCE, DatedOffset, find_offsets
 
 KEPT = Retention(None, None)
 """No limit deletes anything."""
@@ -64,6 +63,8 @@ class Inquiry(Struct, frozen=True):
     """The topics that are looked at."""
     now: int
     """Milliseconds since 1970."""
+    objects: int | None = None
+    """How many topics each look is about at most; None for all."""
 
 
 class Sighting(Struct, frozen=True):
@@ -77,9 +78,9 @@ class Sighting(Struct, frozen=True):
 
 def list_targets(changes: Sequence[Change], facts: Facts) -> list[Target]:
     """The topics that these changes endanger, those of the gravest changes first."""
-    # A deletion can be without a finding; all others have one, the worst first.
+    # A deletion can be without a finding. Others without one hit only the disks.
     ordered = sorted(
-        changes,
+        (change for change in changes if change.action is Action.DELETE or change.has_harm(*Harm)),
         key=lambda change: () if change.action is Action.DELETE else (change.findings[0].order,),
     )
     return [target for change in ordered for target in _list_topics(change, facts)]

@@ -17,11 +17,13 @@ from kafkaform.provider.contract import LookBounds, Session
 from ..inspect.source import DescribeSource
 from ..kinds.context import ClusterContext
 from ..rules.users_now import USERS_UNSEEN
+from .disks import look_at_disks
 from .inquiry import Inquiry, Sighting, list_targets
 from .readers import look_at_readers
 from .writers import look_at_writers
 
 LOOKS: Mapping[str, Callable[[Inquiry], Sighting]] = {
+    "disks": look_at_disks,
     "readers": look_at_readers,
     "writers": look_at_writers,
 }
@@ -43,6 +45,7 @@ def find_consequences(
         changes,
         targets[: bounds.objects],
         int(time.time() * 1000),
+        bounds.objects,
     )
     sightings = map_parallel(partial(_look, inquiry), LOOKS, len(LOOKS))
     # A proxy may have led an open connection to another cluster meanwhile.

@@ -63,8 +63,8 @@ def _read_growth(
 
 def _document_disk(disk: Disk, growth: Mapping[Place, Growth]) -> FrozenMap:
     replicas = []
-    for place, stored in disk.replicas.items():
-        today = growth.get(place, NO_GROWTH)
+    for partition, stored in disk.replicas.items():
+        today = growth.get(partition, NO_GROWTH)
         replicas.append(Replica(stored, stored, today, today))
     projection = project_disk(disk, replicas)
     return FrozenMap(

@@ -175,7 +175,7 @@ def propose_placement(
         query.max_bytes,
     )
     try:
-        solution = solve_with_room(problem, layout.disks, _count_owed(layout))
+        solution = solve_with_room(problem, layout.disks, _count_pending(layout))
     except ValueError as error:
         raise UsageError(
             f"there is no such placement: {error}", "Drain fewer brokers, or allow more of them."
@@ -290,21 +290,21 @@ def _list_partitions(
             yield Partition(topic.name, number, tuple(row), size or 0, movable)
 
 
-def _count_owed(layout: ClusterLayout) -> Mapping[int, int]:
+def _count_pending(layout: ClusterLayout) -> Mapping[int, int]:
     """Broker -> bytes that the running moves still copy to it."""
     present: Counter[tuple[int, str, int]] = Counter()
     for disk in layout.disks:
         for (topic, number), stored in disk.replicas.items():
             present[disk.broker, topic, number] += stored
-    owed: Counter[int] = Counter()
+    pending: Counter[int] = Counter()
     for topic_layout in layout.topics:
         if not topic_layout.moving:
             continue
         pairs = zip(topic_layout.rows, topic_layout.sizes, strict=True)
         for number, (row, size) in enumerate(pairs):
             for broker in row:
-                owed[broker] += max(0, (size or 0) - present[broker, topic_layout.name, number])
-    return owed
+                pending[broker] += max(0, (size or 0) - present[broker, topic_layout.name, number])
+    return pending
 
 
 # ── what is declared ────────────────────────────────────────────────────────────────────
@@ -412,8 +412,8 @@ class _Figures(Struct, frozen=True):
     def _measure_room(self, broker: int) -> int | None:
         """Bytes that are free on the disks of a broker; None if it does not say."""
         rooms = [disk.usable for disk in self.layout.disks if disk.broker == broker]
-        known = [room for room in rooms if room is not None]
-        return sum(known) if known and len(known) == len(rooms) else None
+        sizes = [room for room in rooms if room is not None]
+        return sum(sizes) if sizes and len(sizes) == len(rooms) else None
 
     def measure_evenness(self, usable: Sequence[int]) -> FrozenMap:
         """By how many percent the most loaded broker is above the average of the used ones."""

@@ -21,35 +21,35 @@ _ROUNDS = 4
 
 
 def solve_with_room(
-    problem: Problem, disks: Sequence[Disk], owed: Mapping[int, int] = {}
+    problem: Problem, disks: Sequence[Disk], pending: Mapping[int, int] = {}
 ) -> Solution:
-    """The placement that fits on these disks. owed: broker -> bytes that moves which run already
+    """The placement that fits on these disks. pending: broker -> bytes that moves which run already
     still copy to it. A broker with a disk of unknown size has no limit. Raises ValueError as
     `solve`."""
-    room = _add_up_room(disks, owed)
+    room = _add_up_room(disks, pending)
     rounds = 0
     while True:
         solution = solve(replace(problem, room=room))
-        overflows = find_overflows(problem, solution.rows, disks, owed)
+        overflows = find_overflows(problem, solution.rows, disks, pending)
         if not overflows:
             return solution
         rounds += 1
         room = {
             **room,
             **{
-                broker: max(0, arrived - excess) if rounds < _ROUNDS else 0
-                for broker, (arrived, excess) in overflows.items()
+                broker: max(0, arrivals - excess) if rounds < _ROUNDS else 0
+                for broker, (arrivals, excess) in overflows.items()
             },
         }
 
 
-def _add_up_room(disks: Sequence[Disk], owed: Mapping[int, int]) -> dict[int, int]:
+def _add_up_room(disks: Sequence[Disk], pending: Mapping[int, int]) -> dict[int, int]:
     room: dict[int, int] = defaultdict(int)
     for disk in disks:
         room[disk.broker] += 0 if disk.cordoned else disk.usable or 0
     unknown = {disk.broker for disk in disks if disk.usable is None}
     return {
-        broker: max(0, size - owed.get(broker, 0))
+        broker: max(0, size - pending.get(broker, 0))
         for broker, size in room.items()
         if broker not in unknown
     }
@@ -59,7 +59,7 @@ def find_overflows(
     problem: Problem,
     rows: Sequence[Replicas],
     disks: Sequence[Disk],
-    owed: Mapping[int, int] = {},
+    pending: Mapping[int, int] = {},
 ) -> Mapping[int, tuple[int, int]]:
     """Broker -> bytes that are copied to it, and by how much that is too much for one of its
     disks."""
@@ -67,21 +67,21 @@ def find_overflows(
     for disk in disks:
         by_broker[disk.broker].append(disk)
     counts = {(disk.broker, disk.directories): len(disk.replicas) for disk in disks}
-    arrived: dict[int, int] = defaultdict(int)
-    taken: dict[tuple[int, tuple[str, ...]], int] = defaultdict(int)
+    arrivals: dict[int, int] = defaultdict(int)
+    copied: dict[tuple[int, tuple[str, ...]], int] = defaultdict(int)
     for partition, row in zip(problem.partitions, rows, strict=True):
         for broker in sorted(set(row).difference(partition.replicas)):
-            arrived[broker] += partition.size
+            arrivals[broker] += partition.size
             target = choose_disk(by_broker[broker], counts)
             if target is not None:
                 counts[broker, target.directories] += 1
-                taken[broker, target.directories] += partition.size
+                copied[broker, target.directories] += partition.size
     overflows: dict[int, tuple[int, int]] = {}
     for disk in disks:
         # Nobody knows which of several disks the running copies go to.
-        size = taken[disk.broker, disk.directories] + owed.get(disk.broker, 0)
+        size = copied[disk.broker, disk.directories] + pending.get(disk.broker, 0)
         excess = 0 if disk.usable is None else size - disk.usable
-        if excess > 0 and taken[disk.broker, disk.directories]:
+        if excess > 0 and copied[disk.broker, disk.directories]:
             worst = max(excess, overflows.get(disk.broker, (0, 0))[1])
-            overflows[disk.broker] = (arrived[disk.broker], worst)
+            overflows[disk.broker] = (arrivals[disk.broker], worst)
     return overflows

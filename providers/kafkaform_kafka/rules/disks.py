@@ -76,17 +76,14 @@ ROOM_UNKNOWN = Rule(
 RULES = (NEARLY_FULL, ROOM_UNKNOWN, TOO_SMALL)
 
 
-def find_full_disks(forecast: Forecast) -> Iterator[tuple[Identity | None, Finding]]:
-    """What the changes do to disks, each with the object that changes; None for what was not looked
-    at."""
+def find_full_disks(forecast: Forecast) -> Iterator[tuple[Identity, Finding]]:
+    """What the changes do to disks, each with the object that changes."""
     for identity, shares in forecast.shares.items():
         finding = _judge_shares(shares)
         if finding is not None:
             yield identity, finding
     for identity, topics in forecast.unknown.items():
         yield identity, _tell_unknown(identity, topics)
-    for gap in forecast.gaps:
-        yield None, ROOM_UNKNOWN.find(f"not looked at: {gap}")
 
 
 def _tell_unknown(identity: Identity, topics: Sequence[str]) -> Finding:

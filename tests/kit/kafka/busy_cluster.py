@@ -292,13 +292,19 @@ class BusySession:
             Row(
                 name=topic.topic,
                 partitions=[
-                    Row(partition_index=n, partition_size=self.logs[topic.topic, n].bytes)
+                    Row(
+                        partition_index=n,
+                        partition_size=self.logs[topic.topic, n].bytes,
+                        is_future_key=False,
+                    )
                     for n in topic.partitions
                 ],
             )
             for topic in request.topics
         ]
-        return Row(error_code=0, results=[Row(error_code=0, topics=topics)])
+        room = {"total_bytes": -1, "usable_bytes": -1, "is_cordoned": False}
+        directory = Row(error_code=0, log_dir="/data", topics=topics, **room)
+        return Row(error_code=0, results=[directory])
 
 
 def make_assignment(topics: Sequence[str]) -> bytes:

@@ -245,9 +245,9 @@ def test_what_is_unknown_is_said() -> None:
     forecast = make_forecast(young, [LONGER], FACTS, ["the disks of broker 4: it is silent"])
     texts = [finding.text for _, finding in find_full_disks(forecast)]
     assert texts == [
-        "how much room the topic will need is unknown: the offsets do not show how fast it grows",
-        "not looked at: the disks of broker 4: it is silent",
+        "how much room the topic will need is unknown: the offsets do not show how fast it grows"
     ]
+    assert forecast.gaps == ("the disks of broker 4: it is silent",)
 
 
 def test_little_more_on_a_full_disk_is_no_news() -> None:
