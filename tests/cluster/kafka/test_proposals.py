@@ -17,6 +17,7 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.errors import KafkaformError
 from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.inspect.documents import open_source
 from kafkaform_kafka.kinds.topic import placement, replica_moves
 from kafkaform_kafka.kinds.topic.placement import Assignment
 from kafkaform_kafka.placement.proposal import read_layout
@@ -137,7 +138,7 @@ def settle(session: KafkaSession, fits: Callable[[Mapping[str, Assignment]], boo
     know an earlier past when it is asked."""
 
     def read() -> tuple[bool, Mapping[str, Assignment]]:
-        seen = read_layout(session.context).topics
+        seen = read_layout(open_source(session)).topics
         return any(topic.moving for topic in seen), {topic.name: topic.rows for topic in seen}
 
     eventually(read, lambda seen: not seen[0] and fits(seen[1]), PATIENCE)
@@ -235,7 +236,7 @@ def test_kafkas_own_tool_executes_a_proposal(
 def count_bytes(session: KafkaSession, rows: Mapping[Place, list[int]]) -> int:
     """The bytes that it takes to bring the replicas there."""
     total = 0
-    for topic in read_layout(session.context).topics:
+    for topic in read_layout(open_source(session)).topics:
         for number, (row, size) in enumerate(zip(topic.rows, topic.sizes, strict=True)):
             after = rows.get((topic.name, number), row)
             total += (size or 0) * len(set(after) - set(row))
@@ -246,7 +247,7 @@ def count_replicas(
     session: KafkaSession, names: Collection[str], rows: Mapping[Place, list[int]]
 ) -> list[int]:
     """Replicas of these topics on each broker after the moves."""
-    seen = [topic for topic in read_layout(session.context).topics if topic.name in names]
+    seen = [topic for topic in read_layout(open_source(session)).topics if topic.name in names]
     found = count_loads(
         rows.get((topic.name, number), row)
         for topic in seen
@@ -306,7 +307,7 @@ def test_sizes_that_cannot_be_read_are_a_refusal(three: Any, admin: AdminClient)
     )
     try:
         with pytest.raises(KafkaformError) as refused:
-            read_layout(stranger.context)
+            read_layout(open_source(stranger))
     finally:
         stranger.close()
     assert "Describe" in f"{refused.value.message} {refused.value.advice}"

@@ -35,7 +35,7 @@ def make_growth(rate: float | None, days: float = math.inf, limit: float = math.
     )
 
 
-def make_disk(total: int | None = 700, usable: int | None = 300, **more: bool) -> Disk:
+def make_disk(total: int | None = 700, usable: int | None = 300) -> Disk:
     """total, usable: GiB."""
     return Disk(
         1,
@@ -43,7 +43,6 @@ def make_disk(total: int | None = 700, usable: int | None = 300, **more: bool) -
         None if total is None else total * GIB,
         None if usable is None else usable * GIB,
         {},
-        **more,
     )
 
 
@@ -234,6 +233,7 @@ def test_a_broker_chooses_the_disk_with_the_fewest_replicas() -> None:
     """Not the one with the most room; and a cordoned one gets none."""
     full = Disk(1, ("/data/1",), 100, 1, {})
     empty = Disk(1, ("/data/2",), 100, 99, {})
+    counts: dict[tuple[int, tuple[str, ...]], int]
     counts = {(1, ("/data/1",)): 3, (1, ("/data/2",)): 5}
     assert choose_disk((full, empty), counts) == full
     cordoned = Disk(1, ("/data/1",), 100, 1, {}, cordoned=True)

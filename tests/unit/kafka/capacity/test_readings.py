@@ -12,6 +12,7 @@ import pytest
 from kafkaform.core.change import Action
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform_kafka.capacity import readings
+from kafkaform_kafka.capacity.forecast import TopicSettings
 from kafkaform_kafka.capacity.projection import DAY_MS, Disk
 from kafkaform_kafka.capacity.readings import (
     compute_rate,
@@ -95,7 +96,7 @@ def test_what_cannot_be_read_is_no_empty_disk() -> None:
 
     def answer(_: None, node: str) -> LogDirectories | Fault:
         failed = make_directory("/a", None, code=56)
-        answers = {
+        answers: dict[str, LogDirectories | Fault] = {
             "1": SILENT,
             "2": LogDirectories(31, ()),
             "3": LogDirectories(0, (failed, make_directory("/b", 5))),
@@ -158,9 +159,7 @@ def test_growth_of_tiered_topics_needs_their_local_start() -> None:
     rows = [ORDERS, TopicRow("tiered", 0, replicas=((1,),), in_sync=((1,),), leaders=(1,))]
     values = {"cleanup.policy": "delete", "retention.ms": "5", "segment.bytes": "1"}
     settings = {
-        name: readings.TopicSettings(
-            {**values, "remote.storage.enable": remote}, frozenset(), frozenset()
-        )
+        name: TopicSettings({**values, "remote.storage.enable": remote}, frozenset(), frozenset())
         for name, remote in (("orders", "false"), ("tiered", "true"))
     }
     growth = read_growth(FakeAsker(ListOffsets=answer), rows, settings, dict.fromkeys(places, 2000))

@@ -19,7 +19,7 @@ from kafkaform_kafka.wire.cluster import ClusterRow, LogDirectories, LogDirector
 from kafkaform_kafka.wire.topics import Move, TopicRow
 
 CONTEXT: Any = SimpleNamespace(wire=None, timeout=1.0)
-SOURCE = DescribeSource(CONTEXT, lambda *_: None)  # type: ignore[arg-type, return-value]
+SOURCE = DescribeSource(CONTEXT, lambda *_: None)  # type: ignore[arg-type]
 ORDERS = TopicRow("orders", 0, replicas=((1, 2), (2, 3)), leaders=(1, 2))
 SIZES = {("orders", 0, "1"): 70, ("orders", 0, "2"): 80, ("orders", 1, "2"): 5}
 
