@@ -1,0 +1,286 @@
+"""What a plan says about the disks of brokers, held against their file systems and against what
+brokers then really store."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from kafkaform.core.change import Action, Change
+from kafkaform.sandbox import Sandbox
+from kafkaform.sandbox.record import Broker
+from kafkaform_kafka.capacity.forecast import Share
+from kafkaform_kafka.capacity.projection import DAY_MS, Disk
+from kafkaform_kafka.capacity.readings import (
+    measure_partitions,
+    read_disks,
+    read_forecast,
+    read_growth,
+    read_settings,
+)
+from kafkaform_kafka.inspect.source import DescribeSource
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.topics import list_topics
+
+from ...kit.commands.process_folder import Folder
+from ...kit.kafka.changes import change, topic
+from ...kit.kafka.clusters import own_sandbox
+from ...kit.kafka.sessions import connect
+from ...kit.kafka.topic_clients import Clients, wait_for
+
+QUICK = (("log.initial.task.delay.ms", "200"), ("log.retention.check.interval.ms", "300"))
+"""A broker that looks for old records at once."""
+SECONDS = 15.0
+MIB = 1 << 20
+RECORD = 10_000
+"""Bytes of the value of each record."""
+HOURS = 48
+"""The time that the records of a topic cover."""
+COUNT = 2_000
+"""The records of a topic: about 19 MiB, half of them within the last day."""
+STRAY = 64 * MIB
+"""Bytes that others can write to the same file systems between two looks."""
+
+
+@pytest.fixture(scope="module")
+def other_volume(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that may be on another volume than the data of sandboxes."""
+    return tmp_path_factory.mktemp("disks")
+
+
+@pytest.fixture(scope="module")
+def box(own_brokers: None, other_volume: Path) -> Iterator[Sandbox]:
+    """Two brokers with three log directories each, for this file alone."""
+
+    def make_disks(box: Sandbox, broker: Broker) -> dict[str, str]:
+        return {"log.dirs": ",".join(map(str, list_directories(box, broker.id, other_volume)))}
+
+    name = f"tests-disks-{os.getpid()}"
+    with own_sandbox(name, brokers=2, config=QUICK, settings=make_disks) as box:
+        yield box
+
+
+def list_directories(box: Sandbox, broker: int, other_volume: Path) -> list[Path]:
+    folder = box.data / str(broker)
+    return [folder, folder.with_name(f"{folder.name}-second"), other_volume / str(broker)]
+
+
+@pytest.fixture(scope="module")
+def clients(box: Sandbox) -> Clients:
+    return Clients(box.bootstrap, box.admin_password)
+
+
+@pytest.fixture(scope="module")
+def session(box: Sandbox) -> Iterator[KafkaSession]:
+    session = connect(box)
+    yield session
+    session.close()
+
+
+def make_source(session: KafkaSession) -> DescribeSource:
+    return DescribeSource(session.context, session.sweep)
+
+
+def write_days(clients: Clients, name: str, hours: float = HOURS) -> None:
+    """Records of random bytes, evenly over the hours that end now."""
+    producer = Producer({**clients.config, "acks": "all"})
+    now = int(time.time() * 1000)
+    for number in range(COUNT):
+        age = (COUNT - number) * hours * 3_600_000 / COUNT
+        producer.produce(name, os.urandom(RECORD), partition=0, timestamp=int(now - age))
+        # Batches of some records, so that many of them are in a segment.
+        if number % 20 == 19:
+            assert producer.flush(SECONDS) == 0
+
+
+def measure_logs(directories: Sequence[Path], name: str) -> int:
+    """Bytes of the segments of a topic in these directories."""
+    return sum(
+        path.stat().st_size
+        for directory in directories
+        for path in directory.glob(f"{name}-*/*.log")
+    )
+
+
+def read_rate(session: KafkaSession, name: str) -> float | None:
+    """Bytes a day of partition 0."""
+    source = make_source(session)
+    rows = list_topics(session.context.wire, [name], SECONDS)
+    sizes = measure_partitions(read_disks(source, (1, 2)).disks)
+    return read_growth(source, rows, read_settings(source, [name]), sizes)[name, 0].rate
+
+
+def update(name: str, before: dict[str, object], after: dict[str, object]) -> Change:
+    """A change of a topic with one partition."""
+    usual = {"partitions": 1, "replication_factor": 1}
+    return change(
+        Action.UPDATE, topic(name, **{**usual, **before}), topic(name, **{**usual, **after})
+    )
+
+
+def forecast(session: KafkaSession, item: Change) -> tuple[Share, ...]:
+    made = read_forecast(make_source(session), [item], None)
+    assert made is not None
+    assert not made.gaps
+    return made.shares[item.identity]
+
+
+def test_room_and_sizes_are_those_of_the_file_system(
+    box: Sandbox, clients: Clients, session: KafkaSession, other_volume: Path
+) -> None:
+    """`disk-too-small`: each volume has the bytes that statvfs says, directories of one volume are
+    one disk, and each replica has the bytes of its segments."""
+    for number in range(3):
+        assert clients.create(f"sized-{number}", segment_bytes=MIB) == ""
+        write_days(clients, f"sized-{number}")
+    disks = read_disks(make_source(session), (1, 2)).disks
+    for broker in (1, 2):
+        directories = list_directories(box, broker, other_volume)
+        volumes: dict[int, list[Path]] = defaultdict(list)
+        for directory in directories:
+            volumes[directory.stat().st_dev].append(directory)
+        by_paths = {disk.directories: disk for disk in disks if disk.broker == broker}
+        assert {tuple(sorted(map(str, rows))) for rows in volumes.values()} == by_paths.keys()
+        for paths, disk in by_paths.items():
+            volume = os.statvfs(paths[0])
+            assert disk.total == volume.f_frsize * volume.f_blocks
+            assert disk.usable is not None
+            assert abs(disk.usable - volume.f_frsize * volume.f_bavail) < STRAY
+            check_replicas(disk)
+    sizes = measure_partitions(disks)
+    for number in range(3):
+        assert sizes[f"sized-{number}", 0] > COUNT * RECORD
+
+
+def check_replicas(disk: Disk) -> None:
+    """Each replica on the disk has the bytes of its segments."""
+    for (name, number), size in disk.replicas.items():
+        if name.startswith("sized-"):
+            segments = [
+                path
+                for directory in disk.directories
+                for path in Path(directory).glob(f"{name}-{number}/*.log")
+            ]
+            assert len(segments) > 10
+            assert size == sum(path.stat().st_size for path in segments)
+
+
+def test_records_grow_as_fast_as_was_computed(
+    box: Sandbox, clients: Clients, session: KafkaSession, other_volume: Path
+) -> None:
+    """`disk-nearly-full`: the rate is what the last day got, and a retention of half a day leaves
+    as much as the rate says, with up to a segment more."""
+    assert clients.create("steady", segment_bytes=MIB, retention_ms=7 * DAY_MS) == ""
+    write_days(clients, "steady")
+    rate = read_rate(session, "steady")
+    whole = measure_partitions(read_disks(make_source(session), (1, 2)).disks)["steady", 0]
+    assert rate == pytest.approx(whole * 24 / HOURS, rel=0.02)
+    assert clients.set("steady", retention_ms=DAY_MS // 2) == ""
+    directories = [d for b in (1, 2) for d in list_directories(box, b, other_volume)]
+    wait_for(lambda: measure_logs(directories, "steady") < whole * 0.4)
+    assert rate / 2 <= measure_logs(directories, "steady") <= rate / 2 + MIB
+
+    longer = update(
+        "steady",
+        {"config": {"retention.ms": DAY_MS // 2}},
+        {"config": {"retention.ms": 30 * DAY_MS}},
+    )
+    [share] = forecast(session, longer)
+    size = measure_logs(directories, "steady")
+    assert share.added == pytest.approx(30 * rate + MIB - size, rel=0.05)
+    assert share.projection.days is None, "so little never fills such a disk"
+
+
+def test_copies_go_where_they_were_expected(
+    box: Sandbox, clients: Clients, session: KafkaSession, other_volume: Path
+) -> None:
+    """The second replica needs the bytes of the first one, on the disk that the broker chooses."""
+    assert clients.create("copied", assignment=[[1]], segment_bytes=MIB) == ""
+    write_days(clients, "copied")
+    # The directories of a broker have different numbers of replicas, so that its choice is clear.
+    fill_directories(clients, session, 2)
+    more = update(
+        "copied",
+        {"replica_assignment": ((1,),)},
+        {"replication_factor": 2, "replica_assignment": ((1, 2),)},
+    )
+    [share] = forecast(session, more)
+    whole = measure_logs(list_directories(box, 1, other_volume), "copied")
+    assert share.added == whole
+    clients.move("copied", [[1, 2]])
+    wait_for(lambda: measure_logs(list_directories(box, 2, other_volume), "copied") == whole)
+    [directory] = [
+        directory
+        for directory in list_directories(box, 2, other_volume)
+        if measure_logs([directory], "copied")
+    ]
+    assert str(directory) in share.projection.disk.directories
+
+
+def fill_directories(clients: Clients, session: KafkaSession, broker: int) -> None:
+    """Create partitions on a broker until one of its disks has fewest replicas by far."""
+    for number in range(8):
+        disks = [d for d in read_disks(make_source(session), (broker,)).disks]
+        loads = sorted(len(disk.replicas) / len(disk.directories) for disk in disks)
+        if len(loads) < 2 or loads[1] - loads[0] >= 1:
+            return
+        assert clients.create(f"filler-{number}", assignment=[[broker]]) == ""
+
+
+def test_a_topic_that_is_minutes_old_has_no_growth_yet(
+    clients: Clients, session: KafkaSession
+) -> None:
+    """`disk-room-unknown`: what came within minutes says nothing about a day."""
+    assert clients.create("young") == ""
+    write_days(clients, "young", hours=0.2)
+    assert read_rate(session, "young") is None
+    longer = update(
+        "young", {"config": {"retention.ms": DAY_MS}}, {"config": {"retention.ms": 30 * DAY_MS}}
+    )
+    made = read_forecast(make_source(session), [longer], None)
+    assert made is not None
+    assert made.unknown == {longer.identity: ("young",)}
+
+
+TOPIC = """
+resource "kafka_topic" "events" {{
+  name               = "events"
+  partitions         = 1
+  replication_factor = 1
+  config = {{
+    "retention.ms"  = {retention}
+    "segment.bytes" = 1048576
+  }}
+}}
+"""
+
+
+def test_a_plan_that_does_not_fit(box: Sandbox, clients: Clients, tmp_path: Path) -> None:
+    """The finding is in every form, --fail-on stops at it, and --impact off does not look."""
+    folder = Folder(tmp_path, box.bootstrap, box.admin_password)
+    folder.write(TOPIC.format(retention=7 * DAY_MS))
+    assert folder.apply().code == 0
+    write_days(clients, "events")
+    folder.write(TOPIC.format(retention=1_000_000 * DAY_MS))
+    text = folder.plan()
+    assert "disk-too-small" in text.out
+    assert "it by this change" in " ".join(text.out.split())
+    assert folder.run("plan", "--fail-on", "capacity").code == 8
+    assert folder.run("plan", "--fail-on", "capacity", "--impact", "off").code == 0
+    folder.write(TOPIC.format(retention=-1))
+    endless = " ".join(folder.plan().out.split())
+    assert "disk-nearly-full" in endless
+    assert "nothing stops the growth; full in about" in endless
+    folder.write(TOPIC.format(retention=8 * DAY_MS))
+    assert "disk-" not in folder.plan().out
+
+    shown = folder.run("describe", "brokers", "--disks")
+    assert shown.code == 0
+    assert "/day" in shown.out
+    assert "Full in" in shown.out
