@@ -192,7 +192,7 @@ def make_forecast(
 ) -> Forecast:
     """What the changes of a plan do to these disks. gaps: what was not read."""
     outlooks = _make_outlooks(cluster, changes, facts)
-    counts = {(d.broker, d.directories): len(d.replicas) for d in cluster.disks}
+    counts = {(d.broker, d.directories): d.load for d in cluster.disks}
     entries: dict[tuple[int, tuple[str, ...]], list[_Entry]] = defaultdict(list)
     for disk in cluster.disks:
         entries[disk.broker, disk.directories] += _list_present(cluster, disk, outlooks)

@@ -165,6 +165,15 @@ class Disk(Struct, frozen=True):
     """Those that are copied from another disk of the broker (KIP-113)."""
     cordoned: bool = False
     """It gets no new replicas (KIP-1066)."""
+    fewest: int | None = None
+    """Replicas in the log directory that has fewest of them; None for one directory."""
+
+    @property
+    def load(self) -> int:
+        """What a broker compares when it chooses a directory, times the directories."""
+        if self.fewest is None:
+            return len(self.replicas)
+        return self.fewest * len(self.directories)
 
     @property
     def used(self) -> int | None:

@@ -134,6 +134,7 @@ def _join_volumes(broker: int, rows: Iterable[LogDirectory]) -> Iterator[Disk]:
             dict(sizes),
             frozenset(future),
             cordoned=all(row.cordoned for row in volume),
+            fewest=min(len(row.logs) for row in volume) if len(volume) > 1 else None,
         )
 
 

@@ -66,7 +66,7 @@ def find_overflows(
     by_broker: dict[int, list[Disk]] = defaultdict(list)
     for disk in disks:
         by_broker[disk.broker].append(disk)
-    counts = {(disk.broker, disk.directories): len(disk.replicas) for disk in disks}
+    counts = {(disk.broker, disk.directories): disk.load for disk in disks}
     arrivals: dict[int, int] = defaultdict(int)
     copied: dict[tuple[int, tuple[str, ...]], int] = defaultdict(int)
     for partition, row in zip(problem.partitions, rows, strict=True):

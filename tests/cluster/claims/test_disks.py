@@ -226,8 +226,8 @@ def test_copies_go_where_they_were_expected(
 def fill_directories(clients: Clients, session: KafkaSession, broker: int) -> None:
     """Create partitions on a broker until one of its disks has fewest replicas by far."""
     for number in range(8):
-        disks = [d for d in read_disks(make_source(session), (broker,)).disks]
-        loads = sorted(len(disk.replicas) / len(disk.directories) for disk in disks)
+        disks = read_disks(make_source(session), (broker,)).disks
+        loads = sorted(disk.load / len(disk.directories) for disk in disks)
         if len(loads) < 2 or loads[1] - loads[0] >= 1:
             return
         assert clients.create(f"filler-{number}", assignment=[[broker]]) == ""

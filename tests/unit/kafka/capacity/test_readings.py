@@ -76,6 +76,7 @@ def test_directories_of_one_volume_share_its_room() -> None:
             400 * GIB,
             {("t", 0): 5, ("t", 1): 16},
             frozenset({("t", 1)}),
+            fewest=1,
         ),
         Disk(1, ("/c",), 1000 * GIB, 300 * GIB, {}, cordoned=True),
     )
