@@ -37,6 +37,7 @@ from ...kit.kafka.topic_clients import Clients, wait_for
 QUICK = (("log.initial.task.delay.ms", "200"), ("log.retention.check.interval.ms", "300"))
 """A broker that looks for old records at once."""
 SECONDS = 15.0
+BROKERS = (1, 2, 3)
 MIB = 1 << 20
 RECORD = 10_000
 """Bytes of the value of each record."""
@@ -56,13 +57,13 @@ def other_volume(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def box(own_brokers: None, other_volume: Path) -> Iterator[Sandbox]:
-    """Two brokers with three log directories each, for this file alone."""
+    """Three brokers with three log directories each, for this file alone."""
 
     def make_disks(box: Sandbox, broker: Broker) -> dict[str, str]:
         return {"log.dirs": ",".join(map(str, list_directories(box, broker.id, other_volume)))}
 
     name = f"tests-disks-{os.getpid()}"
-    with own_sandbox(name, brokers=2, config=QUICK, settings=make_disks) as box:
+    with own_sandbox(name, brokers=3, config=QUICK, settings=make_disks) as box:
         yield box
 
 
@@ -78,7 +79,7 @@ def clients(box: Sandbox) -> Clients:
 
 @pytest.fixture(scope="module")
 def session(box: Sandbox) -> Iterator[KafkaSession]:
-    session = connect(box)
+    session = connect(box, servers=tuple(box.bootstrap.split(",")))
     yield session
     session.close()
 
@@ -112,7 +113,7 @@ def read_rate(session: KafkaSession, name: str) -> float | None:
     """Bytes a day of partition 0."""
     source = make_source(session)
     rows = list_topics(session.context.wire, [name], SECONDS)
-    sizes = measure_partitions(read_disks(source, (1, 2)).disks)
+    sizes = measure_partitions(read_disks(source, BROKERS).disks)
     return read_growth(source, rows, read_settings(source, [name]), sizes)[name, 0].rate
 
 
@@ -139,8 +140,8 @@ def test_room_and_sizes_are_those_of_the_file_system(
     for number in range(3):
         assert clients.create(f"sized-{number}", segment_bytes=MIB) == ""
         write_days(clients, f"sized-{number}")
-    disks = read_disks(make_source(session), (1, 2)).disks
-    for broker in (1, 2):
+    disks = read_disks(make_source(session), BROKERS).disks
+    for broker in BROKERS:
         directories = list_directories(box, broker, other_volume)
         volumes: dict[int, list[Path]] = defaultdict(list)
         for directory in directories:
@@ -179,10 +180,10 @@ def test_records_grow_as_fast_as_was_computed(
     assert clients.create("steady", segment_bytes=MIB, retention_ms=7 * DAY_MS) == ""
     write_days(clients, "steady")
     rate = read_rate(session, "steady")
-    whole = measure_partitions(read_disks(make_source(session), (1, 2)).disks)["steady", 0]
+    whole = measure_partitions(read_disks(make_source(session), BROKERS).disks)["steady", 0]
     assert rate == pytest.approx(whole * 24 / HOURS, rel=0.02)
     assert clients.set("steady", retention_ms=DAY_MS // 2) == ""
-    directories = [d for b in (1, 2) for d in list_directories(box, b, other_volume)]
+    directories = [d for b in BROKERS for d in list_directories(box, b, other_volume)]
     wait_for(lambda: measure_logs(directories, "steady") < whole * 0.4)
     assert rate / 2 <= measure_logs(directories, "steady") <= rate / 2 + MIB
 
