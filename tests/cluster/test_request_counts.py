@@ -70,14 +70,17 @@ def test_requests_do_not_grow_with_topics(proxied: tuple[Folder, Proxy]) -> None
         print(f"{title}: {sum(seen.values())} requests: {dict(sorted(seen.items()))}")
 
 
-LOOKS = ("ListGroups", "DescribeGroups", "OffsetFetch", "DescribeProducers", "ListOffsets")
+USERS = {"ListGroups", "DescribeGroups", "OffsetFetch", "DescribeProducers"}
 """What is asked to find out whom a change hits."""
+SIZES = {"ListOffsets", "DescribeLogDirs"}
+"""What is asked for what is deleted, and for what fits."""
+WEEK = '"retention.ms" = retention("7d")'
 
 
-def count_plan(proxied: tuple[Folder, Proxy], retention: str, *flags: str) -> Counter[str]:
-    """The requests of a plan with this retention for all topics."""
+def count_plan(proxied: tuple[Folder, Proxy], config: str, *flags: str) -> Counter[str]:
+    """The requests of a plan with this config for all topics."""
     folder, proxy = proxied
-    folder.write(DECLARED.replace('"7d"', f'"{retention}"'))
+    folder.write(DECLARED.replace(WEEK, config))
     proxy.take()
     planned = folder.run("plan", "-detailed-exitcode", "--concise", "--no-color", *flags)
     assert planned.code in (2, 8), planned.out
@@ -85,15 +88,21 @@ def count_plan(proxied: tuple[Folder, Proxy], retention: str, *flags: str) -> Co
 
 
 def test_only_a_dangerous_change_asks_whom_it_hits(proxied: tuple[Folder, Proxy]) -> None:
-    """A longer retention costs not one request more than without the look; a shorter one asks, as
-    long as --impact is not off."""
-    assert count_plan(proxied, "8d") == (harmless := count_plan(proxied, "8d", "--impact=off"))
-    assert not harmless.keys() & set(LOOKS), harmless
-    asked = count_plan(proxied, "1d")
+    """A harmless change costs not one request more than without the look. A shorter retention asks
+    for groups and a longer one for disks, as long as --impact is not off."""
+    rolled = f'{WEEK}, "segment.bytes" = 104857600'
+    harmless = count_plan(proxied, rolled, "--impact=off")
+    assert count_plan(proxied, rolled) == harmless
+    assert not harmless.keys() & (USERS | SIZES), harmless
+    shorter, longer = WEEK.replace("7d", "1d"), WEEK.replace("7d", "8d")
+    asked = count_plan(proxied, shorter)
     assert asked["ListGroups"] == 1, asked
     assert_few(asked)
-    unasked = count_plan(proxied, "1d", "--impact=off")
-    assert unasked["ListGroups"] == unasked["DescribeProducers"] == 0, unasked
-    print(
-        f"a shorter retention of all: {sum(asked.values())} requests, {sum(unasked.values())} off"
-    )
+    unasked = count_plan(proxied, shorter, "--impact=off")
+    assert not unasked.keys() & USERS, unasked
+    fits = count_plan(proxied, longer)
+    assert fits["DescribeLogDirs"] == 1 and not fits.keys() & USERS, fits
+    assert_few(fits)
+    assert count_plan(proxied, longer, "--impact=off") == harmless
+    for title, seen in (("shorter", asked), ("shorter, off", unasked), ("longer", fits)):
+        print(f"{title} retention of all: {sum(seen.values())} requests")
