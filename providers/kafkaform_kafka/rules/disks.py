@@ -16,15 +16,16 @@ from kafkaform.core.text.quantity import render_amount, render_count, render_day
 from kafkaform.core.value import FrozenMap, Value
 
 from ..capacity.forecast import Forecast, Share
-from ..capacity.projection import Disk
+from ..capacity.projection import Disk, Projection
 from .topics.config_rows import TYPES
 
 FULLEST = 0.85
 """The part of a disk beyond which it counts as nearly full."""
 _LEAST = 0.01
 """The least part of a disk that is nearly full already that is worth a word."""
-_SOON_DAYS = 30.0
-"""Days in which a disk is full that nothing stops from filling: longer ones leave time to act."""
+_SOON_DAYS, _LATER_DAYS, _FAR_DAYS = 30.0, 365.0, 3650.0
+"""Days until a disk is full. Within the first, unlimited growth is a danger, within the second a
+retention that the disk does not hold; beyond the last, today's rate says nothing."""
 _NAMED = 3
 """Disks and topics in a sentence; the figures have all disks."""
 _PROOFS = "tests/cluster/claims/test_disks.py"
@@ -53,8 +54,8 @@ NEARLY_FULL = Rule(
     Harm.CAPACITY,
     TYPES,
     Needs.SYSTEM,
-    f"More than {FULLEST:.0%} of the disk would be used, or nothing stops the growth. A broker "
-    "needs free room for segments that wait for their deletion (file.delete.delay.ms), for "
+    f"More than {FULLEST:.0%} of the disk would be used, or the disk is full within years. A "
+    "broker needs free room for segments that wait for their deletion (file.delete.delay.ms), for "
     "compaction and for copies.",
     _REPLICATE,
     "Check when you will have more disks, or keep less.",
@@ -133,11 +134,10 @@ def _choose_rule(share: Share) -> Rule | None:
     needed, used, total = projection.needed, projection.disk.used, projection.disk.total
     if needed is None or used is None or not total:
         return None
-    if math.isinf(needed):
-        soon = projection.days is not None and projection.days <= _SOON_DAYS
-        return TOO_SMALL if soon else NEARLY_FULL
     if needed > total:
-        return TOO_SMALL
+        days = projection.days or 0.0
+        limit = _SOON_DAYS if math.isinf(needed) else _LATER_DAYS
+        return None if days > _FAR_DAYS else TOO_SMALL if days <= limit else NEARLY_FULL
     # A little more on a disk that is nearly full anyway is no news of this plan.
     is_more = used <= total * FULLEST or share.added >= total * _LEAST
     return NEARLY_FULL if needed > total * FULLEST and is_more else None
@@ -155,15 +155,15 @@ def _describe(share: Share) -> str:
             f"{_render_bytes(used)} → {_render_bytes(needed)} of {_render_bytes(total)} "
             f"({needed / total:.0%}; {_render_bytes(share.added)} of it by this change)"
         )
-    return f"{name_disk(disk)}: {step}{_render_end(projection.days)}"
+    return f"{name_disk(disk)}: {step}{_render_end(projection)}"
 
 
-def _render_end(days: float | None) -> str:
-    if days is None:
-        return ""
-    if days <= 0:
-        return "; it is full before the copies are complete"
-    return f"; full in about {render_days(days)} at today's rate"
+def _render_end(projection: Projection) -> str:
+    if projection.days:
+        return f"; full in about {render_days(projection.days)} at today's rate"
+    # Nothing grows, so it is what is copied that does not fit.
+    full = (projection.needed or 0) > (projection.disk.total or 0)
+    return "; it is full before the copies are complete" if full else ""
 
 
 def name_disk(disk: Disk) -> str:

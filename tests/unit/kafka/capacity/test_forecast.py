@@ -232,6 +232,14 @@ def test_unlimited_growth_is_a_matter_of_time() -> None:
         assert finding.rule == rule.id
         assert "400 GiB of 700 GiB, and nothing stops the growth; full in about" in finding.text
         assert "added_bytes" not in finding.figures
+    limited = update(
+        {"config": {"retention.ms": 7 * DAY_MS}}, {"config": {"retention.ms": 10_000 * DAY_MS}}
+    )
+    for total, rules in ((700, [TOO_SMALL.id]), (5_000, [NEARLY_FULL.id]), (40_000, [])):
+        cluster = make_cluster({"orders": ROWS}, rate=5, total=total)
+        assert [f.rule for _, f in find_full_disks(make_forecast(cluster, [limited], FACTS))] == (
+            rules
+        )
     still = make_cluster({"orders": ROWS}, rate=0)
     assert not list(find_full_disks(make_forecast(still, [forever], FACTS)))
 
