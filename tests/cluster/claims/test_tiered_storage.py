@@ -8,6 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafkaform_kafka.capacity.readings import (
+    measure_partitions,
+    read_disks,
+    read_growth,
+    read_settings,
+)
+from kafkaform_kafka.inspect.source import DescribeSource
+from kafkaform_kafka.wire.topics import list_topics
+
 from ...kit.kafka.sessions import connect
 from ...kit.kafka.tiered_storage import TieredBroker, tiered_broker
 from ...kit.kafka.topic_clients import Clients, wait_for
@@ -103,3 +112,30 @@ def test_a_lower_rate_delays_copies_to_remote_storage(
     finally:
         assert alter(session, BROKER, ALL, {key: None}) == ""
         session.close()
+
+
+def test_growth_counts_what_is_on_the_disk(
+    broker: TieredBroker, clients: Clients, topic: str
+) -> None:
+    """`disk-too-small`: of 40 records, an hour apart, the broker has kept the last ten hours. A day
+    adds 24 of them, and the local retention ends the growth."""
+    hour, now = 3_600_000, int(time.time() * 1000)
+    assert clients.create(topic, **TIERED) == ""
+    for age in range(40, 0, -1):
+        settings = {"time_ms": now - age * hour, "compression_type": "none"}
+        assert clients.write(topic, "x" * 1000, "a", **settings) == ""
+    wait_for(lambda: broker.count_remote(topic) == 39)
+    assert clients.set(topic, local_retention_ms=10 * hour + hour // 2) == ""
+    wait_for(lambda: len(broker.list_local(topic)) <= 11)
+    session = connect(broker.box)
+    try:
+        source = DescribeSource(session.context, session.sweep)
+        sizes = measure_partitions(read_disks(source, [1]).disks)
+        rows = list_topics(session.context.wire, [topic], 15.0)
+        growth = read_growth(source, rows, read_settings(source, [topic]), sizes)[topic, 0]
+    finally:
+        session.close()
+    record = sizes[topic, 0] / len(broker.list_local(topic))
+    assert 1000 < record < 1200
+    assert growth.rate == pytest.approx(24 * record, rel=0.05)
+    assert growth.ceiling == pytest.approx(10.5 * record, rel=0.05)
