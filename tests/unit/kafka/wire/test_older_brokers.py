@@ -160,6 +160,32 @@ def test_no_log_directories_are_no_size() -> None:
     assert cluster.read_log_sizes(broker, {"t": 1}, "1", T) is None
 
 
+@pytest.mark.parametrize("release", VERSIONS)
+def test_an_old_broker_does_not_say_how_large_its_disks_are(release: str) -> None:
+    """Before 3.3 (KIP-827): unknown is neither 0 bytes nor an error. The sizes of logs are told by
+    every release."""
+    row = admin.DescribeLogDirsResponse.DescribeLogDirsResult
+    topic = row.DescribeLogDirsTopic
+    log = topic.DescribeLogDirsPartition(
+        partition_index=0, partition_size=7, offset_lag=0, is_future_key=False
+    )
+    directory = row(
+        error_code=0,
+        log_dir="/data",
+        topics=[topic(name="t", partitions=[log])],
+        total_bytes=100,
+        usable_bytes=40,
+        is_cordoned=False,
+    )
+    broker: Any = OldBroker(
+        release, {35: admin.DescribeLogDirsResponse(error_code=0, results=[directory])}
+    )
+    [found] = cluster.read_log_directories(broker, None, "1", T).rows
+    told = dict(broker.asked)[35] >= 4
+    assert (found.total, found.usable) == ((100, 40) if told else (None, None))
+    assert found.logs == (cluster.LogSize("t", 0, "1", 7),)
+
+
 def make_settings() -> KafkaSettings:
     return KafkaSettings(instance="kafka", servers=("h:1",), protocol="PLAINTEXT")
 
