@@ -133,8 +133,10 @@ class Replica(Struct, frozen=True):
         """Bytes once the changes have had their full effect; infinite if nothing stops it."""
         if not self.stays:
             return 0.0
+        if self.before == self.after:
+            return self.whole
         before, after = self.before.ceiling, self.after.ceiling
-        if self.before == self.after or before is None or after is None or before == after:
+        if before is None or after is None or before == after:
             return self.whole
         return max(self.whole, after) if after > before else min(self.whole, after)
 
@@ -213,43 +215,46 @@ def project_disk(disk: Disk, replicas: Sequence[Replica]) -> Projection:
     # Old and new replicas exist together until the copies are complete, so what goes makes no room
     # for what is copied.
     copied = sum(max(0.0, replica.whole - replica.size) for replica in replicas)
-    settled = sum(replica.settled - replica.size for replica in replicas)
-    added = max(copied, settled)
-    staying = [replica for replica in replicas if replica.stays]
-    growth = sum(replica.after.rate or 0.0 for replica in staying if _measure_headroom(replica) > 0)
+    settled = [replica.settled for replica in replicas]
+    stored = sum(replica.size for replica in replicas)
+    added = max(copied, sum(settled) - stored)
+    growing = list_growing(replicas)
+    growth = sum(rate for _, rate in growing)
     if disk.total is None or disk.used is None:
         return Projection(disk, added, None, growth)
-    start = disk.used + sum(
-        min(replica.settled, replica.whole) - replica.size for replica in replicas
-    )
-    return Projection(disk, added, compute_days(disk.total - start, staying), growth)
+    start = sum(map(min, settled, (replica.whole for replica in replicas)))
+    room = disk.total - disk.used - (start - stored)
+    return Projection(disk, added, compute_days(room, growing), growth)
 
 
-def compute_days(room: float, replicas: Iterable[Replica]) -> float | None:
+def list_growing(replicas: Iterable[Replica]) -> list[tuple[float, float]]:
+    """Bytes up to the ceiling, and bytes a day, of each replica that still grows after the
+    changes."""
+    growing = []
+    for replica in replicas:
+        rate, ceiling = replica.after.rate, replica.after.ceiling if replica.stays else None
+        if rate and ceiling is not None:
+            headroom = ceiling - min(replica.whole, replica.settled)
+            if headroom > 0:
+                growing.append((headroom, rate))
+    return growing
+
+
+def compute_days(room: float, growing: Iterable[tuple[float, float]]) -> float | None:
     """Days until replicas that grow as today have taken this many bytes, 0 if they have already;
-    None if they never do."""
+    None if they never do. growing: as `list_growing` lists them."""
     if room <= 0:
         return 0.0
-    growing = sorted(
-        (_measure_headroom(replica) / rate, rate)
-        for replica in replicas
-        if (rate := replica.after.rate) and _measure_headroom(replica) > 0
-    )
+    ends = sorted((headroom / rate, rate) for headroom, rate in growing)
     # Summed up from the end: no difference of large rates can swallow a small one.
-    speeds = list(accumulate(rate for _, rate in reversed(growing)))
+    speeds = list(accumulate(rate for _, rate in reversed(ends)))
     day = 0.0
-    for (end, _), speed in zip(growing, reversed(speeds), strict=True):
+    for (end, _), speed in zip(ends, reversed(speeds), strict=True):
         if room <= speed * (end - day):
             return day + room / speed
         room -= speed * (end - day)
         day = end
     return None
-
-
-def _measure_headroom(replica: Replica) -> float:
-    """Bytes by which a replica still grows."""
-    ceiling = replica.after.ceiling
-    return 0.0 if ceiling is None else ceiling - min(replica.whole, replica.settled)
 
 
 def choose_disk(

@@ -17,6 +17,7 @@ from kafkaform_kafka.capacity.projection import (
     Replica,
     choose_disk,
     compute_days,
+    list_growing,
     project_disk,
     read_limits,
 )
@@ -194,7 +195,7 @@ def simulate(room: float, listed: Sequence[Replica], days: int, steps: int) -> f
 def test_days_are_those_of_a_simulation(listed: list[Replica], room: int) -> None:
     """A line with a bend at each ceiling, against growth in steps of a tenth of a day."""
     listed = [replica for replica in listed if replica.stays]
-    exact = compute_days(room * GIB, listed)
+    exact = compute_days(room * GIB, list_growing(listed))
     stepped = simulate(room * GIB, listed, 60, 10)
     if exact is None:
         assert stepped is None
