@@ -310,10 +310,12 @@ def _list_present(
     replaced = {
         partition
         for sibling in cluster.disks
-        if sibling.broker == disk.broker and sibling.directories != disk.directories
+        if sibling.broker == disk.broker
         for partition in sibling.future
     }
-    for partition, size in disk.replicas.items():
+    logs = [(partition, size, False) for partition, size in disk.replicas.items()]
+    logs += [(partition, size, True) for partition, size in disk.future.items()]
+    for partition, size, future in logs:
         topic, number = partition
         spread = cluster.topics.get(topic)
         before = cluster.growth.get(partition, NO_GROWTH)
@@ -321,14 +323,15 @@ def _list_present(
         whole = size
         # A copy that runs takes all the room that it needs.
         in_sync = spread.in_sync[number : number + 1] if spread else ()
-        if partition in disk.future or any(disk.broker not in brokers for brokers in in_sync):
-            whole = cluster.sizes[partition]
+        if future or any(disk.broker not in brokers for brokers in in_sync):
+            whole = max(size, cluster.sizes.get(partition, 0))
+        remains = future or partition not in replaced
         if outlook is None:
-            yield _Entry(Replica(size, whole, before, before, partition not in replaced), topic)
+            yield _Entry(Replica(size, whole, before, before, remains), topic)
             continue
         stays = not outlook.gone and disk.broker in outlook.targets.get(number, (disk.broker,))
         after = _grow(cluster, outlook, partition, disk.broker)
-        replica = Replica(size, whole, before, after, stays and partition not in replaced)
+        replica = Replica(size, whole, before, after, stays and remains)
         yield _Entry(replica, topic, outlook.find_owner(disk.broker))
 
 
@@ -348,7 +351,10 @@ def _list_copies(
                 before = Growth(0.0, after.limits) if is_new else after
                 if not is_new and partition not in cluster.sizes:
                     before, after = after, NO_GROWTH
-                yield _Entry(Replica(0, size, before, after), topic, outlook.owner), broker
+                yield (
+                    _Entry(Replica(0, size, before, after, is_new=True), topic, outlook.owner),
+                    broker,
+                )
 
 
 def _grow(cluster: Cluster, outlook: _Outlook, partition: Place, broker: int) -> Growth:

@@ -127,6 +127,8 @@ class Replica(Struct, frozen=True):
     after: Growth
     stays: bool = True
     """False: it is removed from this disk once all copies are complete."""
+    is_new: bool = False
+    """The changes add it to this disk."""
 
     @property
     def settled(self) -> float:
@@ -142,8 +144,8 @@ class Replica(Struct, frozen=True):
 
     @property
     def added(self) -> float:
-        """Bytes that it takes at most in addition to what it has."""
-        return max(self.whole, self.settled) - self.size
+        """Bytes that the changes add to it at most: not those of a copy that runs already."""
+        return (self.whole if self.is_new else 0.0) + max(0.0, self.settled - self.whole)
 
     @property
     def is_unknown(self) -> bool:
@@ -162,9 +164,10 @@ class Disk(Struct, frozen=True):
     usable: int | None
     """Bytes of them that the broker can still use."""
     replicas: Mapping[Place, int]
-    """Partition -> bytes of its replica here, or of a copy that is to replace another one."""
-    future: frozenset[Place] = frozenset()
-    """Those that are copied from another disk of the broker (KIP-113)."""
+    """Partition -> bytes of its replica here."""
+    future: Mapping[Place, int] = {}
+    """Partition -> bytes of a copy here that is to take the place of the replica on the same broker
+    (KIP-113)."""
     cordoned: bool = False
     """It gets no new replicas (KIP-1066)."""
     fewest: int | None = None
@@ -174,7 +177,7 @@ class Disk(Struct, frozen=True):
     def load(self) -> int:
         """What a broker compares when it chooses a directory, times the directories."""
         if self.fewest is None:
-            return len(self.replicas)
+            return len(self.replicas) + len(self.future)
         return self.fewest * len(self.directories)
 
     @property
@@ -187,7 +190,7 @@ class Disk(Struct, frozen=True):
     @property
     def stored(self) -> int:
         """Bytes of all replicas."""
-        return sum(self.replicas.values())
+        return sum(self.replicas.values()) + sum(self.future.values())
 
 
 class Projection(Struct, frozen=True):

@@ -54,6 +54,8 @@ at one after the other."""
 _LEAST_MS, _LEAST_OF_OLD_MS = 3_600_000, 60_000
 """The shortest time of which records say how fast a partition grows: of a log that is whole, and of
 one whose older records are deleted already."""
+_NAMED = 5
+"""Brokers in a sentence."""
 _OWN, _OF_BROKER = 1, 2
 """Config sources: the override of a topic, and the dynamic config of one broker."""
 A = TypeVar("A")
@@ -119,20 +121,14 @@ def _join_volumes(broker: int, rows: Iterable[LogDirectory]) -> Iterator[Disk]:
         else:
             shared.append(row)
     for volume in volumes:
-        sizes: dict[Place, int] = defaultdict(int)
-        future: set[Place] = set()
-        for log in (log for row in volume for log in row.logs):
-            partition = (log.topic, log.partition)
-            sizes[partition] += log.size
-            if log.future:
-                future.add(partition)
+        logs = [log for row in volume for log in row.logs]
         yield Disk(
             broker,
             tuple(row.path for row in volume),
             volume[0].total,
             volume[0].usable,
-            dict(sizes),
-            frozenset(future),
+            {(log.topic, log.partition): log.size for log in logs if not log.future},
+            {(log.topic, log.partition): log.size for log in logs if log.future},
             cordoned=all(row.cordoned for row in volume),
             fewest=min(len(row.logs) for row in volume) if len(volume) > 1 else None,
         )
@@ -260,11 +256,7 @@ def read_forecast(asker: Asker, changes: Sequence[Change], limit: int | None) ->
     spreads = {name: Spread(row.replicas, row.in_sync) for name, row in rows.items()}
     brokers = list_concerned_brokers(adding, spreads, facts)
     reading = read_disks(asker, brokers)
-    gaps = [f"the disks of broker {b}: {fault.message}" for b, fault in reading.faults.items()]
-    gaps += [
-        f"{', '.join(paths)} of broker {broker}: the directory has failed"
-        for broker, paths in reading.failed.items()
-    ]
+    gaps = list(_explain_gaps(reading))
     sizes = measure_partitions(reading.disks)
     names = _rank_topics(sizes, rows, {change.identity.key for change in changes})
     chosen = names[:limit]
@@ -278,6 +270,18 @@ def read_forecast(asker: Asker, changes: Sequence[Change], limit: int | None) ->
     return make_forecast(
         Cluster(reading.disks, spreads, settings, growth, sizes), changes, facts, gaps
     )
+
+
+def _explain_gaps(reading: DiskReading) -> Iterator[str]:
+    """What is unknown about disks, one clause for each cause."""
+    brokers: dict[str, list[int]] = defaultdict(list)
+    for broker, fault in reading.faults.items():
+        brokers[fault.message].append(broker)
+    for message, ids in brokers.items():
+        more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+        yield f"the disks of broker {', '.join(map(str, ids[:_NAMED]))}{more}: {message}"
+    for broker, paths in reading.failed.items():
+        yield f"{', '.join(paths)} of broker {broker}: the directory has failed"
 
 
 def measure_partitions(disks: Iterable[Disk]) -> Mapping[Place, int]:

@@ -63,7 +63,7 @@ def _read_growth(
 
 def _document_disk(disk: Disk, growth: Mapping[Place, Growth]) -> FrozenMap:
     replicas = []
-    for partition, stored in disk.replicas.items():
+    for partition, stored in (*disk.replicas.items(), *disk.future.items()):
         today = growth.get(partition, NO_GROWTH)
         replicas.append(Replica(stored, stored, today, today))
     projection = project_disk(disk, replicas)

@@ -94,7 +94,7 @@ def _tell_unknown(identity: Identity, topics: Sequence[str]) -> Finding:
     more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
     subject = f"{render_count(len(others), 'topic')} ({listed}{more})" if others else "the topic"
     return ROOM_UNKNOWN.find(
-        f"how much room {subject} will need is unknown: the offsets do not show how fast "
+        f"how much room {subject} will need is unknown: the brokers do not show how fast "
         f"{'they grow' if len(others) > 1 else 'it grows'}",
         figures=FrozenMap(topics=tuple(topics)),
     )

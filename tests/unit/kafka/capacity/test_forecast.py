@@ -169,6 +169,22 @@ def test_copies_go_to_the_disk_with_the_fewest_replicas() -> None:
     assert added == {(b, ("/data/2",)): 70.0 for b in (1, 2, 3)}
 
 
+def test_a_copy_to_another_disk_of_the_broker_needs_all_its_bytes() -> None:
+    """A move between two disks that runs already (KIP-113); the old replica goes afterwards."""
+    cluster = make_cluster({"orders": ROWS}, used=620, paths=(("/data/1",), ("/data/2",)))
+    disks = [
+        replace(disk, future={("orders", 0): 10 * GIB})
+        if (disk.broker, disk.directories) == (1, ("/data/2",))
+        else disk
+        for disk in cluster.disks
+    ]
+    shares = make_forecast(replace(cluster, disks=disks), [THREE], FACTS).shares[ORDERS]
+    [share] = [s for s in shares if s.projection.disk.broker == 1]
+    # 60 GiB of the running copy, and 70 of the new replica.
+    assert share.projection.needed == 750 * GIB
+    assert share.added == 70 * GIB
+
+
 def test_more_partitions_share_what_is_written() -> None:
     """Age limits keep the same number of bytes altogether; size limits count for each partition."""
     by_age = make_forecast(make_cluster({"orders": ROWS}), [MORE], FACTS)
@@ -254,7 +270,7 @@ def test_what_is_unknown_is_said() -> None:
     forecast = make_forecast(young, [LONGER], FACTS, ["the disks of broker 4: it is silent"])
     texts = [finding.text for _, finding in find_full_disks(forecast)]
     assert texts == [
-        "how much room the topic will need is unknown: the offsets do not show how fast it grows"
+        "how much room the topic will need is unknown: the brokers do not show how fast it grows"
     ]
     assert forecast.gaps == ("the disks of broker 4: it is silent",)
 

@@ -35,7 +35,7 @@ def test_what_was_not_seen_is_a_gap() -> None:
     asker.answers["DescribeLogDirs"] = SILENT
     sighting = look(asker, LONGER)
     assert sighting.findings == ()
-    assert "the disks of broker 1: it does not answer" in sighting.gaps
+    assert sighting.gaps == ("the disks of broker 1, 2: it does not answer",)
     assert look(make_cluster("orders")) == Sighting()
 
 
