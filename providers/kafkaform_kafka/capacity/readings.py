@@ -278,8 +278,8 @@ def _explain_gaps(reading: DiskReading) -> Iterator[str]:
     for broker, fault in reading.faults.items():
         brokers[fault.message].append(broker)
     for message, ids in brokers.items():
-        more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-        yield f"the disks of broker {', '.join(map(str, ids[:_NAMED]))}{more}: {message}"
+        ending = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+        yield f"the disks of broker {', '.join(map(str, ids[:_NAMED]))}{ending}: {message}"
     for broker, paths in reading.failed.items():
         yield f"{', '.join(paths)} of broker {broker}: the directory has failed"
 

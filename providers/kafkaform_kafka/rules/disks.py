@@ -89,13 +89,12 @@ def find_full_disks(forecast: Forecast) -> Iterator[tuple[Identity, Finding]]:
 
 def _tell_unknown(identity: Identity, topics: Sequence[str]) -> Finding:
     # The name of a topic says nothing new about a change of this very topic.
-    others = [name for name in topics if name != identity.key]
-    listed = ", ".join(others[:_NAMED])
-    more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
-    subject = f"{render_count(len(others), 'topic')} ({listed}{more})" if others else "the topic"
+    names = [name for name in topics if name != identity.key]
+    count = render_count(len(names), "topic")
+    subject = f"{count} ({_join_names(names, ', ')})" if names else "the topic"
     return ROOM_UNKNOWN.find(
         f"how much room {subject} will need is unknown: the brokers do not show how fast "
-        f"{'they grow' if len(others) > 1 else 'it grows'}",
+        f"{'they grow' if len(names) > 1 else 'it grows'}",
         figures=FrozenMap(topics=tuple(topics)),
     )
 
@@ -104,21 +103,23 @@ def _judge_shares(shares: Sequence[Share]) -> Finding | None:
     """What one change does to its disks, told by the worst of them; None if it leaves enough
     room."""
     ranked = sorted(shares, key=_rank, reverse=True)
-    worst = ranked[0].projection
-    if worst.needed is None:
-        disks = _name_disks(share.projection.disk for share in ranked)
-        return ROOM_UNKNOWN.find(
-            f"adds up to {_render_bytes(_sum_added(ranked))} to {disks}: how much fits there is "
-            "unknown, because the broker does not say how large its disk is",
-            figures=_make_figures(ranked),
-        )
     concerned = [share for share in ranked if _choose_rule(share) is not None]
     rule = _choose_rule(concerned[0]) if concerned else None
     if rule is None:
-        return None
-    more = len(concerned) - 1
-    others = f"; and {render_count(more, 'disk')} more" if more else ""
-    return rule.find(f"{_describe(concerned[0])}{others}", figures=_make_figures(concerned))
+        unknown = [share for share in ranked if share.projection.needed is None]
+        return _tell_unknown_room(unknown) if unknown else None
+    rest = len(concerned) - 1
+    ending = f"; and {render_count(rest, 'disk')} more" if rest else ""
+    return rule.find(f"{_describe(concerned[0])}{ending}", figures=_make_figures(concerned))
+
+
+def _tell_unknown_room(shares: Sequence[Share]) -> Finding:
+    disks = _join_names([name_disk(share.projection.disk) for share in shares], "; ")
+    return ROOM_UNKNOWN.find(
+        f"adds up to {_render_bytes(_sum_added(shares))} to {disks}: how much fits there is "
+        "unknown, because the broker does not say how large its disk is",
+        figures=_make_figures(shares),
+    )
 
 
 def _rank(share: Share) -> tuple[bool, float]:
@@ -171,10 +172,11 @@ def name_disk(disk: Disk) -> str:
     return f"broker {disk.broker}, {' and '.join(disk.directories)}"
 
 
-def _name_disks(disks: Iterable[Disk]) -> str:
-    names = [name_disk(disk) for disk in disks]
-    more = len(names) - _NAMED
-    return "; ".join(names[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
+def _join_names(names: Sequence[str], separator: str) -> str:
+    """The first names, and how many there are beyond them."""
+    rest = len(names) - _NAMED
+    ending = f"{separator}and {rest:,} more" if rest > 0 else ""
+    return f"{separator.join(names[:_NAMED])}{ending}"
 
 
 def _sum_added(shares: Iterable[Share]) -> float:

@@ -266,6 +266,11 @@ def test_what_is_unknown_is_said() -> None:
     [finding] = [f for _, f in find_full_disks(make_forecast(cluster, [THREE], FACTS))]
     assert finding.rule == ROOM_UNKNOWN.id
     assert finding.text.startswith("adds up to 210 GiB to broker 1, /data/1; broker 2, /data/1")
+    cluster = make_cluster({"orders": ROWS})
+    mixed = [replace(cluster.disks[0], total=None, usable=None), *cluster.disks[1:]]
+    forecast = make_forecast(replace(cluster, disks=mixed), [THREE], FACTS)
+    [finding] = [f for _, f in find_full_disks(forecast)]
+    assert finding.text.startswith("adds up to 70 GiB to broker 1, /data/1: how much fits")
     young = make_cluster({"orders": ROWS}, rate=None)
     forecast = make_forecast(young, [LONGER], FACTS, ["the disks of broker 4: it is silent"])
     texts = [finding.text for _, finding in find_full_disks(forecast)]
