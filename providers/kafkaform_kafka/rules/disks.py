@@ -108,8 +108,8 @@ def _judge_shares(shares: Sequence[Share]) -> Finding | None:
     if rule is None:
         unknown = [share for share in ranked if share.projection.needed is None]
         return _tell_unknown_room(unknown) if unknown else None
-    rest = len(concerned) - 1
-    ending = f"; and {render_count(rest, 'disk')} more" if rest else ""
+    hidden_count = len(concerned) - 1
+    ending = f"; and {render_count(hidden_count, 'disk')} more" if hidden_count else ""
     return rule.find(f"{_describe(concerned[0])}{ending}", figures=_make_figures(concerned))
 
 
@@ -174,8 +174,8 @@ def name_disk(disk: Disk) -> str:
 
 def _join_names(names: Sequence[str], separator: str) -> str:
     """The first names, and how many there are beyond them."""
-    rest = len(names) - _NAMED
-    ending = f"{separator}and {rest:,} more" if rest > 0 else ""
+    hidden_count = len(names) - _NAMED
+    ending = f"{separator}and {hidden_count:,} more" if hidden_count > 0 else ""
     return f"{separator.join(names[:_NAMED])}{ending}"
 
 
