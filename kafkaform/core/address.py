@@ -13,6 +13,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+CLOSURE = "park"
+"""The name of what takes access to a parked object away: `kafka_topic.orders/park["Read"]`."""
 _NAME = r"[^\W\d][\w-]*+"
 _KEY = r'\[(?:"(?:[^"\\]|\\.)*"|\d+)\]'
 # Compiled when they are first used, and then kept by `re`: `validate` parses no address.
@@ -194,6 +196,19 @@ def _compile_plain() -> re.Pattern[str]:
 def _parse_key(bracketed: str) -> Any:
     """The instance key between the brackets. Raises ValueError."""
     return json.loads(bracketed[1:-1])
+
+
+def is_closure(address: str) -> bool:
+    """True for the address of what takes access to a parked object away."""
+    child = f"{CLOSURE}["
+    if f"/{child}" not in address:
+        return False
+    # An instance key can contain the same text.
+    try:
+        parsed = parse_address(address)
+    except ValueError:
+        return False
+    return parsed.child is not None and parsed.child.startswith(child)
 
 
 def matches(pattern: str, address: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 
-from ..core.address import parse_address
+from ..core.address import is_closure, parse_address
 from ..core.change import Action, Change, add_findings
 from ..core.finding import Block, Finding
 from ..core.resource import Declared, Facts, Fence, Identity
@@ -22,7 +22,6 @@ from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Provider, ResourceType
 from .diff import compare
 from .model import Plan
-from .parking import is_closure
 from .rules import DENIED, ENGINE_RULES, OUTSIDE, RULE_FAILED, UNLIMITED
 
 NO_FACTS = Facts("")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.address import Address, matches, parse_address, rename_address
+from ..core.address import Address, is_closure, matches, parse_address, rename_address
 from ..core.change import BOOKKEEPING, Action, Change, Ownership, add_findings
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ..core.finding import Block, Finding
@@ -43,7 +43,7 @@ from ..state.model import Row, State
 from .diff import flatten
 from .model import Mode, Options
 from .observe import has_ended
-from .parking import is_closure, settle_parking
+from .parking import settle_parking
 from .rules import REMARKED, RESERVED, UNREADABLE
 
 NAMED = 10

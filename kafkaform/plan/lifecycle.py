@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..core.address import is_closure
 from ..core.change import PARK, Action, Change, Ownership, Path, PathChange, add_findings
 from ..core.finding import Finding
 from ..core.resource import SETTING, TASK, Absent, Declared, Facts, Failed, Hidden, Observed
@@ -41,7 +42,7 @@ from .diff import (
 from .drift import compute_drift, refresh_object
 from .model import Mode
 from .observe import compute_destination, resolve_absence
-from .parking import find_parked, is_closure
+from .parking import find_parked
 from .rules import (
     KEPT,
     LEFT_ALONE,

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
-from ..core.address import matches, parse_address, render_key
+from ..core.address import CLOSURE, matches, parse_address, render_key
 from ..core.change import Change
 from ..core.finding import UNREAD, Finding, Level
 from ..core.resource import Declared, Desired, Facts, Failed, Identity, Observed, Parking, Reading
@@ -29,8 +29,6 @@ from ..state.model import Row, State
 from .model import Mode, Options
 from .rules import PARKED, UNPARKABLE
 
-CHILD = "park"
-"""The name of a closure in the address of the parked object: `kafka_topic.orders/park["Read"]`."""
 FindTime = Callable[[Identity], str | None]
 """When an object was written last from here, RFC 3339; None if the log does not show it."""
 
@@ -89,7 +87,7 @@ def _park(
         tuple(
             Declared(
                 replace(row.identity, kind=closure.kind, key=closure.key),
-                replace(address, child=f"{CHILD}{render_key(closure.name)}"),
+                replace(address, child=f"{CLOSURE}{render_key(closure.name)}"),
                 closure.attributes,
                 None,
                 owner=row.owner,
@@ -221,12 +219,3 @@ def drop_idle_closures(desired: Desired, waiting: Collection[Identity]) -> Desir
         for identity, parking in desired.parked.items()
     }
     return replace(desired, parked=parked)
-
-
-def is_closure(address: str) -> bool:
-    """True for the address of an object that takes access to a parked one away."""
-    try:
-        child = parse_address(address).child
-    except ValueError:
-        return False
-    return child is not None and child.partition("[")[0] == CHILD

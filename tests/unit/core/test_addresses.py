@@ -62,3 +62,20 @@ def test_the_short_way_finds_the_same(text: str) -> None:
     found = is_object_address(text)
     with patch.object(address, "_compile_plain", lambda: NOTHING):
         assert is_object_address(text) == found
+
+
+@pytest.mark.parametrize(
+    ("address", "is_one"),
+    [
+        ('kafka_topic.orders/park["Read"]', True),
+        ('module.a["x"].kafka_topic.orders["y"]/park["Read"]', True),
+        ("kafka_topic.orders", False),
+        ('kafka_access.a/acl["park"]', False),
+        # A name that somebody chose must not go around a boundary.
+        ('kafka_topic.orders["a/park[b"]', False),
+        ('kafka_acl.a["/park[\\"Read\\"]"]', False),
+        ('kafka_acl.a["x"]/acl["/park[1]"]', False),
+    ],
+)
+def test_a_closure_is_told_by_its_child_alone(address: str, is_one: bool) -> None:
+    assert is_closure(address) is is_one
