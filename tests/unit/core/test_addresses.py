@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform.core import address
-from kafkaform.core.address import is_object_address, parse_address
+from kafkaform.core.address import is_closure, is_object_address, parse_address
 
 from ...kit.quick import examples
 
