@@ -298,24 +298,33 @@ def _read_reference(fields: Fields) -> FrozenMap:
     return FrozenMap(values)
 
 
-def add_subject_config(
-    findings: Findings, position: str, subject: str, level: str | None, mode: str | None = None
+def add_registry_settings(
+    findings: Findings,
+    position: str,
+    level: str | None,
+    mode: str | None = None,
+    *,
+    subject: str | None = None,
 ) -> None:
-    """Add the compatibility level and the mode of a subject, unless both are left to the
-    registry."""
+    """Add the compatibility level and the mode of a subject, or of the registry itself, unless both
+    are left out."""
     values = {"compatibility": level, "mode": mode}
     settings = {name: text.upper() for name, text in values.items() if text}
     if not settings:
         return
+    kind, owner = (SUBJECT_CONFIG, {"subject": subject}) if subject else (REGISTRY_CONFIG, {})
     # Two resources of another tool can be one object here: the level and the mode.
     for index, item in enumerate(findings.objects):
         arguments = item.arguments
-        is_subject = item.kind == SUBJECT_CONFIG and arguments["subject"] == subject
-        if is_subject and not arguments.keys() & settings.keys():
+        if (
+            item.kind == kind
+            and arguments.get("subject") == subject
+            and not arguments.keys() & settings.keys()
+        ):
             merged = replace(item, arguments=arguments.with_items(settings))
             findings.objects[index] = merged
             return
-    findings.add(SUBJECT_CONFIG, FrozenMap({"subject": subject, **settings}), position)
+    findings.add(kind, FrozenMap({**owner, **settings}), position)
 
 
 def add_group_config(
@@ -326,14 +335,20 @@ def add_group_config(
         findings.add(GROUP_CONFIG, FrozenMap(group=group, config=config), position, positions)
 
 
-def read_named_file(findings: Findings, position: str, title: str, name: str) -> str:
-    """The text of a file that another file names, relative to that one. No file outside of the
-    folders that are read is opened. Raises Unfit."""
+def read_named_file(
+    findings: Findings, position: str, title: str, name: str, *, from_here: bool = False
+) -> str:
+    """The text of a file that another file names, relative to that one. from_here: relative to the
+    working directory if it is there, as the tool reads it. No file outside of the folders that are
+    read is opened. Raises Unfit."""
     folder = Path(position.rpartition(":")[0]).parent
     file = (folder / name).resolve()
+    if from_here and Path(name).is_file():
+        file = Path(name).resolve()
     roots = [(path if path.is_dir() else path.parent).resolve() for path in findings.paths]
     if not any(file.is_relative_to(root) for root in roots):
-        raise Unfit(position, f"{title}: {name} is outside of the folders that are read")
+        outside = f"{name} is outside of the folders that are read: name its folder as well"
+        raise Unfit(position, f"{title}: {outside}")
     try:
         text = read_file(file).decode()
     except UnicodeDecodeError:

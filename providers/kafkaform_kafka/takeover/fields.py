@@ -195,9 +195,10 @@ class Fields:
             self._left.pop(name, None)
 
     def leave(self, reason: str, *names: str) -> None:
-        """Report fields that are known and not taken over."""
+        """Report fields that are known and not taken over, unless they are empty."""
         for name in names:
-            if self.find(name) is not None:
+            node = self.find(name)
+            if node is not None and (node.kind not in ("list", "map") or node.value):
                 self.findings.omit(self.locate(name), f"{self.title}: {name}: {reason}")
 
     def close(self) -> None:

@@ -7,11 +7,14 @@ with Jinja in it is left out, with the command that renders it.
 Source: jikkou 1.1.0, API versions v1 and v1beta2: `V1KafkaTopicSpec`, `ConfigMapsTransformation`
 (a ConfigMap overrides `configs`), `KafkaPrincipalAuthorizationTransformation` (roles),
 `LiteralKafkaAclBindingBuilder`, `KafkaClientQuotaType`, `V1KafkaClientQuotaConfigsAdapter`,
-`V1KafkaUserAuthentication` (8192 iterations), `CoreAnnotations`.
+`V1KafkaUserAuthentication` (8192 iterations), `CoreAnnotations`, `SchemaRegistryAnnotations`,
+`JinjaResourceTemplateRenderer` (`resource.directoryPath`), `SchemaHandle` (a `$ref` is relative to
+the working directory).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -27,8 +30,8 @@ from .declarations import (
     add_connector,
     add_group_config,
     add_quota,
+    add_registry_settings,
     add_schema,
-    add_subject_config,
     add_topic,
     add_user,
     make_acl,
@@ -47,8 +50,18 @@ from .fields import (
 )
 
 GROUP, CORE, SCHEMAS = "kafka.jikkou.io/", "core.jikkou.io/", "schemaregistry.jikkou.io/"
+AIVEN = "kafka.aiven.io/"
 CLUSTER = "kafka.jikkou.io/connect-cluster"
 IGNORE, DELETE = "jikkou.io/ignore", "jikkou.io/delete"
+_IGNORED_ANNOTATIONS: Mapping[str, str] = {
+    "jikkou.io/config-override": "the address of the workers is in the provider block",
+    f"{SCHEMAS}schema-id": "the schema keeps the id that it has",
+    f"{SCHEMAS}version": "the schema keeps the version that it has",
+    f"{SCHEMAS}permanent-delete": "`hard_delete = true` in the provider block is for all subjects",
+}
+"""Annotation that changes what jikkou does -> why it is not taken over."""
+_FOLDER = re.compile(rb"\{\{-?\s*resource\.directoryPath\s*-?\}\}")
+"""Jinja for the folder of the file itself, before the path of a schema."""
 ITERATIONS = 8192
 _LIMITS: Mapping[str, str] = {
     "producerByteRate": "producer_byte_rate",
@@ -80,7 +93,9 @@ def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     findings = Findings(paths)
     resources: list[Resource] = []
     shared = Shared({}, {})
-    for name, content in read_files(paths, {*YAML, ".tpl"}, findings.omit):
+    for name, text in read_files(paths, {*YAML, ".tpl"}, findings.omit):
+        folder = str(Path(name).resolve().parent).encode()
+        content = folder.join(_FOLDER.split(text))
         if (template := find_template(content, "jikkou")) is not None:
             line, reason = template
             findings.omit(f"{name}:{line}", reason)
@@ -110,7 +125,7 @@ def _list_resources(document: Fields, shared: Shared) -> Iterator[Resource]:
         document.close()
     elif version.startswith(GROUP) and kind == "KafkaPrincipalRole":
         _read_role(document, shared)
-    elif not version.startswith((GROUP, SCHEMAS)) or single not in _KINDS:
+    elif not _is_taken_over(version, single):
         title = f"a resource of the kind {kind!r}" if kind else "a document without a kind"
         document.findings.omit(document.position, f"{title} is not taken over")
     elif kind == single:
@@ -125,6 +140,12 @@ def _list_resources(document: Fields, shared: Shared) -> Iterator[Resource]:
         document.close()
 
 
+def _is_taken_over(version: str, kind: str) -> bool:
+    """Of Aiven's kinds, only the subjects have Kafka's own form."""
+    groups = (SCHEMAS, AIVEN) if kind == "SchemaRegistrySubject" else (GROUP,)
+    return kind in _KINDS and version.startswith(groups)
+
+
 def _make_resource(fields: Fields, kind: str) -> Iterator[Resource]:
     """The resource, unless an annotation says that jikkou leaves it alone or deletes it."""
     name, notes, labels = "", dict[str, YamlNode](), dict[str, YamlNode]()
@@ -136,6 +157,10 @@ def _make_resource(fields: Fields, kind: str) -> Iterator[Resource]:
         if note in notes and read_text(notes[note], note).lower() == "true":
             fields.findings.omit(fields.position, f"{fields.title}: the annotation {note} is true")
             return
+    for note, reason in _IGNORED_ANNOTATIONS.items():
+        if note in notes:
+            message = f"{fields.title}: the annotation {note}: {reason}"
+            fields.findings.omit(notes[note].position, message)
     fields.skip("status")
     spec = fields.table("spec")
     if spec is None:
@@ -282,14 +307,16 @@ def _read_connector(resource: Resource, _: Shared, findings: Findings) -> None:
 def _read_subject(resource: Resource, _: Shared, findings: Findings) -> None:
     spec, fields, subject = resource.spec, resource.fields, _require_name(resource)
     level, mode = spec.text("compatibilityLevel"), spec.text("mode")
-    add_subject_config(findings, fields.position, subject, level, mode)
+    add_registry_settings(findings, fields.position, level, mode, subject=subject)
     node, title = spec.find("schema"), f"{fields.title}: schema"
     if node is None:
         return
     if node.kind == "map":
         named = Fields(node, findings, title)
         name = named.require_text("$ref").removeprefix("file://")
-        text = read_named_file(findings, node.position, title, name)
+        if "://" in name:
+            raise Unfit(node.position, f"{title}: {name} is an address: save the file beside this")
+        text = read_named_file(findings, node.position, title, name, from_here=True)
         named.close()
     else:
         text = read_pattern(node, title)

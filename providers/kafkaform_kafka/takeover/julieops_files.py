@@ -23,8 +23,8 @@ from .declarations import (
     add_acl,
     add_acls,
     add_connector,
+    add_registry_settings,
     add_schema,
-    add_subject_config,
     make_acl,
     read_files,
     read_named_file,
@@ -59,7 +59,7 @@ def read_topic_schemas(schemas: Fields, topic: str, strategy: str) -> None:
             )
         position = schemas.locate(f"{side}.schema.file")
         text = read_named_file(schemas.findings, position, title, file)
-        add_subject_config(schemas.findings, position, subjects[strategy], level)
+        add_registry_settings(schemas.findings, position, level, subject=subjects[strategy])
         add_schema(schemas.findings, position, subjects[strategy], text, format=format)
     schemas.close()
 

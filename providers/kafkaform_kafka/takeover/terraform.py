@@ -9,7 +9,9 @@ escapes; quotas cannot be imported.
 
 Source: OpenTofu 1.12 `internal/states/statefile/version4.go` and `internal/encryption` (the form of
 an encrypted state); terraform-provider-kafka 0.13.1 `kafka/resource_*.go`;
-terraform-provider-confluent 2.83 `internal/provider/resource_kafka_{topic,acl}.go`.
+terraform-provider-confluent 2.83 `internal/provider/resource_kafka_{topic,acl}.go`,
+`resource_schema.go`, `resource_subject_{config,mode}.go`,
+`resource_schema_registry_cluster_{config,mode}.go`.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ from ..kinds.user.resource_type import KIND as USER
 from ..protocol.acl import KIND as ACL
 from ..protocol.acl import parse_acl
 from .declarations import (
-    REGISTRY_CONFIG,
+    SCHEMA,
     add_acl,
     add_connector,
+    add_registry_settings,
     add_schema,
-    add_subject_config,
     add_topic,
     make_acl,
     read_file,
@@ -112,7 +114,17 @@ EXPORTER = Exporter(
 
 
 VERSION = 4
-_FAMILIES = ("kafka_", "confluent_", "kafka-connect_", "schemaregistry_")
+_CLOUD = "it is an object of Confluent Cloud: keep it in Terraform"
+_FOREIGN_TYPES: Mapping[str, str] = {
+    "confluent_connector": (
+        "Confluent Cloud runs it, behind an API that Connect's workers do not have: keep it in "
+        "Terraform"
+    ),
+    "confluent_kafka_client_quota": "it is no quota of Kafka: keep it in Terraform",
+    "confluent_kafka_mirror_topic": "a cluster link writes this topic: keep it in Terraform",
+    "confluent_role_binding": "a role of Confluent Cloud is no ACL: keep it in Terraform",
+}
+"""Type of resources that are not taken over -> why."""
 
 
 # ── the state ───────────────────────────────────────────────────────────────────────────
@@ -136,27 +148,41 @@ def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
 
 def _read_state(path: Path, findings: Findings) -> None:
     state, foreign_types = _parse(path), Counter[str]()
+    instances: list[tuple[dict[str, Any], dict[str, Any]]] = []
     for resource in _list_maps(state, "resources", path):
-        type = str(resource.get("type"))
         if resource.get("mode") != "managed":
             continue
-        if not type.startswith(_FAMILIES):
-            foreign_types[type] += len(_list_maps(resource, "instances", path))
-            continue
-        for instance in _list_maps(resource, "instances", path):
-            module = f"{resource['module']}." if resource.get("module") else ""
-            key = instance.get("index_key")
-            index = (
-                "" if key is None else f"[{key}]" if isinstance(key, int) else render_key(str(key))
-            )
-            address = f"{module}{resource.get('type')}.{resource.get('name')}{index}"
-            # Only Kafka's own objects are chosen by it: the others have a system of another kind.
-            own = type.startswith(("kafka_", "confluent_kafka_"))
-            findings.system = _find_system(resource, instance) if own else ""
-            with findings.contain():
-                _read_instance(type, instance, f"{path}: {address}", findings)
+        rows = _list_maps(resource, "instances", path)
+        type = str(resource.get("type"))
+        if type in _TYPES:
+            instances += [(resource, instance) for instance in rows]
+        else:
+            foreign_types[type] += len(rows)
+    # The versions of a subject can be resources of their own: the newest comes last.
+    for resource, instance in sorted(instances, key=_find_version):
+        type = str(resource.get("type"))
+        module = f"{resource['module']}." if resource.get("module") else ""
+        key = instance.get("index_key")
+        index = "" if key is None else f"[{key}]" if isinstance(key, int) else render_key(str(key))
+        address = f"{module}{type}.{resource.get('name')}{index}"
+        # Only Kafka's own objects are chosen by it: the others have a system of another kind.
+        own = type.startswith(("kafka_", "confluent_kafka_"))
+        findings.system = _find_system(resource, instance) if own else ""
+        with findings.contain():
+            _read_instance(type, instance, f"{path}: {address}", findings)
     for type, count in sorted(foreign_types.items()):
-        findings.omit(str(path), f"{count} of {type}, which is not a resource of Kafka")
+        family = _CLOUD if type.startswith("confluent_") else "kafkaform does not manage it"
+        findings.omit(str(path), f"{count} of {type}: {_FOREIGN_TYPES.get(type, family)}")
+
+
+def _find_version(row: tuple[Mapping[str, Any], Mapping[str, Any]]) -> int:
+    """The version of a schema; 0 for everything else."""
+    resource, instance = row
+    attributes = instance.get("attributes")
+    if resource.get("type") != "confluent_schema" or not isinstance(attributes, dict):
+        return 0
+    version = attributes.get("version")
+    return version if isinstance(version, int) else 0
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -212,9 +238,6 @@ def _find_system(resource: Mapping[str, Any], instance: Mapping[str, Any]) -> st
 def _read_instance(
     type: str, instance: Mapping[str, Any], position: str, findings: Findings
 ) -> None:
-    read_attributes = _TYPES.get(type)
-    if read_attributes is None:
-        raise Unfit(position, f"resources of the type {type} are not taken over")
     if instance.get("deposed"):
         raise Unfit(position, "a deposed object, which Terraform would delete")
     attributes = instance.get("attributes")
@@ -228,7 +251,7 @@ def _read_instance(
     if sensitive:
         names = ", ".join(sorted(sensitive))
         raise Unfit(position, f"{names} is sensitive, so its block has to be written by hand")
-    read_attributes(fields, findings)
+    _TYPES[type](fields, findings)
     fields.close()
 
 
@@ -340,19 +363,9 @@ def _read_connector(fields: Fields, findings: Findings) -> None:
     fields.skip("config_wo_version", "config_sensitive_wo_version")
 
 
-def _read_confluent_connector(fields: Fields, findings: Findings) -> None:
-    config = dict(fields.config("config_nonsensitive", variables=False))
-    if "name" not in config:
-        raise Unfit(fields.position, f"{fields.title}: config_nonsensitive has no name")
-    state = {"RUNNING": "running", "PAUSED": "paused"}.get(fields.text("status") or "")
-    secrets = list(fields.entries("config_sensitive"))
-    add_connector(findings, fields.position, config["name"], config, state=state, secrets=secrets)
-    fields.skip("environment", "kafka_cluster", "offsets")
-
-
 def _read_schema(fields: Fields, findings: Findings) -> None:
     subject, position = fields.require_text("subject"), fields.position
-    add_subject_config(findings, position, subject, fields.text("compatibility_level"))
+    add_registry_settings(findings, position, fields.text("compatibility_level"), subject=subject)
     # The providers of this name differ in it.
     nodes = (*fields.items("references"), *fields.items("reference"))
     rows = [Fields(row, findings, f"{subject}: a reference") for row in nodes]
@@ -368,23 +381,46 @@ def _read_confluent_schema(fields: Fields, findings: Findings) -> None:
     format, text = fields.text("format") or "avro", fields.require_pattern("schema")
     add_schema(findings, position, subject, text, format=format, references=references)
     fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "hard_delete")
-    fields.skip("version", "schema_identifier", "recreate_on_update", "normalize")
+    fields.skip("version", "schema_identifier", "recreate_on_update")
     fields.skip("skip_validation_during_plan", "disable_schema_normalization")
     fields.leave("rules and metadata of a schema are not managed", "ruleset", "metadata")
+    _drop_older_versions(subject, findings)
+
+
+def _drop_older_versions(subject: str, findings: Findings) -> None:
+    """Leave a subject its last schema. With `recreate_on_update`, each version is a resource."""
+    newest = findings.objects[-1]
+    state = newest.place.partition(": ")[0]
+    for item in findings.objects[:-1]:
+        if item.kind != SCHEMA or item.arguments["subject"] != subject:
+            continue
+        if item.place.startswith(f"{state}: ") and item.arguments != newest.arguments:
+            findings.objects.remove(item)
+            findings.omit(
+                item.place,
+                f"an older version of {subject}, which the registry keeps: the block has the "
+                "newest, and `versions` can declare all of them",
+            )
 
 
 def _read_confluent_subject(fields: Fields, findings: Findings) -> None:
-    level, mode = fields.text("compatibility_level"), fields.text("mode")
-    subject = fields.require_text("subject_name")
-    add_subject_config(findings, fields.position, subject, level, mode)
-    fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "force")
-    fields.leave("groups of compatibility are not managed", "compatibility_group")
+    _read_confluent_settings(fields, findings, fields.require_text("subject_name"))
 
 
 def _read_confluent_registry(fields: Fields, findings: Findings) -> None:
-    level = fields.require_text("compatibility_level")
-    findings.add(REGISTRY_CONFIG, FrozenMap(compatibility=level), fields.position)
-    fields.skip("schema_registry_cluster", "rest_endpoint", "credentials")
+    _read_confluent_settings(fields, findings, None)
+
+
+def _read_confluent_settings(fields: Fields, findings: Findings, subject: str | None) -> None:
+    """The level or the mode, of a subject or of the whole registry."""
+    level, mode = fields.text("compatibility_level"), fields.text("mode")
+    add_registry_settings(findings, fields.position, level, mode, subject=subject)
+    fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "force")
+    fields.leave("groups of compatibility are not managed", "compatibility_group")
+    fields.leave("aliases are not managed", "alias")
+    if fields.flag("normalize"):
+        reason = "kafkaform registers a normal form of its own, so switch it off"
+        findings.omit(fields.position, f"{fields.title}: normalize: {reason}")
 
 
 _TYPES: Mapping[str, Callable[[Fields, Findings], None]] = {
@@ -394,11 +430,11 @@ _TYPES: Mapping[str, Callable[[Fields, Findings], None]] = {
     "kafka_user_scram_credential": _read_user,
     "confluent_kafka_topic": _read_confluent_topic,
     "confluent_kafka_acl": _read_confluent_acl,
-    "confluent_connector": _read_confluent_connector,
     "confluent_schema": _read_confluent_schema,
     "confluent_subject_config": _read_confluent_subject,
     "confluent_subject_mode": _read_confluent_subject,
     "confluent_schema_registry_cluster_config": _read_confluent_registry,
+    "confluent_schema_registry_cluster_mode": _read_confluent_registry,
     "kafka-connect_connector": _read_connector,
     "schemaregistry_schema": _read_schema,
 }

@@ -168,6 +168,50 @@ spec: {{configs: {{consumer.session.timeout.ms: 50000}}}}
     assert SCHEMA.replace('"', '\\"') in run(folder, "jikkou", documents=False).text
 
 
+def test_subjects_of_jikkou_with_their_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path is relative to the working directory, or to the file that names it; with Jinja for the
+    folder, too. Aiven's subjects have the same form. An address is not opened."""
+    for name in ("source/here.avsc", "source/resources/beside.avsc", "source/resources/own.avsc"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(SCHEMA)
+    monkeypatch.chdir(folder)
+    subject = """---
+apiVersion: {group}/v1
+kind: SchemaRegistrySubject
+metadata:
+  name: {name}
+  annotations: {{schemaregistry.jikkou.io/normalize-schema: true{note}}}
+spec:
+  schemaType: AVRO
+  schema:
+    $ref: {path}
+"""
+    schemas = "schemaregistry.jikkou.io"
+    rows = (
+        (schemas, "here", "source/here.avsc", ""),
+        ("kafka.aiven.io", "beside", "./beside.avsc", ""),
+        (schemas, "own", "{{ resource.directoryPath }}/own.avsc", ""),
+        (schemas, "far", "https://example.com/far.avsc", ""),
+        (schemas, "gone", "gone.avsc", ""),
+        (schemas, "numbered", "own.avsc", ", schemaregistry.jikkou.io/schema-id: 7"),
+    )
+    (folder / "source/resources/all.yaml").write_text(
+        "".join(
+            subject.format(group=group, name=name, path=path, note=note)
+            for group, name, path, note in rows
+        )
+    )
+    made = run(folder, "jikkou")
+    assert set(made.documents) == {
+        f"schemas/{name}.avsc" for name in ("here", "beside", "own", "numbered")
+    }
+    gaps = "\n".join(made.gaps)
+    assert "https://example.com/far.avsc is an address" in gaps
+    assert "gone.avsc does not exist" in gaps
+    assert "schema-id: the schema keeps the id that it has" in gaps
+    assert len(made.gaps) == 3
+
+
 def test_julieops(folder: Path) -> None:
     """Schemas and connectors are files beside the topologies."""
     (folder / "source/t.yaml").write_text(
@@ -191,47 +235,118 @@ def test_julieops(folder: Path) -> None:
     assert made.count == 4
 
 
+def make_resource(type: str, name: str = "x", **attributes: object) -> dict[str, object]:
+    """A resource of a state, with the marks that a provider sets for its secrets."""
+    secrets = [
+        [{"type": "get_attr", "value": "config_sensitive"}],
+        [{"type": "get_attr", "value": "credentials"}, {"type": "index", "value": {"value": 0}}],
+    ]
+    return {
+        "mode": "managed",
+        "type": type,
+        "name": name,
+        "instances": [{"attributes": attributes, "sensitive_attributes": secrets}],
+    }
+
+
+def write_state(folder: Path, *resources: dict[str, object]) -> None:
+    text = json.dumps({"version": 4, "resources": resources})
+    (folder / "source/x.tfstate").write_text(text)
+
+
 def test_tfstate(folder: Path) -> None:
     """Of Confluent's provider, and of those of the community for Connect and registries."""
-
-    def resource(type: str, **attributes: object) -> dict[str, object]:
-        sensitive = [[{"type": "get_attr", "value": "config_sensitive"}]]
-        return {
-            "mode": "managed",
-            "type": type,
-            "name": "x",
-            "instances": [{"attributes": attributes, "sensitive_attributes": sensitive}],
-        }
-
     config = {"name": "sink", "connector.class": "org.example.Sink", "tasks.max": "2"}
     config["connection.url"] = "jdbc:x"
     secrets = {"connection.password": CANARY}
     reference = {"name": "a", "subject_name": "b", "version": 1}
-    resources = [
-        resource("kafka-connect_connector", name="sink", config=config, config_sensitive=secrets),
-        resource(
-            "confluent_connector",
-            config_nonsensitive={**config, "name": "cloud"},
-            config_sensitive=secrets,
-            status="PAUSED",
+    write_state(
+        folder,
+        make_resource(
+            "kafka-connect_connector", name="sink", config=config, config_sensitive=secrets
         ),
-        resource("schemaregistry_schema", subject="a", schema=SCHEMA, schema_type="avro"),
-        resource(
+        make_resource("schemaregistry_schema", subject="a", schema=SCHEMA, schema_type="avro"),
+        make_resource(
             "confluent_schema",
             subject_name="b",
             format="AVRO",
             schema=SCHEMA,
             schema_reference=[reference],
+            credentials=[{"key": "k", "secret": CANARY}],
+            ruleset=[],
+            metadata=[],
         ),
-        resource("confluent_subject_config", subject_name="b", compatibility_level="FULL"),
-        resource("confluent_subject_mode", subject_name="b", mode="READONLY"),
-        resource("confluent_schema_registry_cluster_config", compatibility_level="NONE"),
-    ]
-    (folder / "source/x.tfstate").write_text(json.dumps({"version": 4, "resources": resources}))
+        make_resource("confluent_subject_config", subject_name="b", compatibility_level="FULL"),
+        make_resource("confluent_subject_mode", subject_name="b", mode="READONLY", force=False),
+        make_resource(
+            "confluent_schema_registry_cluster_config",
+            compatibility_level="NONE",
+            compatibility_group="",
+            normalize=False,
+        ),
+        make_resource("confluent_schema_registry_cluster_mode", mode="READWRITE"),
+    )
     made = run(folder, "tfstate")
     text = squeeze(made.text)
     assert not made.gaps
-    assert made.count == 6
+    assert made.count == 5
     assert squeeze(CONNECTOR).replace(' state = "paused"', "") in text
     assert 'compatibility = "FULL" mode = "READONLY"' in text
+    assert 'compatibility = "NONE" mode = "READWRITE"' in text
     assert made.documents == {"schemas/a.avsc": SCHEMA, "schemas/b.avsc": SCHEMA}
+
+
+def test_versions_that_are_resources_of_their_own(folder: Path) -> None:
+    """With `recreate_on_update`, the newest version becomes the block, whatever the order."""
+
+    def make_version(number: int, name: str) -> dict[str, object]:
+        schema = SCHEMA.replace("Order", f"Order{number}")
+        return make_resource(
+            "confluent_schema",
+            name,
+            subject_name="b",
+            format="AVRO",
+            schema=schema,
+            version=number,
+            schema_identifier=100000 + number,
+            recreate_on_update=True,
+        )
+
+    write_state(
+        folder, make_version(2, "second"), make_version(3, "third"), make_version(1, "first")
+    )
+    made = run(folder, "tfstate")
+    assert made.documents == {"schemas/b.avsc": SCHEMA.replace("Order", "Order3")}
+    assert [gap.partition(": an older")[0].rpartition(".")[2] for gap in made.gaps] == [
+        "first",
+        "second",
+    ]
+
+
+def test_what_only_confluent_cloud_has(folder: Path) -> None:
+    """It is counted by its type, with the reason, and without a value of it."""
+    write_state(
+        folder,
+        make_resource(
+            "confluent_connector",
+            config_nonsensitive={"name": "cloud", "connector.class": "PostgresSink"},
+            config_sensitive={"connection.password": CANARY},
+            status="RUNNING",
+        ),
+        make_resource("confluent_role_binding", "a", principal="User:sa-1"),
+        make_resource("confluent_role_binding", "b", principal="User:sa-2"),
+        make_resource("confluent_tag", display_name="PII"),
+        make_resource(
+            "confluent_subject_config",
+            subject_name="b",
+            compatibility_level="FULL",
+            alias="c",
+            normalize=True,
+        ),
+    )
+    gaps = "\n".join(run(folder, "tfstate").gaps)
+    assert "1 of confluent_connector: Confluent Cloud runs it, behind an API" in gaps
+    assert "2 of confluent_role_binding: a role of Confluent Cloud is no ACL" in gaps
+    assert "1 of confluent_tag: it is an object of Confluent Cloud" in gaps
+    assert "alias: aliases are not managed" in gaps
+    assert "normalize: kafkaform registers a normal form" in gaps
