@@ -425,11 +425,12 @@ def _survey_failures(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         omission = (f"{len(texts) - MAX_REASONS:,} more",) if len(texts) > MAX_REASONS else ()
         causes = "; ".join((*texts[:MAX_REASONS], *omission))
         name = change.identity.key
-        text = (
-            f"what has failed of the connector {name} is restarted once"
-            if restarts
-            else f"the connector {name} or one of its tasks has failed"
-        )
+        if not restarts:
+            text = f"the connector {name} or one of its tasks has failed"
+        elif (change.after or EMPTY).get("state") == STOPPED:
+            text = f"what has failed of the connector {name} is stopped with it, not restarted"
+        else:
+            text = f"what has failed of the connector {name} is restarted once"
         ignored = not restarts and change.before is not None
         yield (
             change.identity,

@@ -85,6 +85,21 @@ LOWERED = Rule(
     proof=f"{PROOFS}test_a_lowered_level_takes_what_the_old_one_refuses",
 )
 
+LOST = Rule(
+    "schema-level-lost",
+    "A subject is deleted, and its level stays declared",
+    Level.CAUTION,
+    Harm.NONE,
+    (schema.KIND,),
+    Needs.PLAN,
+    "Registries forget the level and the mode of a subject with the subject; Confluent's did so "
+    "after a soft deletion, too, until its pull request 3810 of 2025. A schema that is registered "
+    "under the name later is checked at the registry's own level.",
+    "removed { from = schema_registry_schema.order … }   # and its subject_config stays",
+    "Remove the block of the level as well, or apply once more after the schema is back.",
+    proof=f"{PROOFS}test_a_level_goes_with_its_subject",
+)
+
 
 # ── what a block or a registry lacks ────────────────────────────────────────────────────
 
@@ -152,6 +167,23 @@ def _survey_levels(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         yield change.identity, LOWERED.find(text, LEVEL_PATH, figures=figures)
 
 
+def _survey_lost_levels(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
+    gone = (Action.DELETE, Action.FORGET)
+    owners = {
+        change.identity.key: change
+        for change in scene.changes
+        if change.identity.kind == SUBJECT_CONFIG and change.action not in gone
+    }
+    for change in scene.changes:
+        owner = owners.get(change.identity.key)
+        deletes = change.identity.kind == schema.KIND and change.action is Action.DELETE
+        if owner is not None and deletes and change.effective:
+            text = (
+                f"the level of {owner.identity.key} goes with it, and {owner.address} declares it"
+            )
+            yield change.identity, LOST.find(text)
+
+
 def _list_losses(old: str, new: str) -> list[str]:
     """What was promised at the old level and is not at the new one. A level that a subject inherits
     is not known here: only NONE takes something away from it for certain."""
@@ -187,4 +219,4 @@ JUDGES = (
     Judge((NOTHING_SET,), TYPES, Needs.BLOCK, _judge_block),
     Judge((NO_MODES, NO_SUBJECT_NONE), TYPES, Needs.FACTS, _judge_facts),
 )
-SURVEYS = (Survey((LOWERED,), _survey_levels),)
+SURVEYS = (Survey((LOWERED,), _survey_levels), Survey((LOST,), _survey_lost_levels))

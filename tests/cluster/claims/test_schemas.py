@@ -274,6 +274,22 @@ def test_a_level_of_a_subject_can_end(desk: Desk) -> None:
     assert desk.client.ask("GET", f"/config/{desk.subject}") == untouched
 
 
+def test_a_level_goes_with_its_subject(desk: Desk) -> None:
+    """`schema-level-lost`: a schema that is registered again has the registry's own level."""
+    desk.register(ORDER)
+    untouched = desk.client.ask("GET", f"/config/{desk.subject}")
+    desk.set_level("FULL")
+    level = {"subject": desk.subject, "compatibility": "FULL"}
+    stays = plan_change(desk.session, SUBJECT_CONFIG, Action.NOOP, **level)
+    deletion = plan_change(
+        desk.session, schema.KIND, Action.DELETE, subject=desk.subject, schema=ORDER
+    )
+    assert "schema-level-lost" in list_rules(judge(desk.session, deletion, stays))
+    assert desk.client.ask("DELETE", f"/subjects/{desk.subject}")[0] == 200
+    desk.register(ORDER)
+    assert desk.client.ask("GET", f"/config/{desk.subject}") == untouched
+
+
 def test_apicurio_has_no_modes_and_no_level_none_of_a_subject(desk: Desk) -> None:
     """It refuses questions about modes. A subject that got NONE is like one that never had a
     level."""

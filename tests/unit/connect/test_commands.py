@@ -221,6 +221,42 @@ def test_a_connector_is_halted_and_resumed(folder: ConnectFolder, state: str, ve
     assert folder.list_writes() == ["PATCH /connectors/a/config", "PUT /connectors/a/resume"]
 
 
+def test_a_failed_connector_is_stopped_and_not_restarted(folder: ConnectFolder) -> None:
+    """Also one that has failed itself, whose tasks can still run."""
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    folder.list_writes()
+    folder.find("a").trace, folder.find("a").connector = TRACE, True
+    folder.declare(connector("a", state='"stopped"'))
+    said = folder.here.done("apply", "-auto-approve").text
+    assert "what has failed of the connector a is stopped with it, not restarted" in said
+    assert folder.list_writes() == ["PUT /connectors/a/stop"]
+    assert "No changes" in folder.here.done("plan").text
+
+
+def test_a_connector_that_somebody_deleted_is_created_again(folder: ConnectFolder) -> None:
+    """The plan compares with the workers, not with what the last run left."""
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    folder.workers.connectors.clear()
+    folder.list_writes()
+    assert "(deleted outside kafkaform)" in folder.here.done("apply", "-auto-approve").text
+    assert folder.list_writes() == ["POST /connectors"]
+
+
+def test_a_connector_that_runs_already_is_adopted_without_a_request(folder: ConnectFolder) -> None:
+    """Without a state, the plan finds it, and does nothing to it unless it is told to."""
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    for name in ("kafkaform.state.json", "kafkaform.audit.jsonl"):
+        (folder.here.path / name).unlink()
+    folder.list_writes()
+    assert "does not manage it [object-unmanaged]" in folder.here.fails("plan", code=8)
+    assert "1 to adopt" in folder.here.done("plan", "--adopt=*").text
+    folder.here.done("apply", "-auto-approve", "--adopt=*")
+    assert not folder.list_writes()
+
+
 def test_a_connector_can_be_created_without_running(folder: ConnectFolder) -> None:
     """It never runs in between (KIP-980)."""
     folder.declare(connector("a", state='"stopped"'))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE
+from ...kit.schema_registry.systems import open_simulated
 from .conftest import Folder
 
 SCHEMA = """
@@ -111,6 +112,30 @@ def test_a_level_goes_before_its_subject(folder: Folder) -> None:
     assert "No changes" in folder.run("plan")
     assert folder.registry.subjects.list_names() == ["counts-key"]
     assert not folder.registry.levels
+
+
+def test_a_level_that_went_with_its_subject_comes_back(folder: Folder) -> None:
+    """The plan of the deletion says so, and the next one sets it again."""
+    start(folder, OTHER + SCHEMA + LEVEL % "FULL")
+    folder.write(OTHER + LEVEL % "FULL" + REMOVED)
+    said = folder.run("apply", "-auto-approve")
+    assert "schema_registry_subject_config.order declares it" in said
+    assert not folder.registry.levels
+    assert "schema_registry_subject_config.order (orders-value) will be created" in folder.run(
+        "plan"
+    )
+
+
+def test_a_plan_reads_what_is_declared_and_no_other_subject(folder: Folder) -> None:
+    """200 others make no more requests: the list of names, and the declared subject."""
+    start(folder)
+    door = open_simulated(folder.registry)
+    for number in range(200):
+        door.register(f"other-{number}", ORDER)
+    folder.served.asked.clear()
+    assert "No changes" in folder.run("plan")
+    paths = [request.path for request in folder.served.asked if "/subjects" in request.path]
+    assert paths == ["/subjects", "/subjects/orders-value/versions/latest"]
 
 
 def test_a_level_stands_beside_the_one_in_effect_without_it(folder: Folder) -> None:

@@ -7,6 +7,7 @@ import pytest
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Level
 from kafkaform.core.value import FrozenMap
+from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.subject_settings import (
     INHERITED,
     REGISTRY_CONFIG,
@@ -108,3 +109,18 @@ def test_the_level_of_the_registry_counts_its_subjects(desk: Desk) -> None:
     assert finding.figures == FrozenMap(subjects=3)
     same, _ = desk.plan(REGISTRY_CONFIG, Action.UPDATE, compatibility="BACKWARD")
     assert not judge(desk.session, same)
+
+
+def test_a_level_that_goes_with_its_subject_is_told(desk: Desk) -> None:
+    """If its block stays; nothing is told if both go, or if the subject stays."""
+    desk.door.register(NAME, ORDER)
+    desk.registry.levels[NAME] = "FULL"
+    deletion, _ = desk.plan(schema.KIND, Action.DELETE, subject=NAME, schema=ORDER)
+    level = {"subject": NAME, "compatibility": "FULL"}
+    stays, _ = desk.plan(SUBJECT_CONFIG, Action.NOOP, **level)
+    goes, _ = desk.plan(SUBJECT_CONFIG, Action.DELETE, **level)
+    (finding,) = [x for x in judge(desk.session, deletion, stays) if x.rule == "schema-level-lost"]
+    assert finding.level is Level.CAUTION
+    assert f"the level of {NAME} goes with it" in finding.text
+    for changes in ((deletion, goes), (deletion,), (stays,)):
+        assert "schema-level-lost" not in list_rules(judge(desk.session, *changes))
