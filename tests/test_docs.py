@@ -36,6 +36,8 @@ from kafkaform.state.codec import encode as encode_state
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.configuration.repository_file import read_repository
 
+from .test_kip_map import PROOF, functions
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GOLDEN_LOG = ROOT / "tests/cases/audit/golden.jsonl"
@@ -263,6 +265,21 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         target = (path.parent / file).resolve() if file else path
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+def test_every_report_has_an_answer_that_a_test_holds() -> None:
+    """docs/reports.md has a link for each of its rows, and names tests that are there."""
+    text = (DOCS / "reports.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| \[[^\]]+\]\[(\w+)\] \|(.*)\|$", text, re.MULTILINE)
+    assert [(int(number), link) for number, link, _ in rows] == [(n, f"r{n}") for n in range(1, 35)]
+    links = dict(re.findall(r"^\[(r\d+)\]: (https://github\.com/\S+/\d+)$", text, re.MULTILINE))
+    assert links.keys() == {link for _, link, _ in rows}
+    assert len(set(links.values())) == len(rows)
+    for number, _, cells_of_row in rows:
+        proofs = PROOF.findall(cells_of_row.rpartition(" | ")[2])
+        assert proofs, number
+        for file, name in proofs:
+            assert name in functions(file), f"{file} has no {name}"
 
 
 def test_the_number_of_pinned_jars_is_told_right() -> None:

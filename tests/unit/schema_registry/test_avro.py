@@ -61,6 +61,12 @@ def causes(reader: str, writer: str) -> list[tuple[str, str]]:
             '{"type":"record","name":"R","namespace":"n","fields":[{"name":"next","type":"R",'
             '"default":{"a":2,"b":1}}]}',
         ),
+        (
+            '{"type":"record","name":"R","namespace":"n","fields":[{"name":"e","type":'
+            '{"name":"E","namespace":"n","type":"enum","symbols":["A"]}}]}',
+            '{"type":"record","name":"R","namespace":"n","fields":[{"name":"e","type":'
+            '{"type":"enum","name":"E","symbols":["A"]}}]}',
+        ),
     ],
 )
 def test_equal_schemas_have_one_spelling(given: str, usual: str) -> None:
