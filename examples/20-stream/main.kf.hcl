@@ -14,7 +14,8 @@ provider "kafka" {
 }
 
 provider "schema_registry" {
-  url = var.registry
+  url         = var.registry
+  hard_delete = var.purge
 }
 
 provider "kafka_connect" {
@@ -46,6 +47,18 @@ variable "folder" {
   description = "absolute path of the folder in which connectors read and write files"
 }
 
+variable "purge" {
+  type        = bool
+  description = "delete schemas permanently; without that, Apicurio keeps what others referred to"
+  default     = false
+}
+
+# What several streams contain is a schema of its own, to which theirs refer.
+resource "schema_registry_schema" "money" {
+  subject = "shop.Money"
+  schema  = file("schemas/money.avsc")
+}
+
 module "orders" {
   source = "./modules/stream"
 
@@ -67,6 +80,9 @@ module "payments" {
   keep      = "90d"
   producers = ["billing"]
   archive   = "${var.folder}/payments.txt"
+
+  # Without a version: payments follow each new version of Money in the same plan.
+  references = [{ name = "shop.Money", subject = schema_registry_schema.money.subject }]
 }
 
 module "clicks" {

@@ -33,7 +33,7 @@ NO_COORDINATOR = (
     KafkaError._WAIT_COORD,
 )
 NAMES = ("shop.orders", "shop.payments", "web.clicks")
-SUBJECTS = tuple(f"{name}-value" for name in NAMES)
+SUBJECTS = (*(f"{name}-value" for name in NAMES), "shop.Money")
 CONNECTORS = ("shop.orders.source", *(f"{name}.archive" for name in NAMES))
 
 
@@ -65,6 +65,7 @@ def stream(tmp_path: Path, broker: Broker, registry: Registry, connect: Worker) 
         "KF_VAR_registry": registry.url,
         "KF_VAR_connect": connect.url,
         "KF_VAR_folder": str(folder),
+        "KF_VAR_purge": "true",
     }
     return Copy("20-stream", tmp_path, env)
 
@@ -130,6 +131,16 @@ def test_a_stream_from_nothing_to_running_records(
     file.write_text(whole.replace("\n  ]", FIELD % ', "default": 0'))
     example.applied()
     assert schemas.ask("GET", "/subjects/shop.orders-value/versions")[1] == [1, 2]
+
+    money = example.folder / "schemas/money.avsc"
+    money.write_text(
+        money.read_text().replace("\n  ]", FIELD.replace("cents", "scale") % ', "default": 2')
+    )
+    said = example.run("plan")
+    example.applied()
+    assert "version 2 of shop.Money is the one that this plan registers" in " ".join(said.split())
+    payments = schemas.ask("GET", "/subjects/shop.payments-value/versions/latest")[1]
+    assert payments["references"] == [{"name": "shop.Money", "subject": "shop.Money", "version": 2}]
 
     destroy(example)
     assert not set(CONNECTORS) & set(list_connectors(connect))

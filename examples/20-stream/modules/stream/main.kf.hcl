@@ -8,6 +8,12 @@ variable "schema" {
   description = "Avro schema of the values"
 }
 
+variable "references" {
+  type        = list(object({ name = string, subject = string }))
+  description = "schemas of other subjects that this one uses, each in its newest version"
+  default     = []
+}
+
 variable "archive" {
   type        = string
   description = "file to which a connector writes all records"
@@ -57,8 +63,9 @@ resource "kafka_topic" "stream" {
 }
 
 resource "schema_registry_schema" "value" {
-  topic  = kafka_topic.stream.name
-  schema = var.schema
+  topic      = kafka_topic.stream.name
+  schema     = var.schema
+  references = var.references
 }
 
 # Whoever reads can be updated first: new schemas have to read what old ones wrote.
