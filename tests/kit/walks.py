@@ -97,6 +97,7 @@ def _make_script(steps: Sequence[Step], program: Sequence[str]) -> Iterator[str]
     yield "trap 'echo \"@@@ failed: $BASH_COMMAND\"' ERR\n"
     for step in steps:
         for name, text in step.files.items():
+            yield f"mkdir -p {shlex.quote(str(Path(name).parent))}\n"
             yield f"cat > {shlex.quote(name)} <<'@@@'\n{text}@@@\n"
         for line in step.typed.splitlines():
             yield f"{ANSWERS.get(line, line)}\n"

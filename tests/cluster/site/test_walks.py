@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -33,6 +34,61 @@ resource "kafka_topic" "refunds" {
 }
 """
 """What others have made before the page about taking over begins."""
+SHOP = """
+resource "kafka_topic" "orders" {
+  name       = "shop.orders"
+  partitions = 3
+  config     = { "retention.ms" = retention("7d") }
+}
+
+resource "schema_registry_schema" "money" {
+  subject = "shop.Money"
+  schema = jsonencode({
+    type   = "record", name = "Money", namespace = "shop"
+    fields = [{ name = "cents", type = "long" }]
+  })
+}
+
+resource "schema_registry_schema" "user" {
+  subject = "%(subject)s"
+  schema = jsonencode({
+    type = "record", name = "%(record)s", namespace = "shop"
+    fields = [{ name = "%(field)s", type = "Money" }]
+  })
+  references = [{ name = "shop.Money", subject = schema_registry_schema.money.subject }]
+}
+
+resource "schema_registry_subject_config" "user" {
+  subject       = "%(subject)s"
+  compatibility = "FULL"
+  depends_on    = [schema_registry_schema.user]
+}
+
+resource "kafka_acl" "reader" {
+  for_each = toset(%(rights)s)
+
+  acl_principal       = "User:%(reader)s"
+  acl_operation       = split(" ", each.value)[0]
+  resource_type       = split(" ", each.value)[1]
+  resource_name       = split(" ", each.value)[2]
+  acl_permission_type = "Allow"
+  acl_host            = "*"
+}
+"""
+"""What another tool has made in a shop."""
+ARCHIVE = """
+resource "kafka_topic" "payments" {
+  name       = "shop.payments"
+  partitions = 3
+}
+
+resource "kafka_connect_connector" "archive" {
+  name       = "shop.archive"
+  class      = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+  config     = { topics = kafka_topic.orders.name, file = "/dev/null", "tasks.max" = 1 }
+  depends_on = [kafka_acl.reader]
+}
+"""
 
 
 def run(folder: Path, *words: str) -> str:
@@ -47,11 +103,14 @@ def run(folder: Path, *words: str) -> str:
 
 @pytest.fixture(scope="module")
 def provider(
-    module_home: Path, own_brokers: None, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    module_home: Path,
+    own_brokers: None,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
-    """The provider block of a sandbox; its password is in the environment."""
+    """The provider blocks of a sandbox with these servers; its password is in the environment."""
     folder = tmp_path_factory.mktemp("provider")
-    run(folder, "kafkaform", "sandbox", "up")
+    run(folder, "kafkaform", "sandbox", "up", *request.param)
     with pytest.MonkeyPatch.context() as patch:
         shell = run(folder, "kafkaform", "sandbox", "env", "--format", "shell")
         for line in shell.splitlines():
@@ -61,12 +120,31 @@ def provider(
     run(folder, "kafkaform", "sandbox", "down")
 
 
-def declare_by_others(folder: Path) -> None:
-    """Topics that this folder's state doesn't know."""
+def declare_by_others(folder: Path, text: str = LIVE) -> None:
+    """Objects that this folder's state doesn't know."""
     others = folder.with_name("others")
     shutil.copytree(folder, others)
-    (others / "main.kf.hcl").write_text(LIVE, encoding="utf-8")
-    run(others, "kafkaform", "apply", "--auto-approve")
+    (others / "main.kf.hcl").write_text(text, encoding="utf-8")
+    run(others, "kafkaform", "apply", "--auto-approve", "--accept", "access-opened")
+
+
+def declare_by_jikkou(folder: Path) -> None:
+    """What the files of the page declare."""
+    rights = [
+        "Read Topic shop.orders",
+        "Describe Topic shop.orders",
+        "Read Group connect-shop.archive",
+    ]
+    names = {"subject": "shop.payments-value", "record": "Payment", "field": "amount"}
+    text = SHOP % {**names, "reader": "connect", "rights": json.dumps(rights)}
+    declare_by_others(folder, text + ARCHIVE)
+
+
+def declare_by_terraform(folder: Path) -> None:
+    """What the state of the page has, as far as it is in Kafka and the registry."""
+    names = {"subject": "shop.orders-value", "record": "Order", "field": "price"}
+    rights = ["Read Topic shop.orders"]
+    declare_by_others(folder, SHOP % {**names, "reader": "billing", "rights": json.dumps(rights)})
 
 
 DYING = """
@@ -138,9 +216,16 @@ BEFORE_PAGES = {
     "from-60-folders-to-one-file": make_team_folders,
     "undo-a-run": cut_a_retention,
     "take-over-a-cluster": declare_by_others,
+    "from-jikkou": declare_by_jikkou,
+    "from-confluents-provider": declare_by_terraform,
     "recover-after-a-crash": kill_an_apply,
 }
 """Page -> what has happened before its first command."""
+SERVERS = {
+    "from-jikkou": ("--schema-registry", "--connect"),
+    "from-confluents-provider": ("--schema-registry",),
+}
+"""Page -> what its sandbox has beside the broker."""
 
 
 @pytest.mark.timeout(600)
@@ -154,7 +239,12 @@ def test_the_wheel_does_the_tutorial(home: Path, own_brokers: None, tmp_path: Pa
     assert not different, "\n".join(different)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    ("page", "provider"),
+    [(page, SERVERS.get(page.stem, ())) for page in PAGES],
+    indirect=["provider"],
+    ids=[page.stem for page in PAGES],
+)
 def test_each_how_to_leads_to_its_end(page: Path, provider: str, tmp_path: Path) -> None:
     """In a folder with a provider block, each command of the page prints what the page shows."""
     folder = tmp_path / "work"
