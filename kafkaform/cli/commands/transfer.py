@@ -70,11 +70,12 @@ Instances = Annotated[
     ),
 ]
 Only = Annotated[
-    str,
+    list[str],
     typer.Option(
         "--only",
         metavar="NAME",
-        help="With --from: only objects of this system, as the files name it.",
+        help="With --from: only objects of this system, as the files name it; once for each kind "
+        "of system, such as a cluster and a registry.",
     ),
 ]
 Match = Annotated[
@@ -156,7 +157,7 @@ def import_command(
     all: All = False,
     from_: From = None,
     provider: Instances = [],
-    only: Only = "",
+    only: Only = [],
     match: Match = [],
     exclude: Exclude = [],
     owned: Owned = False,
@@ -200,7 +201,9 @@ def import_command(
         paths = _require_paths(from_, named, other_flags=all or json)
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
         target = _choose_target(configuration, out)
-        write = partial(take_over, configuration, ForeignSource(from_, paths, only), provider)
+        write = partial(
+            take_over, configuration, ForeignSource(from_, paths, tuple(only)), provider
+        )
     elif all:
         _refuse_all_with("ADDRESS" if named else "--json" if json else "")
         space = open_space()

@@ -7,7 +7,7 @@ compares each with the live object, and never creates one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -40,8 +40,8 @@ class ForeignSource(Struct, frozen=True):
     """The name of the tool."""
     paths: tuple[Path, ...]
     """Files and folders."""
-    system: str = ""
-    """Only objects that the files say are in this system; empty for all."""
+    systems: tuple[str, ...] = ()
+    """Only objects that the files say are in these systems, one of each kind; empty for all."""
 
     @property
     def words(self) -> str:
@@ -75,7 +75,7 @@ def take_over(
         instance, load = _choose_instance(desired, registry, source.tool, instances)
         homes = _find_homes(desired, registry, instance, instances)
         own = registry.load(desired.providers[instance].name).types
-        read = _select_system(load()(source.paths), source.system, own)
+        read = _select_system(load()(source.paths), source.systems, own)
         types = collect_types(
             [registry.load(name) for name in {config.name for config in desired.providers.values()}]
         )
@@ -168,7 +168,7 @@ def _refuse_empty(gaps: Iterable[str], source: ForeignSource) -> None:
 
 
 def _select_system(
-    read: ForeignFiles, system: str, own: Mapping[str, ResourceType]
+    read: ForeignFiles, systems: Collection[str], own: Mapping[str, ResourceType]
 ) -> ForeignFiles:
     """Only the objects of one system. Those of other providers are in systems of their own, so each
     kind of system has to be clear. own: the types of the provider that reads the files.
@@ -179,29 +179,26 @@ def _select_system(
     for item in read.objects:
         groups["" if item.kind in own else item.kind].add(item.system)
     every = sorted(set[str]().union(*groups.values()))
-    if system and system not in every:
-        raise UsageError(
-            f"--only {system!r} is nothing that the files name",
-            suggest(system, every) or f"They name {', '.join(filter(None, every)) or 'none'}.",
-        )
-    unclear = [
-        sorted(systems)
-        for systems in groups.values()
-        if len(systems) > 1 and (not system or system not in systems)
-    ]
-    if unclear:
-        systems = unclear[0]
-        raise UsageError(
-            f"the files describe objects of {len(systems)} systems: {', '.join(systems)}",
-            "Choose the one that the provider block leads to with --only.",
-        )
+    for system in systems:
+        if system not in every:
+            raise UsageError(
+                f"--only {system!r} is nothing that the files name",
+                suggest(system, every) or f"They name {', '.join(filter(None, every)) or 'none'}.",
+            )
+    for group in groups.values():
+        if len(group) > 1 and len(group.intersection(systems)) != 1:
+            names = ", ".join(sorted(group))
+            raise UsageError(
+                f"the files describe objects of {len(group)} systems: {names}",
+                "Choose the one that the provider block leads to with --only.",
+            )
     selected, omissions = [], list(read.omissions)
     for item in read.objects:
-        group = groups["" if item.kind in own else item.kind]
-        if not system or item.system == system or (len(groups) > 1 and system not in group):
+        chosen = groups["" if item.kind in own else item.kind].intersection(systems)
+        if not chosen or item.system in chosen:
             selected.append(item)
         else:
-            reason = f"it is in {item.system or 'another system'}, not in {system}"
+            reason = f"it is in {item.system or 'another system'}, not in {chosen.pop()}"
             omissions.append(Omission(item.place, reason))
     return replace(read, objects=tuple(selected), omissions=tuple(omissions))
 

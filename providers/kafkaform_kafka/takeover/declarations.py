@@ -317,7 +317,7 @@ def add_registry_settings(
     for index, item in enumerate(findings.objects):
         arguments = item.arguments
         if (
-            item.kind == kind
+            (item.kind, item.system) == (kind, findings.system)
             and arguments.get("subject") == subject
             and not arguments.keys() & settings.keys()
         ):

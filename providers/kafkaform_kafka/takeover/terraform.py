@@ -165,9 +165,7 @@ def _read_state(path: Path, findings: Findings) -> None:
         key = instance.get("index_key")
         index = "" if key is None else f"[{key}]" if isinstance(key, int) else render_key(str(key))
         address = f"{module}{type}.{resource.get('name')}{index}"
-        # Only Kafka's own objects are chosen by it: the others have a system of another kind.
-        own = type.startswith(("kafka_", "confluent_kafka_"))
-        findings.system = _find_system(resource, instance) if own else ""
+        findings.system = _find_system(type, resource, instance)
         with findings.contain():
             _read_instance(type, instance, f"{path}: {address}", findings)
     for type, count in sorted(foreign_types.items()):
@@ -220,12 +218,16 @@ def _list_maps(holder: Mapping[str, Any], name: str, path: Path) -> list[dict[st
     return maps
 
 
-def _find_system(resource: Mapping[str, Any], instance: Mapping[str, Any]) -> str:
-    """The cluster, as far as the state says it: Confluent's id, or the provider's address."""
+def _find_system(type: str, resource: Mapping[str, Any], instance: Mapping[str, Any]) -> str:
+    """The cluster or the registry, as far as the state says it: Confluent's id, or the address of
+    the provider for Kafka."""
     attributes = instance.get("attributes")
-    clusters = attributes.get("kafka_cluster") if isinstance(attributes, dict) else None
-    if isinstance(clusters, list) and clusters and isinstance(clusters[0], dict):
-        return str(clusters[0].get("id"))
+    for name in ("kafka_cluster", "schema_registry_cluster"):
+        blocks = attributes.get(name) if isinstance(attributes, dict) else None
+        if isinstance(blocks, list) and blocks and isinstance(blocks[0], dict):
+            return str(blocks[0].get("id"))
+    if not type.startswith(("kafka_", "confluent_kafka_")):
+        return ""
     # `provider["registry.terraform.io/mongey/kafka"].eu`, maybe behind `module.x.`
     provider = str(instance.get("provider") or resource.get("provider") or "")
     source, _, alias = provider.partition('"]')
@@ -390,11 +392,10 @@ def _read_confluent_schema(fields: Fields, findings: Findings) -> None:
 def _drop_older_versions(subject: str, findings: Findings) -> None:
     """Leave a subject its last schema. With `recreate_on_update`, each version is a resource."""
     newest = findings.objects[-1]
-    state = newest.place.partition(": ")[0]
     for item in findings.objects[:-1]:
-        if item.kind != SCHEMA or item.arguments["subject"] != subject:
+        if (item.kind, item.system) != (SCHEMA, newest.system):
             continue
-        if item.place.startswith(f"{state}: ") and item.arguments != newest.arguments:
+        if item.arguments["subject"] == subject and item.arguments != newest.arguments:
             findings.objects.remove(item)
             findings.omit(
                 item.place,

@@ -45,7 +45,7 @@ def run(
     path: Path,
     tool: str = "tfstate",
     instance: str | None = None,
-    only: str = "",
+    only: tuple[str, ...] = (),
 ) -> GeneratedConfiguration:
     configuration = read_configuration(folder, Inputs())
     return take_over(
@@ -60,8 +60,8 @@ def test_one_of_several_clusters(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="objects of 2 systems: kafka, kafka.eu"):
         run(tmp_path, state, instance="kafka")
     with pytest.raises(UsageError, match="nothing that the files name"):
-        run(tmp_path, state, instance="kafka", only="kafka.us")
-    made = run(tmp_path, state, instance="kafka.eu", only="kafka.eu")
+        run(tmp_path, state, instance="kafka", only=("kafka.us",))
+    made = run(tmp_path, state, instance="kafka.eu", only=("kafka.eu",))
     assert made.count == 1
     assert "provider = kafka.eu" in " ".join(made.text.split())
     assert '"there"' in made.text

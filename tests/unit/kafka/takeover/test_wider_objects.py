@@ -49,9 +49,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(
-    folder: Path, tool: str, only: str = "", *, documents: bool = True
-) -> GeneratedConfiguration:
+def run(folder: Path, tool: str, *only: str, documents: bool = True) -> GeneratedConfiguration:
     files = list((folder / "source").iterdir())
     paths = tuple(files) if tool == "tfstate" else (folder / "source",)
     source = ForeignSource(tool, paths, only)
@@ -103,7 +101,7 @@ def test_connectors_of_several_connect_clusters(folder: Path) -> None:
     (folder / "source/c.yaml").write_text(f"{STRIMZI}---\n{other}")
     with pytest.raises(UsageError, match="2 systems: one, two"):
         run(folder, "strimzi")
-    made = run(folder, "strimzi", only="one")
+    made = run(folder, "strimzi", "one")
     assert made.count == 1
     assert "it is in two, not in one" in "".join(made.gaps)
 
@@ -321,6 +319,43 @@ def test_versions_that_are_resources_of_their_own(folder: Path) -> None:
         "first",
         "second",
     ]
+
+
+def test_registries_and_clusters_of_one_state(folder: Path) -> None:
+    """Each kind of system is chosen by a name of its own, and versions of two registries are never
+    taken for versions of one subject."""
+    write_state(
+        folder,
+        *(
+            make_resource(
+                "confluent_schema",
+                environment,
+                subject_name="b",
+                format="AVRO",
+                schema=SCHEMA.replace("Order", environment),
+                version=version,
+                schema_registry_cluster=[{"id": f"lsrc-{environment}"}],
+            )
+            for version, environment in ((1, "prod"), (2, "dev"))
+        ),
+        *(
+            make_resource(
+                "confluent_kafka_topic",
+                environment,
+                topic_name=f"{environment}.a",
+                kafka_cluster=[{"id": f"lkc-{environment}"}],
+            )
+            for environment in ("prod", "dev")
+        ),
+    )
+    with pytest.raises(UsageError, match="2 systems: lkc-dev, lkc-prod"):
+        run(folder, "tfstate", "lsrc-prod")
+    with pytest.raises(UsageError, match="2 systems: lsrc-dev, lsrc-prod"):
+        run(folder, "tfstate", "lkc-prod")
+    made = run(folder, "tfstate", "lkc-prod", "lsrc-prod")
+    assert made.documents == {"schemas/b.avsc": SCHEMA.replace("Order", "prod")}
+    assert 'name = "prod.a"' in squeeze(made.text)
+    assert made.count == 2
 
 
 def test_what_only_confluent_cloud_has(folder: Path) -> None:
