@@ -92,9 +92,9 @@ LOST = Rule(
     Harm.NONE,
     (schema.KIND,),
     Needs.PLAN,
-    "Registries forget the level and the mode of a subject with the subject; Confluent's did so "
-    "after a soft deletion, too, until its pull request 3810 of 2025. A schema that is registered "
-    "under the name later is checked at the registry's own level.",
+    "Registries forget the level and the mode of a subject with the subject. After a soft deletion "
+    "Apicurio keeps them, and Confluent's does since its pull request 3810 of 2025. Where they are "
+    "gone, a schema that is registered under the name is checked at the registry's own level.",
     "removed { from = schema_registry_schema.order … }   # and its subject_config stays",
     "Remove the block of the level as well, or apply once more after the schema is back.",
     proof=f"{PROOFS}test_a_level_goes_with_its_subject",
@@ -178,10 +178,11 @@ def _survey_lost_levels(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         owner = owners.get(change.identity.key)
         deletes = change.identity.kind == schema.KIND and change.action is Action.DELETE
         if owner is not None and deletes and change.effective:
-            text = (
-                f"the level of {owner.identity.key} goes with it, and {owner.address} declares it"
-            )
-            yield change.identity, LOST.find(text)
+            purges = RegistryFacts.of(scene.facts).hard_delete
+            verb, level = ("goes", None) if purges else ("can go", Level.NOTE)
+            subject = change.identity.key
+            text = f"the level of {subject} {verb} with it, and {owner.address} declares it"
+            yield change.identity, LOST.find(text, level=level)
 
 
 def _list_losses(old: str, new: str) -> list[str]:

@@ -274,18 +274,25 @@ def test_a_level_of_a_subject_can_end(desk: Desk) -> None:
     assert desk.client.ask("GET", f"/config/{desk.subject}") == untouched
 
 
-def test_a_level_goes_with_its_subject(desk: Desk) -> None:
-    """`schema-level-lost`: a schema that is registered again has the registry's own level."""
+def test_a_level_goes_with_its_subject(desk: Desk, registry: Registry) -> None:
+    """`schema-level-lost`: after a permanent deletion, a schema that is registered again has the
+    registry's own level. Apicurio keeps it in a soft one, which is a note."""
     desk.register(ORDER)
     untouched = desk.client.ask("GET", f"/config/{desk.subject}")
     desk.set_level("FULL")
     level = {"subject": desk.subject, "compatibility": "FULL"}
-    stays = plan_change(desk.session, SUBJECT_CONFIG, Action.NOOP, **level)
-    deletion = plan_change(
-        desk.session, schema.KIND, Action.DELETE, subject=desk.subject, schema=ORDER
-    )
-    assert "schema-level-lost" in list_rules(judge(desk.session, deletion, stays))
+    session = PROVIDER.open(INSTANCE, FrozenMap(url=registry.url, hard_delete=True), EMPTY)
+    for used, expected in ((desk.session, Level.NOTE), (session, Level.CAUTION)):
+        stays = plan_change(used, SUBJECT_CONFIG, Action.NOOP, **level)
+        deletion = plan_change(used, schema.KIND, Action.DELETE, subject=desk.subject, schema=ORDER)
+        findings = judge(used, deletion, stays)
+        assert [x.level for x in findings if x.rule == "schema-level-lost"] == [expected]
+    session.close()
     assert desk.client.ask("DELETE", f"/subjects/{desk.subject}")[0] == 200
+    desk.register(ORDER)
+    assert desk.client.ask("GET", f"/config/{desk.subject}") != untouched
+    for query in ("", "?permanent=true"):
+        assert desk.client.ask("DELETE", f"/subjects/{desk.subject}{query}")[0] == 200
     desk.register(ORDER)
     assert desk.client.ask("GET", f"/config/{desk.subject}") == untouched
 

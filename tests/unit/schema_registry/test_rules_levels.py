@@ -111,8 +111,13 @@ def test_the_level_of_the_registry_counts_its_subjects(desk: Desk) -> None:
     assert not judge(desk.session, same)
 
 
-def test_a_level_that_goes_with_its_subject_is_told(desk: Desk) -> None:
-    """If its block stays; nothing is told if both go, or if the subject stays."""
+@pytest.mark.parametrize("purges", [False, True])
+def test_a_level_that_goes_with_its_subject_is_told(
+    registry: SimulatedRegistry, *, purges: bool
+) -> None:
+    """If its block stays: for certain after a permanent deletion. Nothing is told if both go, or if
+    the subject stays."""
+    desk = open_desk(registry, hard_delete=purges)
     desk.door.register(NAME, ORDER)
     desk.registry.levels[NAME] = "FULL"
     deletion, _ = desk.plan(schema.KIND, Action.DELETE, subject=NAME, schema=ORDER)
@@ -120,7 +125,7 @@ def test_a_level_that_goes_with_its_subject_is_told(desk: Desk) -> None:
     stays, _ = desk.plan(SUBJECT_CONFIG, Action.NOOP, **level)
     goes, _ = desk.plan(SUBJECT_CONFIG, Action.DELETE, **level)
     (finding,) = [x for x in judge(desk.session, deletion, stays) if x.rule == "schema-level-lost"]
-    assert finding.level is Level.CAUTION
-    assert f"the level of {NAME} goes with it" in finding.text
+    assert finding.level is (Level.CAUTION if purges else Level.NOTE)
+    assert f"the level of {NAME} {'goes' if purges else 'can go'} with it" in finding.text
     for changes in ((deletion, goes), (deletion,), (stays,)):
         assert "schema-level-lost" not in list_rules(judge(desk.session, *changes))
