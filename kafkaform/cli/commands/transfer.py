@@ -201,9 +201,7 @@ def import_command(
         paths = _require_paths(from_, named, other_flags=all or json)
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
         target = _choose_target(configuration, out)
-        write = partial(
-            take_over, configuration, ForeignSource(from_, paths, tuple(only)), provider
-        )
+        write = partial(take_over, configuration, ForeignSource(from_, paths, only), provider)
     elif all:
         _refuse_all_with("ADDRESS" if named else "--json" if json else "")
         space = open_space()

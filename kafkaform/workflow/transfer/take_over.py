@@ -40,7 +40,7 @@ class ForeignSource(Struct, frozen=True):
     """The name of the tool."""
     paths: tuple[Path, ...]
     """Files and folders."""
-    systems: tuple[str, ...] = ()
+    systems: Sequence[str] = ()
     """Only objects that the files say are in these systems, one of each kind; empty for all."""
 
     @property
