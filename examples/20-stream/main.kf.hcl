@@ -53,6 +53,12 @@ variable "purge" {
   default     = false
 }
 
+variable "contracts" {
+  type        = bool
+  description = "the registry has data contracts, as Confluent's; Apicurio has none"
+  default     = false
+}
+
 # What several streams contain is a schema of its own, to which theirs refer.
 resource "schema_registry_schema" "money" {
   subject = "shop.Money"
@@ -83,6 +89,22 @@ module "payments" {
 
   # Without a version: payments follow each new version of Money in the same plan.
   references = [{ name = "shop.Money", subject = schema_registry_schema.money.subject }]
+
+  # Who answers for payments, what in them is confidential, and what a writer must not send.
+  metadata = !var.contracts ? null : {
+    properties = { owner = "billing" }
+    tags       = { "shop.Payment.amount" = ["CONFIDENTIAL"] }
+  }
+  rules = !var.contracts ? null : [
+    {
+      name       = "amountIsPositive"
+      kind       = "CONDITION"
+      type       = "CEL"
+      mode       = "WRITE"
+      expr       = "message.amount.cents > 0"
+      on_failure = "ERROR"
+    },
+  ]
 }
 
 module "clicks" {

@@ -752,7 +752,7 @@ def test_a_signal_ends_the_command(shop: Here) -> None:
     assert shop.files() == before
 
 
-@pytest.mark.parametrize("name", ["15-topics-of-others", "16-tests"])
+@pytest.mark.parametrize("name", ["15-topics-of-others", "16-tests", "20-stream"])
 def test_the_examples_pass(here: Here, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each example with test files does what they say, in the standard layout."""
     shutil.copytree(EXAMPLES / name, here.path / name)

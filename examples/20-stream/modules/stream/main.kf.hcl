@@ -14,6 +14,18 @@ variable "references" {
   default     = []
 }
 
+variable "metadata" {
+  type        = any
+  description = "properties and tags of the data contract"
+  default     = null
+}
+
+variable "rules" {
+  type        = any
+  description = "domain rules of the data contract, in order"
+  default     = null
+}
+
 variable "archive" {
   type        = string
   description = "file to which a connector writes all records"
@@ -66,6 +78,8 @@ resource "schema_registry_schema" "value" {
   topic      = kafka_topic.stream.name
   schema     = var.schema
   references = var.references
+  metadata   = var.metadata
+  rule_set   = var.rules == null ? null : { domain_rules = var.rules }
 }
 
 # Whoever reads can be updated first: new schemas have to read what old ones wrote.
