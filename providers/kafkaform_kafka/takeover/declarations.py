@@ -282,9 +282,12 @@ def add_schema(
     *,
     format: str = "avro",
     references: Iterable[Fields] = (),
+    contract: Mapping[str, Value] = EMPTY,
 ) -> None:
-    """Add the schema of a subject. references: maps with name, subject and version."""
+    """Add the schema of a subject. references: maps with name, subject and version; contract:
+    metadata and rules, as attributes."""
     arguments: dict[str, Value] = {"subject": subject, "schema": text, "format": format.lower()}
+    arguments |= contract
     if rows := tuple(_read_reference(reference) for reference in references):
         arguments["references"] = rows
     findings.add(SCHEMA, FrozenMap(arguments), position)
@@ -305,11 +308,13 @@ def add_registry_settings(
     mode: str | None = None,
     *,
     subject: str | None = None,
+    further: Mapping[str, Value] = EMPTY,
 ) -> None:
-    """Add the compatibility level and the mode of a subject, or of the registry itself, unless both
-    are left out."""
+    """Add the compatibility level, the mode and further settings of a subject, or of the registry
+    itself, unless all are left out."""
     values = {"compatibility": level, "mode": mode}
-    settings = {name: text.upper() for name, text in values.items() if text}
+    settings: dict[str, Value] = {name: text.upper() for name, text in values.items() if text}
+    settings |= {name: value for name, value in further.items() if value}
     if not settings:
         return
     kind, owner = (SUBJECT_CONFIG, {"subject": subject}) if subject else (REGISTRY_CONFIG, {})

@@ -45,7 +45,7 @@ from .declarations import (
     read_file,
 )
 from .documents import YamlNode
-from .fields import Fields, Findings, Unfit, read_decimal
+from .fields import Fields, Findings, Unfit, read_decimal, read_pattern
 
 # The types and operations of sarama, the client of that provider.
 _RESOURCES = {"Topic", "Group", "Cluster", "TransactionalID", "DelegationToken"}
@@ -381,12 +381,77 @@ def _read_confluent_schema(fields: Fields, findings: Findings) -> None:
     rows = fields.items("schema_reference")
     references = [Fields(row, findings, f"{subject}: a reference") for row in rows]
     format, text = fields.text("format") or "avro", fields.require_pattern("schema")
-    add_schema(findings, position, subject, text, format=format, references=references)
+    contract = _read_contract(fields)
+    add_schema(
+        findings, position, subject, text, format=format, references=references, contract=contract
+    )
     fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "hard_delete")
     fields.skip("version", "schema_identifier", "recreate_on_update")
     fields.skip("skip_validation_during_plan", "disable_schema_normalization")
-    fields.leave("rules and metadata of a schema are not managed", "ruleset", "metadata")
     _drop_older_versions(subject, findings)
+
+
+def _read_contract(fields: Fields) -> dict[str, Value]:
+    """The metadata and the rules of a schema. The values of sensitive properties are not read."""
+    contract: dict[str, Value] = {}
+    for node in fields.items("metadata"):
+        metadata = Fields(node, fields.findings, f"{fields.title}: metadata")
+        secrets = metadata.texts("sensitive")
+        properties = {
+            name: read_pattern(value, f"{metadata.title}: properties.{name}")
+            for name, value in metadata.entries("properties").items()
+            if name not in (*secrets, _VERSION_PROPERTY)
+        }
+        tags = {}
+        for row in metadata.items("tags"):
+            tag = Fields(row, fields.findings, f"{metadata.title}: tags")
+            tags[tag.require_text("key")] = tag.texts("value")
+            tag.close()
+        metadata.close()
+        if properties or tags:
+            contract["metadata"] = FrozenMap(
+                properties=FrozenMap(properties) or None, tags=FrozenMap(tags) or None
+            )
+        if secrets:
+            contract["sensitive_properties"] = FrozenMap(
+                dict.fromkeys(secrets, SecretRef("env", ""))
+            )
+    for node in fields.items("ruleset"):
+        rule_set = Fields(node, fields.findings, f"{fields.title}: ruleset")
+        phases = {
+            name: tuple(
+                _read_rule(Fields(row, fields.findings, f"{rule_set.title}: {name}"))
+                for row in rule_set.items(name)
+            )
+            or None
+            for name in ("domain_rules", "migration_rules", "encoding_rules")
+        }
+        rule_set.close()
+        if any(phases.values()):
+            contract["rule_set"] = FrozenMap(phases)
+    return contract
+
+
+_VERSION_PROPERTY = "confluent:version"
+"""A property that the registry sets itself."""
+
+
+def _read_rule(rule: Fields) -> FrozenMap:
+    params = {
+        name: read_pattern(value, f"{rule.title}: params.{name}")
+        for name, value in rule.entries("params").items()
+    }
+    texts = ("doc", "kind", "mode", "expr", "on_success", "on_failure")
+    row = {
+        "name": rule.require_text("name"),
+        "type": rule.require_text("type"),
+        **{name: rule.pattern(name) for name in texts},
+        "tags": rule.texts("tags") or None,
+        "params": FrozenMap(params) or None,
+        "disabled": rule.flag("disabled") or None,
+    }
+    rule.close()
+    return FrozenMap(row)
 
 
 def _drop_older_versions(subject: str, findings: Findings) -> None:
@@ -413,15 +478,15 @@ def _read_confluent_registry(fields: Fields, findings: Findings) -> None:
 
 
 def _read_confluent_settings(fields: Fields, findings: Findings, subject: str | None) -> None:
-    """The level or the mode, of a subject or of the whole registry."""
+    """The level, the mode and further settings, of a subject or of the whole registry."""
     level, mode = fields.text("compatibility_level"), fields.text("mode")
-    add_registry_settings(findings, fields.position, level, mode, subject=subject)
+    further = {
+        "compatibility_group": fields.text("compatibility_group"),
+        "alias": fields.text("alias"),
+        "normalize": fields.flag("normalize"),
+    }
+    add_registry_settings(findings, fields.position, level, mode, subject=subject, further=further)
     fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "force")
-    fields.leave("groups of compatibility are not managed", "compatibility_group")
-    fields.leave("aliases are not managed", "alias")
-    if fields.flag("normalize"):
-        reason = "kafkaform registers a normal form of its own, so switch it off"
-        findings.omit(fields.position, f"{fields.title}: normalize: {reason}")
 
 
 _TYPES: Mapping[str, Callable[[Fields, Findings], None]] = {

@@ -294,6 +294,69 @@ def test_tfstate(folder: Path) -> None:
     assert made.documents == {"schemas/a.avsc": SCHEMA, "schemas/b.avsc": SCHEMA}
 
 
+def test_a_data_contract_of_confluents_provider(folder: Path) -> None:
+    """Metadata and rules as the block has them, in order; a sensitive property is a reference, and
+    the settings of the subject are one block."""
+    rule = {
+        "name": "checkPrice",
+        "doc": "",
+        "kind": "CONDITION",
+        "mode": "WRITEREAD",
+        "type": "CEL",
+        "expr": "message.price > 0",
+        "on_success": "NONE,NONE",
+        "on_failure": "ERROR,DLQ",
+        "tags": ["PII"],
+        "params": {"dlq.topic": "bad"},
+        "disabled": False,
+    }
+    write_state(
+        folder,
+        make_resource(
+            "confluent_schema",
+            subject_name="b",
+            format="AVRO",
+            schema=SCHEMA,
+            version=2,
+            metadata=[
+                {
+                    "properties": {"owner": "shop", "key": CANARY, "confluent:version": "2"},
+                    "tags": [{"key": "Order.price", "value": ["PII", "MONEY"]}],
+                    "sensitive": ["key"],
+                }
+            ],
+            ruleset=[{"domain_rules": [rule], "migration_rules": [], "encoding_rules": []}],
+        ),
+        make_resource(
+            "confluent_subject_config",
+            subject_name="b",
+            compatibility_level="FULL",
+            compatibility_group="owner",
+            alias="c",
+            normalize=True,
+        ),
+    )
+    made = run(folder, "tfstate")
+    assert not made.gaps
+    text = squeeze(made.text)
+    assert 'properties = { owner = "shop" }' in text
+    assert '"Order.price" = ["PII", "MONEY"]' in text
+    assert 'sensitive_properties = { key = secret_env("' in text
+    assert "domain_rules = [ {" in text and 'on_failure = "ERROR,DLQ"' in text
+    (folder / "taken.kf.hcl").write_text(made.text)
+    for name, content in made.documents.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content)
+    desired = read_configuration(folder, Inputs()).evaluate(offline=True).desired
+    assert not desired.diagnostics, desired.diagnostics
+    attributes = {item.identity.kind: item.attributes for item in desired.declared}
+    (taken,) = attributes["schema_registry_schema"]["rule_set"]["domain_rules"]
+    said = {name: value for name, value in rule.items() if value} | {"tags": ("PII",)}
+    assert {name: value for name, value in taken.items() if value} == said
+    assert 'compatibility_group = "owner"' in text and "normalize = true" in text, text
+    assert 'alias = "c"' in text
+
+
 def test_versions_that_are_resources_of_their_own(folder: Path) -> None:
     """With `recreate_on_update`, the newest version becomes the block, whatever the order."""
 
@@ -375,13 +438,9 @@ def test_what_only_confluent_cloud_has(folder: Path) -> None:
             "confluent_subject_config",
             subject_name="b",
             compatibility_level="FULL",
-            alias="c",
-            normalize=True,
         ),
     )
     gaps = "\n".join(run(folder, "tfstate").gaps)
     assert "1 of confluent_connector: Confluent Cloud runs it, behind an API" in gaps
     assert "2 of confluent_role_binding: a role of Confluent Cloud is no ACL" in gaps
     assert "1 of confluent_tag: it is an object of Confluent Cloud" in gaps
-    assert "alias: aliases are not managed" in gaps
-    assert "normalize: kafkaform registers a normal form" in gaps
