@@ -61,8 +61,9 @@ PROOFS: Mapping[str, str] = {
 WITHOUT_TEST: Mapping[str, str] = {
     "it is about what kafkaform knows, plans and keeps, which its own tests cover": """
         access-gained-unchecked access-lost-unchecked access-newer-acls access-principal-unknown
-        connector-offsets-impossible connector-offsets-moving connector-secret-in-plain
-        connector-secrets-uncompared consequences-unknown guard-data-loss guard-deletions
+        connector-offsets-gone connector-offsets-impossible connector-offsets-moving
+        connector-secret-in-plain connector-secrets-uncompared consequences-unknown
+        guard-data-loss guard-deletions
         guard-empty-configuration object-disputed object-left-alone object-mentioned object-missing
         object-not-parkable object-protected object-relied-on object-renamed object-setting-left
         object-shared-stays object-task-running object-unmanaged object-unreadable object-waiting

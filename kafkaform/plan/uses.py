@@ -514,7 +514,7 @@ def tell_missing_rights(
             continue
         sweeps = look.collect_sweeps(instance, provider.access_needs)
         uses_of = {
-            n: list(_expand_patterns(question.uses, system_changes, look, instance))
+            n: list(expand_patterns(question.uses, system_changes, look, instance))
             for n, question in questions.items()
         }
         all_uses = sorted({use for uses in uses_of.values() for use in uses})
@@ -533,7 +533,7 @@ def tell_missing_rights(
     return result
 
 
-def _expand_patterns(
+def expand_patterns(
     uses: Sequence[Use], changes: Sequence[Change], look: Look, instance: str
 ) -> Iterator[Use]:
     """The uses; a pattern is replaced by the objects that fit it after these changes."""

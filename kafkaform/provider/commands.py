@@ -21,10 +21,10 @@ from ..core.canonical import render_number
 from ..core.change import Change
 from ..core.diagnostics import Diagnostics, suggest
 from ..core.errors import KafkaformError
-from ..core.resource import Declared, Identity, Reading
+from ..core.resource import Declared, Identity, Reading, Use
 from ..core.text.display import Grid, Page, inline
-from ..core.value import FrozenMap
-from .contract import Session
+from ..core.value import EMPTY, FrozenMap
+from .contract import MissingRight, Session
 
 NameListing: TypeAlias = Callable[[Session], Iterable[str]]
 """Lists the names of objects that the system has now. Raises KafkaformError."""
@@ -105,18 +105,32 @@ class Answer(Struct, frozen=True):
     """What the document lacks. It is raised after the document is shown."""
 
 
+class PartnerReply(Struct, frozen=True):
+    """What another system said."""
+
+    document: FrozenMap | None = None
+    """Of the command of `describe`; None if it could not be asked, or was not to be."""
+    missing: Sequence[MissingRight] | None = None
+    """The rights that the principal does not have for the uses; None if that is not known."""
+    reason: str = ""
+    """Why something of this is not known; empty if all of it is."""
+
+
 class PartnerQuestion(Struct, frozen=True):
-    """What an answer lacks that only another system knows, which a command of `describe` asks."""
+    """What an answer lacks that only another system knows."""
 
     provider: str
     """The provider of that system, which `Facts.partners` names."""
-    command: str
-    """Its command of `describe`."""
-    arguments: FrozenMap
+    add: Callable[[FrozenMap, PartnerReply], FrozenMap]
+    """The document, and the reply -> the whole document."""
+    command: str = ""
+    """Its command of `describe`; empty if none is asked."""
+    arguments: FrozenMap = EMPTY
     """The arguments of the command."""
-    add: Callable[[FrozenMap, FrozenMap | None, str], FrozenMap]
-    """The document, what the other system answered (None if it cannot be asked) and why not (""
-    if it answered) -> the whole document."""
+    principal: str | None = None
+    """Whose rights are asked for; None if no rights are."""
+    uses: Sequence[Use] = ()
+    """What they are needed for."""
 
 
 class Question(Struct, frozen=True):

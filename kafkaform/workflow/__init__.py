@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..core.lazy import load_on_use
 
-# Most commands of `audit` do without it.
+# Most commands do without them.
 if TYPE_CHECKING:
-    from . import archiving, audit_log
+    from . import archiving, audit_log, partners
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["archiving", "audit_log"]
+__all__ = ["archiving", "audit_log", "partners"]

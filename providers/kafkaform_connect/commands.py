@@ -11,7 +11,7 @@ from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Depth
 from kafkaform.core.text.display import Grid, Page, Prose
 from kafkaform.core.text.quantity import render_count
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.commands import (
     Answer,
     Column,
@@ -136,8 +136,9 @@ def ask_connector(
 ) -> Question:
     """Show what a connector works with, and how it is.
 
-    Lists its topics, the rights that the login of its workers needs for them, its tasks, and the
-    lag of its group, if a provider block leads to the Kafka cluster of the workers.
+    Lists its topics, the rights that the login of its workers needs for them, and its tasks. If a
+    provider block leads to the Kafka cluster of the workers, also the lag of its group, and which
+    of the rights worker_principal lacks.
     """
     if not name:
         raise UsageError(
@@ -146,15 +147,24 @@ def ask_connector(
     return Question(
         lambda session: Answer(kafkaform_connect.documents.explain_connector(session, name)),
         _render_explanation,
-        ask_partner=_ask_lag,
+        ask_partner=_ask_kafka,
     )
 
 
-def _ask_lag(document: FrozenMap) -> PartnerQuestion | None:
-    if document["group"] is None:
+def _ask_kafka(document: FrozenMap) -> PartnerQuestion | None:
+    """The lag of the group, and which rights the login of the workers lacks."""
+    group, uses = document["group"], kafkaform_connect.documents.read_uses(document)
+    principal = document["principal"] if uses else None
+    if group is None and principal is None:
         return None
-    arguments = FrozenMap(names=(document["group"],), members=True)
-    return PartnerQuestion("kafka", "groups", arguments, kafkaform_connect.documents.add_lag)
+    return PartnerQuestion(
+        "kafka",
+        kafkaform_connect.documents.add_reply,
+        "groups" if group else "",
+        FrozenMap(names=(group,), members=True) if group else EMPTY,
+        principal,
+        uses,
+    )
 
 
 def _render_explanation(document: FrozenMap) -> Page:
@@ -200,17 +210,24 @@ def _render_rights(document: FrozenMap) -> Page:
     if document["further"]:
         yield "It can also work with:"
         yield from (f"  {text}" for text in document["further"])
-    if document["uses"]:
-        first = document["uses"][0]
-        words = f"{first['resource_type']} {first['name']}"
-        flag = f" --principal {principal}" if principal else ""
+    if not document["uses"]:
+        return
+    if not principal:
         yield Prose(
-            f"`kafkaform explain access {words}{flag}` says whether it has them."
-            if not first["pattern"]
-            else "`kafkaform explain access topic NAME` says whether it has them."
+            "worker_principal in the provider block names that login, and then the answer says "
+            "which of them it lacks."
         )
-        if not principal:
-            yield Prose("worker_principal in the provider block names that login.")
+    elif document["missing_rights"] is None:
+        yield Prose(f"Which of them it lacks is unknown: {document['rights_unknown']}.")
+    elif document["missing_rights"]:
+        yield "It lacks:"
+        yield from map(_render_gap, document["missing_rights"])
+    else:
+        yield "It has all of them."
+
+
+def _render_gap(gap: FrozenMap) -> str:
+    return f"  {gap['right']}" + (f", unless {gap['doubt']}" if gap["doubt"] else "")
 
 
 _USE: tuple[Column, ...] = (

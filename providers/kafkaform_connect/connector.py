@@ -15,7 +15,7 @@ one copies those that it lacks: whatever ends a run early, the next one goes on.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -29,10 +29,10 @@ from kafkaform.core.change import (
     SideEffect,
     Step,
 )
-from kafkaform.core.resource import Facts, Observed, Use
+from kafkaform.core.resource import CoverageKind, Depth, Facts, Observed, Sweep, Use
 from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
-from kafkaform.provider.contract import ResourceType
+from kafkaform.provider.contract import BlockCompletion, Outlook, ResourceType
 
 from .definitions import (
     ConnectFacts,
@@ -40,6 +40,7 @@ from .definitions import (
     describe_plain_secret,
     is_same_plugin,
     is_secret,
+    name_source,
 )
 
 TOPIC, GROUP = "kafka_topic", "kafka_consumer_group"
@@ -132,6 +133,8 @@ def _find_uses(attributes: FrozenMap, config: FrozenMap) -> Iterator[Use]:
 
 def list_topics(config: FrozenMap, key: str) -> list[str]:
     """The topics that a config names."""
+    if key not in config:
+        return []
     names = (name.strip() for name in str(config.get(key) or "").split(","))
     return [name for name in names if _NAME.fullmatch(name)]
 
@@ -201,7 +204,7 @@ def _delete(change: Change) -> tuple[Step, ...]:
 def _update(change: Change) -> tuple[Step, ...]:
     after = change.after or EMPTY
     halts = after.get("state") in HALTED
-    state = _select_paths(change, "state")
+    state = _select_paths(change, "state", OFFSETS_MISSING)
     failed = _select_paths(change, "failures")
     if failed and after.get("state") == "stopped":
         # A stopped connector has no tasks that could have failed.
@@ -309,8 +312,9 @@ SET = "set"
 """The value of `secret_keys` for a config whose secret is set."""
 CLASS, NAME = "connector.class", "name"
 """Configs that are attributes of their own."""
-OFFSETS_FROM = "offsets_from"
-"""The attribute with the connector whose offsets this one goes on from."""
+OFFSETS_FROM, OFFSETS_MISSING = "offsets_from", "offsets_missing"
+"""The attributes with the connector whose offsets this one goes on from, and with its name if there
+is none. A plan sets one of them, so that an apply never takes the one for the other."""
 RUNNING, PAUSED, STOPPED = "running", "paused", "stopped"
 STATES = (RUNNING, PAUSED, STOPPED)
 STARTING = "starting"
@@ -327,7 +331,9 @@ be, the server of the workers answers 400 to the first three (Jetty's UriComplia
 ambiguous separator or encoding, suspicious character), and older ones find no connector with a
 slash. A create with braces ends with 500 after the connector was made: its answer fills them as
 variables of a template (ConnectorsResource.createConnector, UriBuilder.fromUri)."""
-_LISTS = ("topics", "transforms", "predicates", "topics.exclude", "groups", "groups.exclude")
+_LISTS = frozenset(
+    {"topics", "transforms", "predicates", "topics.exclude", "groups", "groups.exclude"}
+)
 """Configs that every reader splits at commas and trims (ConfigDef.Type.LIST)."""
 
 
@@ -384,8 +390,8 @@ def _canonicalize_config(config: Mapping[str, Value]) -> FrozenMap:
     """One spelling for equal lists."""
     lists = {
         key: ",".join(item.strip() for item in value.split(","))
-        for key in _LISTS
-        if isinstance(value := config.get(key), str)
+        for key in config.keys() & _LISTS
+        if isinstance(value := config[key], str)
     }
     return FrozenMap({**config, **lists})
 
@@ -416,8 +422,11 @@ def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: 
         secret_config=secrets or None,
         secret_keys=FrozenMap(dict.fromkeys(sorted({*kept_secrets, *secrets}), SET)),
         state=declared.get("state") or RUNNING,
-        # Once it has run, it has its own.
-        offsets_from=declared.get(OFFSETS_FROM) if live.get("state") in (None, STOPPED) else None,
+        # Once it has run, it has its own offsets.
+        **{
+            name: declared.get(name) if live.get("state") in (None, STOPPED) else None
+            for name in (OFFSETS_FROM, OFFSETS_MISSING)
+        },
         # Nothing is wanted to have failed: what has is restarted.
         failures=EMPTY,
     )
@@ -447,6 +456,34 @@ def _write_arguments(attributes: FrozenMap) -> FrozenMap:
             "secret_config": FrozenMap(dict.fromkeys(secret_keys, SecretRef("env", ""))) or None,
         }
     )
+
+
+# ── offsets of another connector ────────────────────────────────────────────────────────
+
+
+def _list_sources(attributes: FrozenMap) -> Collection[str]:
+    """The connector whose offsets a block names."""
+    source = attributes.get(OFFSETS_FROM)
+    try:
+        return [] if source is None else [identity_key(str(source))]
+    except ValueError:
+        return []  # a rule says so
+
+
+def _list_needs(sources: Collection[str]) -> Mapping[str, Depth]:
+    return {name_source(source): Depth.FULL for source in sources}
+
+
+def _complete(
+    attributes: FrozenMap, _: Mapping[str, Outlook], sweeps: Mapping[str, Sweep]
+) -> FrozenMap:
+    """The block of a connector that starts over, if the one that it names is proven to be
+    missing."""
+    source = str(attributes[OFFSETS_FROM])
+    listing = sweeps[name_source(source)]
+    if listing.items or listing.coverage.kind is not CoverageKind.COMPLETE:
+        return attributes
+    return attributes.with_items({OFFSETS_FROM: None, OFFSETS_MISSING: source})
 
 
 # ── faults ──────────────────────────────────────────────────────────────────────────────
@@ -517,6 +554,13 @@ TYPE = ResourceType(
             unread=True,
         ),
         AttributeSchema(
+            OFFSETS_MISSING,
+            STRING,
+            "What offsets_from names if there is no such connector: this one starts over.",
+            computed=True,
+            unread=True,
+        ),
+        AttributeSchema(
             "secret_keys",
             map_of(STRING),
             "The configs that are set to a secret, without their values.",
@@ -538,4 +582,5 @@ TYPE = ResourceType(
     written=_write_arguments,
     uses=list_uses,
     used_kinds=USED_KINDS,
+    completion=BlockCompletion(_list_sources, _list_needs, _complete),
 )

@@ -40,7 +40,7 @@ class ConnectFacts(ProviderFacts, frozen=True, kw_only=True):
 
 
 SUFFIX = "Connector"
-_LISTING = "kafka_connect_definition:"
+_LISTING, _SOURCE = "kafka_connect_definition:", "kafka_connect_source:"
 
 GIVEN = frozenset(
     {
@@ -99,6 +99,17 @@ def name_listing(class_: str) -> str:
 def read_listing(kind: str) -> str | None:
     """The plugin of such a kind, None for any other kind."""
     return kind.removeprefix(_LISTING) if kind.startswith(_LISTING) else None
+
+
+def name_source(connector: str) -> str:
+    """The kind of a listing that has this connector, and nothing only if there is none: workers
+    leave out of the listing of all what none of them has started yet."""
+    return f"{_SOURCE}{connector}"
+
+
+def read_source(kind: str) -> str | None:
+    """The connector of such a kind, None for any other kind."""
+    return kind.removeprefix(_SOURCE) if kind.startswith(_SOURCE) else None
 
 
 def make_listing(instance: str, class_: str, depth: Depth, definition: Definition | Fault) -> Sweep:

@@ -7,13 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.resource import Fault, FaultClass, Use
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.commands import Answer, is_glob, refuse_missing, select_names
+from kafkaform.provider.commands import (
+    Answer,
+    PartnerReply,
+    is_glob,
+    refuse_missing,
+    select_names,
+)
 from kafkaform.provider.contract import Session
 
 from . import reaches
-from .connector import GROUP, KIND, is_sink, list_uses, name_group
+from .connector import GROUP, KIND, TOPIC, is_sink, list_uses, name_group
 from .reading import FAILED, DetailedConnector, name_right, shorten_trace
 from .rest import TaskStatus
 from .session import ConnectSession
@@ -138,6 +144,23 @@ def explain_connector(session: Session, name: str) -> FrozenMap:
         further=tuple(_list_further(attributes)),
         group=name_group(attributes) if is_sink(attributes) else None,
         lag=None,
+        missing_rights=None,
+        rights_unknown=None,
+    )
+
+
+def read_uses(document: FrozenMap) -> tuple[Use, ...]:
+    """The uses of a document for which the login of the workers needs rights."""
+    return tuple(
+        Use(
+            GROUP if item["resource_type"] == "group" else TOPIC,
+            item["name"],
+            item["verb"],
+            rights=item["rights"],
+            pattern=item["pattern"],
+        )
+        for item in document["uses"]
+        if item["rights"]
     )
 
 
@@ -152,19 +175,32 @@ def _list_further(attributes: FrozenMap) -> Iterator[str]:
             yield reach.text
 
 
-def add_lag(document: FrozenMap, answer: FrozenMap | None, reason: str) -> FrozenMap:
-    """The explanation with what `describe groups` says about the group of the connector."""
-    groups = () if answer is None else answer["groups"]
+def add_reply(document: FrozenMap, reply: PartnerReply) -> FrozenMap:
+    """The explanation with what Kafka says: the lag of the group, and the rights that are
+    missing."""
+    missing = reply.missing
+    rights: dict[str, Value] = {
+        "missing_rights": None
+        if missing is None
+        else tuple(FrozenMap(right=gap.right, doubt=gap.doubt or None) for gap in missing),
+        "rights_unknown": reply.reason or None if missing is None else None,
+    }
+    lag = _make_lag(reply) if document["group"] else None
+    return document.with_items({"lag": lag, **(rights if document["principal"] else {})})
+
+
+def _make_lag(reply: PartnerReply) -> FrozenMap:
+    groups = () if reply.document is None else reply.document["groups"]
     error = groups[0]["error"] if groups else None
     if not groups or error:
-        cause = reason or (error["message"] if error else "the group does not exist yet")
-        return document.with_items({"lag": FrozenMap(records=None, complete=False, unknown=cause)})
+        missing = "the group does not exist yet"
+        cause = error["message"] if error else missing if reply.document else reply.reason
+        return FrozenMap(records=None, complete=False, unknown=cause)
     group = groups[0]
-    lag = FrozenMap(
+    return FrozenMap(
         records=group["lag"],
         complete=group["lag_complete"],
         state=group["state"],
         members=group["member_count"],
         unknown=None,
     )
-    return document.with_items({"lag": lag})

@@ -6,17 +6,24 @@ Kafka Connect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
-from kafkaform.core.resource import CoverageKind, Facts, Identity
+from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from .config_rules import PROOFS, TYPES, WRITING
-from .connector import KIND, OFFSETS_FROM, STOPPED, identity_key, is_sink, name_group
-from .definitions import is_same_plugin
+from .connector import (
+    OFFSETS_FROM,
+    OFFSETS_MISSING,
+    STOPPED,
+    identity_key,
+    is_sink,
+    name_group,
+)
+from .definitions import is_same_plugin, name_source
 
 PATH = (OFFSETS_FROM,)
 
@@ -86,11 +93,25 @@ MOVING = Rule(
     Block.IMPOSSIBLE,
 )
 
+GONE = Rule(
+    "connector-offsets-gone",
+    "The connector with the offsets was deleted meanwhile",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "A plan that takes offsets along must not make a connector that starts over. Nobody has the "
+    "offsets of a connector that does not exist any more in a form that can be set (KIP-875).",
+    'offsets_from = "orders"   # which somebody deletes between the plan and its apply',
+    "Create that connector again, stopped, or plan again: the new one then starts over.",
+    Block.IMPOSSIBLE,
+)
+
 
 def carries_offsets(change: Change) -> bool:
     """True if the change copies offsets."""
-    writes = change.action in WRITING and change.after is not None
-    return writes and any(item.path == PATH for item in change.paths)
+    names_source = change.action in WRITING and bool((change.after or EMPTY).get(OFFSETS_FROM))
+    return names_source and any(item.path == PATH for item in change.paths)
 
 
 def describe_start(after: FrozenMap) -> str:
@@ -105,7 +126,8 @@ def describe_start(after: FrozenMap) -> str:
 
 def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
     after = change.after or EMPTY
-    source, name = after.get(OFFSETS_FROM), str(change.identity.key)
+    source = after.get(OFFSETS_FROM) or after.get(OFFSETS_MISSING)
+    name = str(change.identity.key)
     if change.action not in WRITING or source is None:
         return
     if after.get("state") == STOPPED:
@@ -119,32 +141,42 @@ def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
         yield IMPOSSIBLE.find(str(error), PATH, fix="Correct the name.")
 
 
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """The listings of the connectors whose offsets others get."""
+    sources = {
+        str((change.after or EMPTY)[OFFSETS_FROM]) for change in changes if carries_offsets(change)
+    }
+    return {name_source(source): Depth.FULL for source in sorted(sources)}
+
+
 def _survey_sources(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
-    listing = scene.sweeps.get(KIND)
-    if listing is None or listing.coverage.kind is CoverageKind.FAILED:
-        return
-    live = {item.identity.key: item.attributes for item in listing.items}
     deleted = {
         change.identity.key
         for change in scene.changes
         if change.action is Action.DELETE and change.effective
     }
-    for change in filter(carries_offsets, scene.changes):
-        source = str((change.after or EMPTY)[OFFSETS_FROM])
-        for finding in _judge_source(change, source, live.get(source), deletes=source in deleted):
-            yield change.identity, finding
+    for change in scene.changes:
+        after = change.after or EMPTY
+        if change.action in WRITING and after.get(OFFSETS_MISSING):
+            start = "it goes on from its own" if change.before else describe_start(after)
+            text = f"there is no connector {after[OFFSETS_MISSING]} to take offsets from: {start}"
+            yield change.identity, MISSING.find(text, PATH)
+        source = str(after.get(OFFSETS_FROM))
+        listing = scene.sweeps.get(name_source(source)) if carries_offsets(change) else None
+        if listing is None:
+            continue
+        if not listing.items and listing.coverage.kind is CoverageKind.COMPLETE:
+            text = f"the connector {source}, whose offsets {change.identity.key} is to get, is gone"
+            yield change.identity, GONE.find(text, PATH)
+        for item in listing.items:
+            for finding in _judge_source(change, item.attributes, deletes=source in deleted):
+                yield change.identity, finding
 
 
-def _judge_source(
-    change: Change, source: str, live: FrozenMap | None, *, deletes: bool
-) -> Iterator[Finding]:
-    """What the other connector means for one that takes its offsets. live: None if there is none;
-    deletes: the same plan deletes it."""
-    after, name = change.after or EMPTY, change.identity.key
-    if live is None:
-        start = "it goes on from its own" if change.before else describe_start(after)
-        yield MISSING.find(f"there is no connector {source} to take offsets from: {start}", PATH)
-        return
+def _judge_source(change: Change, live: FrozenMap, *, deletes: bool) -> Iterator[Finding]:
+    """What the other connector means for one that takes its offsets. deletes: the same plan deletes
+    it."""
+    after, name, source = change.after or EMPTY, change.identity.key, live["name"]
     if not deletes and live.get("state") != STOPPED:
         text = f"the connector {source}, whose offsets {name} is to get, goes on running"
         yield MOVING.find(text, PATH)
@@ -160,4 +192,4 @@ def _judge_source(
 
 
 JUDGE = Judge((IMPOSSIBLE,), TYPES, Needs.BLOCK, _judge_block)
-SURVEY = Survey((CARRIED, MISSING, FOREIGN, MOVING), _survey_sources)
+SURVEY = Survey((CARRIED, MISSING, FOREIGN, MOVING, GONE), _survey_sources)

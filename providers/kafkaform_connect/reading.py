@@ -43,7 +43,7 @@ from .connector import (
     identity_key,
     make_attributes,
 )
-from .definitions import is_secret, make_listing
+from .definitions import is_secret, make_listing, name_source
 from .rest import (
     Connector,
     Definition,
@@ -372,6 +372,17 @@ class ConnectorReader:
         except RequestFailed as failure:
             return make_listing(self._instance, class_, depth, failure.fault)
         return make_listing(self._instance, class_, depth, definition)
+
+    def sweep_source(self, client: WorkersClient, name: str, depth: Depth) -> Sweep:
+        """The connector whose offsets another one gets, see `name_source`."""
+        identity = Identity(self._instance, KIND, name)
+        reading, kind = self.read(client, [identity])[identity], name_source(name)
+        if isinstance(reading, Failed):
+            return Sweep(kind, depth, (), Coverage(CoverageKind.FAILED, reading.fault))
+        items = (reading,) if isinstance(reading, Observed) else ()
+        hidden = isinstance(reading, Hidden)
+        coverage = CoverageKind.VISIBLE_ONLY if hidden else CoverageKind.COMPLETE
+        return Sweep(kind, depth, items, Coverage(coverage))
 
     def read(self, client: WorkersClient, ids: Sequence[Identity]) -> Mapping[Identity, Reading]:
         """Each connector. Absent only if a worker that was asked for it by name knows none."""

@@ -397,9 +397,8 @@ def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     needs = {
         name_listing(class_): Depth.FULL for class_ in sorted(config_rules.list_classes(changes))
     }
-    listed = any(
-        _restarts(change) or _has_failures(change) or carries_offsets(change) for change in changes
-    )
+    needs |= offset_rules.list_needs(changes)
+    listed = any(_restarts(change) or _has_failures(change) for change in changes)
     return needs | ({KIND: Depth.FULL} if listed else {})
 
 
@@ -446,14 +445,12 @@ def _survey_names(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
     """New connectors that look like one that the same plan deletes."""
     deleted = [change for change in scene.changes if change.action is Action.DELETE]
     for change in scene.changes:
-        if change.action is not Action.CREATE or change.after is None:
+        after = change.after or EMPTY
+        if change.action is not Action.CREATE or not after or after.get(OFFSETS_FROM):
             continue
-        after = change.after
         likes = [
             (_measure_likeness(deletion.before or EMPTY, after), deletion) for deletion in deleted
         ]
-        if any(deletion.identity.key == after.get(OFFSETS_FROM) for _, deletion in likes):
-            continue
         likeness, twin = max(likes, key=lambda scored: scored[0], default=(0.0, change))
         if likeness < LIKENESS or _shares_group(twin.before or EMPTY, after):
             continue

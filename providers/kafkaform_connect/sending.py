@@ -186,7 +186,14 @@ def carry_offsets(client: WorkersClient, reader: ConnectorReader, step: Step) ->
     name, source = step.identity.key, str(step.payload["source"])
     answer = reader.ask_patiently(client, [source])[source]
     if answer is None:
-        return None  # the plan said that there is none
+        # With a plan that says so, there is no such step.
+        return Fault(
+            "OFFSETS_GONE",
+            f"the connector {source}, whose offsets {name} is to get, does not exist any more: "
+            f"{name} stays stopped",
+            FaultClass.DEFINITE,
+            advice=f"create {source} again, stopped, or plan again: {name} then starts over",
+        )
     if isinstance(answer, Fault):
         return _ask_again(answer)
     stop = rest.put_state(source, STOPPED)

@@ -37,7 +37,7 @@ from kafkaform.provider.http.settings import BasicLogin, HttpSettings, read_sett
 from . import rest
 from .connector import CLASS, NAME
 from .data_sources import Answers, answer_query, make_query_error
-from .definitions import ConnectFacts, read_listing
+from .definitions import ConnectFacts, read_listing, read_source
 from .provider_block import OPERATION_TIMEOUT, WORDS
 from .reading import (
     ConnectorReader,
@@ -200,6 +200,8 @@ class ConnectSession:
         class_ = read_listing(kind)
         if class_ is not None:
             return self._reader.sweep_definition(self._main, class_, depth)
+        if (source := read_source(kind)) is not None:
+            return self._reader.sweep_source(self._main, source, depth)
         return self._reader.sweep(self._main, depth)
 
     def read(

@@ -1,5 +1,6 @@
 """A plan that has nothing to do, over 1,000 subjects of a real registry and 200 connectors, beside
-the bare requests with the same number at the same time: `python -m tests.bench http`.
+the bare requests with the same number at the same time; and one over the connectors alone:
+`python -m tests.bench http`.
 
 The workers are simulated, in a process of their own behind real HTTP. Kafka has no part in it.
 """
@@ -56,13 +57,8 @@ WORKER_PATHS = (
 SUBJECT_PATHS = [f"/subjects/bench.topic-{n}-value/versions/latest" for n in range(SUBJECTS)]
 
 HEAD = """
-provider "schema_registry" {{
-  url         = "{registry}"
-  concurrency = {concurrency}
-}}
-
-provider "kafka_connect" {{
-  url         = "{workers}"
+provider "{name}" {{
+  url         = "{url}"
   concurrency = {concurrency}
 }}
 """
@@ -93,11 +89,14 @@ def serve_workers(pipe: Connection) -> None:
 
 
 def write_configuration(registry: str, workers: str) -> None:
-    blocks = [HEAD.format(registry=registry, workers=workers, concurrency=CONCURRENCY)]
-    for number in range(SUBJECTS):
+    """registry: empty for the connectors alone."""
+    blocks = [HEAD.format(name="kafka_connect", url=workers, concurrency=CONCURRENCY)]
+    blocks += [connector(f"bench-{n:03}", state='"stopped"') for n in range(CONNECTORS)]
+    if registry:
+        blocks.append(HEAD.format(name="schema_registry", url=registry, concurrency=CONCURRENCY))
+    for number in range(SUBJECTS if registry else 0):
         blocks.append(SUBJECT.format(number=number))
         Path(f"schema-{number}.avsc").write_text(make_schema(number), "utf-8")
-    blocks += [connector(f"bench-{n:03}", state='"stopped"') for n in range(CONNECTORS)]
     Path("main.kf.hcl").write_text("\n".join(blocks), "utf-8")
 
 
@@ -126,15 +125,16 @@ def read_paths(url: str, paths: Sequence[str]) -> None:
     connection.close()
 
 
-def make_plan(space: Workspace) -> None:
-    """From the first connection to the last line, with no schema known from before."""
+def make_plan(space: Workspace, unchanged: int = SUBJECTS + CONNECTORS) -> None:
+    """From the first connection to the last line, with no schema known from before. unchanged: how
+    many objects it has."""
     inspect_schema.cache_clear()
     NORMAL_FORMS.clear()
     state = space.backend.load().state
     assert state is not None
     with open_sessions(space, state, LogIndex()) as sessions:
         plan = plan_workspace(space, sessions, state, LogIndex(), Options(), ignore_event)
-    assert not plan.effective and plan.unchanged == SUBJECTS + CONNECTORS  # or less was measured
+    assert not plan.effective and plan.unchanged == unchanged  # or less was measured
     render_plan_text(plan)
 
 
@@ -189,29 +189,43 @@ def prepared() -> Iterator[tuple[str, str]]:
         yield registry.url, workers
 
 
+def measure_connectors() -> list[Figures]:
+    """Bare requests, a plan, and one with reading the configuration, of the connectors alone."""
+    with simulated_workers() as workers, tempfile.TemporaryDirectory() as folder, chdir(folder):
+        write_configuration("", workers)
+        apply_changes(open_workspace(), approve=lambda _: True)
+        space = open_workspace()
+        return measure(
+            lambda: read_paths(workers, WORKER_PATHS),
+            lambda: make_plan(space, CONNECTORS),
+            lambda: make_plan(open_workspace(), CONNECTORS),
+        )
+
+
+def print_figures(title: str, figures: Sequence[Figures]) -> None:
+    print(f"{title}, medians of {ROUNDS} runs in one process")
+    texts = "bare requests", "plan: connect, read, diff, render", "with reading the configuration"
+    for text, row in zip(texts, figures, strict=True):
+        print(
+            f"{text:<34} {row.seconds * 1000:6.1f} ms, {row.ratio:4.2f} x bare; "
+            f"processor {row.busy * 1000:5.1f} ms"
+        )
+
+
 def main() -> None:
     gc.set_threshold(GARBAGE)  # as the command line does
+    print_figures(f"{CONNECTORS} connectors of simulated workers", measure_connectors())
     with prepared() as urls:
         space = open_workspace()
-        bare, plan, whole = measure(
+        figures = measure(
             lambda: send_bare(*urls),
             lambda: make_plan(space),
             lambda: make_plan(open_workspace()),
         )
-    print(
-        f"{SUBJECTS} subjects of a real registry and {CONNECTORS} connectors of simulated workers, "
-        f"medians of {ROUNDS} runs in one process"
+    print_figures(
+        f"{SUBJECTS} subjects of a real registry and these connectors, {CONCURRENCY} at a time",
+        figures,
     )
-    rows = (
-        (f"bare requests, {CONCURRENCY} at a time", bare),
-        ("plan: connect, read, diff, render", plan),
-        ("with reading the configuration", whole),
-    )
-    for text, found in rows:
-        print(
-            f"{text:<34} {found.seconds * 1000:6.0f} ms, {found.ratio:4.2f} x bare; "
-            f"processor {found.busy * 1000:5.0f} ms"
-        )
 
 
 if __name__ == "__main__":

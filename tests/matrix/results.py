@@ -10,14 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..kit.kafka.subjects import SUBJECTS
-from .runs import ACCEPTANCE, CLAIMS, CRASHES, KIPS, LIFE_CYCLES, find_part
+from .runs import ACCEPTANCE, CLAIMS, CONNECT, CRASHES, KIPS, LIFE_CYCLES, find_part
 
 FILE = Path(__file__).with_name("results.json")
 Record = Mapping[str, str]
 """As `recorder` writes it: test, outcome, reason, and what a refusal says."""
 COLUMNS: Mapping[str, str] = {
     **{subject.title: LIFE_CYCLES for subject in SUBJECTS},
-    **{part: part for part in (ACCEPTANCE, KIPS, CRASHES, CLAIMS)},
+    **{part: part for part in (ACCEPTANCE, KIPS, CRASHES, CLAIMS, CONNECT)},
 }
 """Column -> the part whose tests it is about."""
 

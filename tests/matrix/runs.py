@@ -14,7 +14,7 @@ from ..kit.kafka.versions import Choice
 from ..test_kip_map import PROOF, ROWS
 
 LIFE_CYCLES, ACCEPTANCE, KIPS, CRASHES = "life cycles", "acceptance suite", "KIPs", "crashes"
-CLAIMS = "claims"
+CLAIMS, CONNECT = "claims", "Kafka Connect"
 ROOT = Path(__file__).parents[2]
 PARTS: Mapping[str, tuple[str, ...]] = {
     LIFE_CYCLES: ("tests/cluster/versions/test_life_cycle.py",),
@@ -25,6 +25,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     CRASHES: ("tests/reliability/crash/test_crashes.py",),
     CLAIMS: tuple(
         sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/cluster/claims/test_*.py"))
+    ),
+    CONNECT: (
+        "tests/cluster/connect/test_conformance.py",
+        "tests/cluster/connect/test_connectors.py",
     ),
     KIPS: (),
 }

@@ -17,21 +17,21 @@ from ...workflow.connection import Connection
 from ...workflow.model import ApplyRequest, Approve
 from ..options.flags import take_flags
 from ..options.plan_flags import IDLE, VALIDATED, RunOptions, read_run_options
-from ..options.provider_commands import Opener, connects, get_terminal_width, make_app
+from ..options.provider_commands import Opener, get_terminal_width, make_app, take_connection
 from ..terminal.console import Console
 from ..terminal.screen import accept, advise, open_screen, show_run
 
 READS = "this shell only reads; nothing was sent"
 
 
-def _carry_out(make: Callable[..., Alteration], _: str) -> Callable[..., None]:
+def _carry_out(make: Callable[..., Alteration], provider: str) -> Callable[..., None]:
     """A command that carries out the alteration that `make` makes of its flags."""
 
-    @connects
+    @take_connection(provider)
     @take_flags("doing", read_run_options)
     @take_flags("alteration", make, first=True)
     def command(opener: Opener, doing: RunOptions, alteration: Alteration) -> None:
-        _alter(opener, doing, alteration)
+        _alter(replace(opener, provider=provider), doing, alteration)
 
     return command
 

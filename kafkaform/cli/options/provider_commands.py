@@ -22,15 +22,14 @@ import typer
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ... import workflow
 from ...core.canonical import digest
 from ...core.errors import KafkaformError, UsageError
-from ...core.value import FrozenMap
 from ...provider.commands import (
     Command,
     Complete,
     Operand,
     Option,
-    PartnerQuestion,
     Question,
 )
 from ...provider.contract import Session
@@ -211,6 +210,12 @@ connects = take_flags("opener", make_opener)
 """Decorates a command that needs a cluster: it gets an Opener as its parameter `opener`."""
 
 
+def take_connection(provider: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorates a command that needs a system of this provider, which only Kafka's flags can name
+    without a block: it gets an Opener as its parameter `opener`."""
+    return connects if provider == KAFKA else take_flags("opener", make_configured_opener)
+
+
 class _Offered(InOrder):
     """A command whose usage line has operands as the documents write them."""
 
@@ -303,7 +308,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 def answer_question(make: Callable[..., Question], provider: str) -> Callable[..., None]:
     """A command that asks the question that `make` makes from its flags, and shows the answer."""
 
-    @connects if provider == KAFKA else take_flags("opener", make_configured_opener)
+    @take_connection(provider)
     @take_flags("question", make, first=True)
     def command(opener: Opener, question: Question, json: Json = False) -> None:
         _show_answer(replace(opener, provider=provider), question, json)
@@ -320,9 +325,10 @@ def _show_answer(opener: Opener, question: Question, json: bool) -> None:
         answer = question.read(session)
         partner = question.ask_partner(answer.document)
         if partner is not None:
+            connections = resolve_partners(connection, opener.inputs, partner.provider)
             id = session.facts.partners.get(partner.provider)
-            reply, reason = _ask_partner(opener, connection, partner, id)
-            answer = replace(answer, document=partner.add(answer.document, reply, reason))
+            reply = workflow.partners.ask_partner(partner, connections, id, opener.open)
+            answer = replace(answer, document=partner.add(answer.document, reply))
     if json:
         opener.console.write(render_json(answer.document))
     else:
@@ -330,34 +336,6 @@ def _show_answer(opener: Opener, question: Question, json: bool) -> None:
         opener.console.write_lines(render_page(question.page(answer.document), width))
     if answer.fault is not None:
         raise answer.fault
-
-
-def _ask_partner(
-    opener: Opener, connection: Connection, question: PartnerQuestion, id: str | None
-) -> tuple[FrozenMap | None, str]:
-    """The document of the system behind the one that was asked, or None and why there is none. id:
-    of that system."""
-    commands = {
-        command.name: command
-        for group in Registry().load_commands("describe")
-        for command in group.commands
-        if group.provider == question.provider
-    }
-    further = commands[question.command].make(**question.arguments)
-    assert isinstance(further, Question)
-    reason = f"no provider block is for the {question.provider} cluster {id or 'that it uses'}"
-    try:
-        for partner in resolve_partners(connection, opener.inputs, question.provider):
-            # Another block can lead to the right cluster while this one leads nowhere.
-            try:
-                with opener.open(partner) as session:
-                    if session.facts.scope_id == id:
-                        return further.read(session).document, ""
-            except KafkaformError as error:
-                reason = error.message
-    except KafkaformError as error:
-        reason = error.message
-    return None, reason
 
 
 def get_terminal_width(console: Console) -> int | None:

@@ -278,10 +278,26 @@ def _parse_plain(data: bytes) -> Any:
     # fewer colons: the texts have as many as before, and one is missing for each key that is.
     if msgspec.json.encode(value).count(b":") != data.count(b":"):
         raise _NotPlain
-    # So few brackets cannot be nested too deeply.
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
-        _check_parts(value)
+    # So few brackets cannot be nested too deeply. Halves of pairs are not UTF-8, and the decoder
+    # refuses them.
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _is_too_deep(value):
+        raise _NotPlain
     return value
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Level by level: recursion would end where Python's stack does."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for outer in level
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def parse_slowly(data: bytes | str) -> Any:

@@ -83,7 +83,10 @@ class ConnectorSystem:
         self.ask("POST", ("connectors",), body)
 
     def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
-        self.ask("PATCH", ("connectors", attributes["name"], "config"), dict(given))
+        # Workers before 3.8 have no PATCH.
+        path = ("connectors", attributes["name"])
+        config = {**self.ask("GET", path).body["config"], **given}
+        self.ask("PUT", (*path, "config"), config)
 
     def recreate(self, attributes: FrozenMap) -> None:
         self.ask("DELETE", ("connectors", attributes["name"]))

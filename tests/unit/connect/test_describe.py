@@ -6,13 +6,23 @@ import pytest
 from msgspec import Struct
 
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.resource import Facts
+from kafkaform.core.resource import (
+    Coverage,
+    CoverageKind,
+    Depth,
+    Facts,
+    Identity,
+    Observed,
+    Sweep,
+)
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.commands import Answer
-from kafkaform_connect.documents import add_lag
+from kafkaform.provider.commands import Answer, PartnerReply
+from kafkaform_connect.documents import add_reply
 from kafkaform_kafka.commands import describe
 from kafkaform_kafka.inspect import groups
 from kafkaform_kafka.inspect.groups import GroupQuery
+from kafkaform_kafka.protocol import acl
+from kafkaform_kafka.protocol.cluster_facts import KafkaFacts
 from kafkaform_kafka.provider import KafkaProvider
 
 from ...kit.connect.folder import SECRET, ConnectFolder, connector
@@ -106,12 +116,12 @@ def test_a_sink_is_explained_with_its_rights(plant: ConnectFolder) -> None:
     }
     assert (document["group"], document["principal"]) == ("connect-sink", None)
     assert document["lag"]["records"] is None
-    assert "no provider block is for the kafka cluster" in document["lag"]["unknown"]
+    assert 'no provider "kafka" block leads to' in document["lag"]["unknown"]
     assert "pin" not in str(document)
     plant.declare(LINES, SINK, provider='  worker_principal = "User:connect"')
     text = plant.here.done("explain", "connector", "sink").text
     assert "User:connect, the login of the workers, needs these rights for it:" in text
-    assert "kafkaform explain access group connect-sink --principal User:connect" in text
+    assert 'Which of them it lacks is unknown: no provider "kafka" block leads to' in text
 
 
 def test_a_source_is_explained_without_a_group(plant: ConnectFolder) -> None:
@@ -136,6 +146,11 @@ class ClusterSession(Struct, frozen=True):
     """As much of a session of Kafka as the command line needs."""
 
     facts: Facts
+    acls: Sweep | None = None
+
+    def sweep(self, kind: str, _: Depth) -> Sweep:
+        assert self.acls is not None and kind == self.acls.kind
+        return self.acls
 
     def close(self) -> None:
         """Nothing is open."""
@@ -188,6 +203,45 @@ def test_the_lag_comes_from_the_cluster_of_the_workers(
 )
 def test_the_lag_is_that_of_the_group(group: dict[str, object], lag: dict[str, object]) -> None:
     """As `describe groups` has it, and unknown if the cluster does not say it."""
-    answer = FrozenMap(groups=(FrozenMap(group),))
-    assert add_lag(FrozenMap(lag=None), answer, "")["lag"] == FrozenMap(lag)
-    assert add_lag(FrozenMap(lag=None), None, "no way")["lag"]["unknown"] == "no way"
+    answer = PartnerReply(FrozenMap(groups=(FrozenMap(group),)))
+    document = FrozenMap(group="connect-sink", lag=None, principal=None)
+    assert add_reply(document, answer)["lag"] == FrozenMap(lag)
+    assert add_reply(document, PartnerReply(reason="no way"))["lag"]["unknown"] == "no way"
+
+
+def test_missing_rights_are_computed(plant: ConnectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the ACLs of the workers' cluster, for a source as well; without all ACLs, nothing is
+    called missing."""
+    plant.here.write("kafka.kf.hcl", 'provider "kafka" {\n  bootstrap_servers = ["k:1"]\n}\n')
+    acls = [
+        acl.Acl("User:connect", "*", *words, "Literal")
+        for words in (
+            ("Read", "Allow", "Topic", "a"),
+            ("Write", "Allow", "Topic", "orders"),
+            ("All", "Allow", "Group", "connect-sink"),
+        )
+    ]
+    coverage = Coverage(CoverageKind.COMPLETE)
+
+    def open_session(*_: object) -> ClusterSession:
+        values = KafkaFacts(authorizer_settings=())
+        items = tuple(
+            Observed(Identity("kafka", acl.KIND, item.key), item.attributes) for item in acls
+        )
+        facts = Facts(plant.workers.cluster_id, values=values)
+        return ClusterSession(facts, Sweep(acl.KIND, Depth.FULL, items, coverage))
+
+    monkeypatch.setattr(KafkaProvider, "open", open_session)
+    monkeypatch.setattr(describe, "open_source", lambda session: session)
+    monkeypatch.setattr(groups, "read_groups", lambda *_: Answer(FrozenMap(groups=())))
+    plant.declare(LINES, SINK, provider='  worker_principal = "User:connect"')
+    text = plant.here.done("explain", "connector", "sink").text
+    assert "It lacks: Read on Topic b Write on Topic dead" in " ".join(text.split())
+    assert "It has all of them." in plant.here.done("explain", "connector", "lines").text
+    acls.clear()
+    document = plant.here.json("explain", "connector", "lines", "--json")
+    assert document["missing_rights"] == [{"right": "Write on Topic orders", "doubt": None}]
+    coverage = Coverage(CoverageKind.VISIBLE_ONLY)
+    document = plant.here.json("explain", "connector", "lines", "--json")
+    assert document["missing_rights"] is None
+    assert document["rights_unknown"] == "this login may not see all of them"

@@ -11,6 +11,7 @@ from kafkaform.plan.codec import decode, encode
 from ...kit.connect.folder import ConnectFolder, connector
 from ...kit.http.faults import Fault
 from ...kit.http.proxy import proxying
+from ...kit.http.server import Request
 
 LINES = [{"partition": {"filename": "/dev/null"}, "offset": {"position": 12345678901234567890}}]
 STOP, PATCH = "PUT /connectors/old/stop", "PATCH /connectors/new/offsets"
@@ -131,6 +132,54 @@ def test_a_lost_answer_is_settled(
     renamed.here.done("apply", "-auto-approve")
     assert is_complete(renamed)
     assert renamed.list_writes().count("POST /connectors") == 1
+
+
+def test_a_source_that_somebody_deletes_is_not_taken_for_missing(folder: ConnectFolder) -> None:
+    """A plan that would take its offsets does not make a connector that starts over: before the
+    apply, the plan is stale; after it began, the connector stays stopped. The next plan says that
+    it starts over, and does so."""
+    new = connector("new", offsets_from='"old"')
+    folder.declare(connector("old", state='"stopped"'))
+    folder.here.done("apply", "-auto-approve")
+    old = folder.workers.connectors["old"]
+    folder.here.done("state", "rm", "kafka_connect_connector.old")
+    saved = str(folder.here.path / "plan.kfplan")
+    folder.declare(new)
+    folder.here.done("plan", f"-out={saved}")
+    folder.list_writes()
+    del folder.workers.connectors["old"]
+    said = folder.here.fails("apply", saved, code=8)
+    assert "the connector old, whose offsets new is to get, is gone" in said
+    assert not folder.list_writes()
+    folder.workers.connectors["old"] = old
+    answer = folder.served.answers
+
+    def delete_meanwhile(request: Request) -> tuple[int, object]:
+        reply = answer(request)
+        if request.method == "POST" and request.path == "/connectors":
+            del folder.workers.connectors["old"]
+        return reply
+
+    folder.served.answers = delete_meanwhile
+    said = folder.here.fails("apply", "-auto-approve", code=5)
+    folder.served.answers = answer
+    assert "the connector old, whose offsets new is to get, does not exist any more" in said
+    assert folder.find("new").state == "STOPPED"
+    folder.declare(new)
+    text = folder.here.done("apply", "-auto-approve").text
+    assert "there is no connector old to take offsets from: it goes on from its own" in text
+    assert folder.find("new").state == "RUNNING"
+    assert "No changes" in folder.here.done("plan").text
+
+
+def test_a_new_environment_has_no_source(folder: ConnectFolder) -> None:
+    """The connector is made as any other one, without a stop."""
+    folder.declare(connector("new", offsets_from='"old"'))
+    text = folder.here.done("apply", "-auto-approve").text
+    assert 'offsets_missing = "old"' in text and "there is no connector old" in text
+    assert folder.list_writes() == ["POST /connectors"]
+    assert folder.find("new").state == "RUNNING"
+    assert "No changes" in folder.here.done("plan").text
 
 
 def test_offsets_that_are_there_stay(folder: ConnectFolder) -> None:

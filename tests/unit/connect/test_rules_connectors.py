@@ -14,7 +14,7 @@ from kafkaform.core.rule import Needs, Scene
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.plan.diff import compare
 from kafkaform_connect.connector import KIND, TYPE, make_attributes
-from kafkaform_connect.definitions import make_listing, name_listing
+from kafkaform_connect.definitions import make_listing, name_listing, name_source
 from kafkaform_connect.rest import Definition
 from kafkaform_connect.rules import BOOK, list_needs
 
@@ -135,6 +135,17 @@ SINK_LATER = attributes("b", SINK, topics="a,b", file="f").with_items({"offsets_
 STOPPED = attributes(state="stopped", topic="t", file="f")
 
 
+NO_SOURCE = LATER.with_items({"offsets_from": None, "offsets_missing": "a"})
+NO_SINK = SINK_LATER.with_items({"offsets_from": None, "offsets_missing": "a"})
+
+
+def live_source(*connectors: FrozenMap) -> dict[str, Sweep]:
+    """The connector "a", whose offsets others get."""
+    items = tuple(Observed(Identity("kafka_connect", KIND, a["name"]), a) for a in connectors)
+    kind = name_source("a")
+    return {kind: Sweep(kind, Depth.FULL, items, Coverage(CoverageKind.COMPLETE))}
+
+
 def live(*connectors: FrozenMap) -> dict[str, Sweep]:
     items = [Observed(Identity("kafka_connect", KIND, a["name"]), a) for a in connectors]
     return {KIND: Sweep(KIND, Depth.FULL, tuple(items), Coverage(CoverageKind.COMPLETE))}
@@ -146,43 +157,48 @@ CASES = (
         (delete(LINES), create(LATER)),
         "the connector b goes on where a ends: a is stopped now and deleted at the end",
         (delete(LINES), create(attributes("b", topic="t", file="f"))),
-        sweeps=live(LINES),
+        sweeps=live_source(LINES),
     ),
     Case(
         "connector-offsets-carried",
         (create(LATER),),
         "the connector b goes on where a ends: a stays stopped",
         (update(LATER, LATER),),
-        sweeps=live(STOPPED),
+        sweeps=live_source(STOPPED),
     ),
     Case(
         "connector-offsets-missing",
-        (create(SINK_LATER),),
+        (create(NO_SINK),),
         "there is no connector a to take offsets from: its group connect-b has no offsets, so it "
         "copies everything again",
         (update(SINK_LATER, SINK_LATER),),
-        sweeps=live(),
     ),
     Case(
         "connector-offsets-missing",
-        (update(attributes("b", state="stopped", topic="t", file="f"), LATER),),
+        (update(attributes("b", state="stopped", topic="t", file="f"), NO_SOURCE),),
         "there is no connector a to take offsets from: it goes on from its own",
         (delete(LATER),),
-        sweeps=live(LATER),
     ),
     Case(
         "connector-offsets-foreign",
         (delete(LINES), create(SINK_LATER)),
         f"the connector b runs {SINK}, and gets offsets in the form that {SOURCE} chose",
         (delete(LINES), create(LATER)),
-        sweeps=live(LINES),
+        sweeps=live_source(LINES),
     ),
     Case(
         "connector-offsets-moving",
         (create(LATER),),
         "the connector a, whose offsets b is to get, goes on running",
         (delete(LINES), create(LATER)),
-        sweeps=live(LINES),
+        sweeps=live_source(LINES),
+    ),
+    Case(
+        "connector-offsets-gone",
+        (create(LATER),),
+        "the connector a, whose offsets b is to get, is gone",
+        (create(NO_SOURCE),),
+        sweeps=live_source(),
     ),
     Case(
         "connector-offsets-impossible",
