@@ -1,6 +1,6 @@
-"""What this provider adds to `describe` and `explain`: the subjects with their latest schemas, and
-the versions of one of them. Every command line of these groups loads this module, so it loads no
-session."""
+"""What this provider adds to `describe`, `explain` and `alter`: the subjects with their latest
+schemas, and the versions of one of them, which can be deleted and restored. Every command line of
+these groups loads this module, so it loads no session."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Annotated
 
 import kafkaform_schema_registry
 from kafkaform.core.errors import UsageError
-from kafkaform.core.resource import Depth
-from kafkaform.core.text.display import Grid, Page, Prose
+from kafkaform.core.resource import Depth, Observed, Reading
+from kafkaform.core.text.display import Grid, Page, Prose, inline
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import (
+    Alteration,
     Answer,
     Column,
     Command,
     CommandGroup,
+    Draft,
     Operand,
     Option,
     Question,
@@ -29,6 +31,9 @@ from kafkaform.provider.commands import (
     render_field,
 )
 from kafkaform.provider.contract import Session
+
+from .kinds.version import DELETED, RESTORED, VERSION, name_version
+from .requests import MAX_INT
 
 PROVIDER = "schema_registry"
 FORMAT_NAMES = ("avro", "json", "protobuf")
@@ -142,6 +147,11 @@ def _render_explanation(document: FrozenMap) -> Page:
         yield from _render_relations(row)
     for gap in document["gaps"]:
         yield f"Version {gap['version']} cannot be read: {gap['reason']}"
+    if document["deleted"]:
+        yield Prose(
+            f"Deleted softly: {', '.join(map(str, document['deleted']))}. `kafkaform alter schema "
+            f"{document['subject']} --restore-version N` registers the schema of one again."
+        )
     yield ""
     yield Prose(
         "Records carry the id of their schema. A registry does not see records, so it does not "
@@ -174,7 +184,96 @@ _VERSION: tuple[Column, ...] = (
     ("Differences", render_field("differences")),
 )
 
+# ── alter schema ────────────────────────────────────────────────────────────────────────
+
+
+def alter_schema(
+    subject: Annotated[str, Operand("SUBJECT", offer_names(list_names))],
+    delete_version: Annotated[
+        list[str] | None, Option("--delete-version", "Delete this version softly.", "N")
+    ] = None,
+    permanent: Annotated[
+        bool, Option("--permanent", "Delete it permanently: records can become unreadable.")
+    ] = False,
+    restore_version: Annotated[
+        str | None,
+        Option(
+            "--restore-version",
+            "Register the schema of this deleted version again: it becomes the newest one.",
+            "N",
+        ),
+    ] = None,
+) -> Alteration:
+    """Delete or restore single versions of a subject.
+
+    Versions that others refer to are not deleted. A block that declares the schema of a deleted
+    version registers it again with the next apply.
+    """
+    if not subject:
+        raise UsageError("no subject has an empty name", "`kafkaform describe subjects` lists all.")
+    if bool(delete_version) == bool(restore_version):
+        raise UsageError(
+            "alter schema needs --delete-version or --restore-version",
+            f"`kafkaform explain schema {subject}` lists the versions.",
+        )
+    if permanent and not delete_version:
+        raise UsageError("--permanent goes with --delete-version", "Leave it out.")
+    edit = _restore if restore_version else _purge if permanent else _delete
+    numbers = [_read_number(text) for text in delete_version or [restore_version or ""]]
+    drafts = tuple(
+        Draft(VERSION, name_version(subject, number), partial(edit, subject, number), managed=True)
+        for number in dict.fromkeys(numbers)
+    )
+    return Alteration(drafts, (ask_schema(subject),))
+
+
+def _read_number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_INT:
+        raise UsageError(f"{inline(text)!r} is no version", "Versions are numbers from 1 on.")
+    return int(text)
+
+
+def _require(subject: str, number: int, attributes: FrozenMap | None) -> FrozenMap:
+    """The version. Raises UsageError if there is none."""
+    if attributes is None:
+        raise UsageError(
+            f"there is no version {number} of {subject}",
+            f"`kafkaform explain schema {subject}` lists the versions.",
+        )
+    return attributes
+
+
+def _delete(
+    subject: str, number: int, attributes: FrozenMap | None, _: Reading
+) -> FrozenMap | None:
+    version = _require(subject, number, attributes)
+    return version if version["state"] == RESTORED else version.with_items({"state": DELETED})
+
+
+def _purge(subject: str, number: int, attributes: FrozenMap | None, _: Reading) -> FrozenMap | None:
+    _require(subject, number, attributes)
+    return None
+
+
+def _restore(
+    subject: str, number: int, attributes: FrozenMap | None, reading: Reading
+) -> FrozenMap | None:
+    version = _require(subject, number, attributes)
+    if version["state"] != DELETED:
+        return version
+    if isinstance(reading, Observed) and reading.details["has_contract"]:
+        # The values of sensitive properties are not read, so the same contract cannot be sent.
+        raise UsageError(
+            f"version {number} of {subject} has metadata or rules, which would not come back",
+            "Declare the schema with its metadata and rules in a block.",
+        )
+    return version.with_items({"state": RESTORED})
+
+
 GROUPS = {
+    "alter": CommandGroup(
+        PROVIDER, "Delete and restore versions.", (Command("schema", alter_schema),)
+    ),
     "describe": CommandGroup(PROVIDER, "Show subjects.", (Command("subjects", ask_subjects),)),
     "explain": CommandGroup(PROVIDER, "Explain schemas.", (Command("schema", ask_schema),)),
 }

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from kafkaform.core.change import Impact
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
 from kafkaform.core.text.quantity import render_count
@@ -16,8 +18,15 @@ from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME
 from .kinds.contracts import METADATA, RULE_SET
-from .kinds.registry import NUMBERS, RegistryFacts, parse_listing, read_subjects
+from .kinds.registry import (
+    NUMBERS,
+    VERSION_USERS,
+    RegistryFacts,
+    parse_listing,
+    read_subjects,
+)
 from .kinds.subject_settings import INHERITED, PROMISES, TRANSITIVE
+from .kinds.version import read_key
 from .reads import is_new_beside, read_level, read_mode
 from .requests import (
     RegistryContext,
@@ -36,9 +45,9 @@ from .requests import (
     read_setting,
     read_settings,
     read_settings_in_scope,
+    read_uses,
     read_verdict,
     read_version,
-    read_version_names,
 )
 from .rules.contracts import CONTRACTS, MODES
 from .rules.schemas import USERS, VERSIONS, NextVersion, read_versions
@@ -289,9 +298,9 @@ def name_schemas(context: RegistryContext, ids: Sequence[int]) -> Mapping[int, t
     calls: list[Call] = [list_uses(id) for id in ids]
     names: dict[int, tuple[str, ...]] = {}
     for id, call, answer in zip(ids, calls, context.client.ask_all(calls), strict=True):
-        subjects = parse_answer(answer, call, read_version_names)
-        if not isinstance(subjects, Fault) and subjects:
-            names[id] = subjects
+        uses = parse_answer(answer, call, read_uses)
+        if not isinstance(uses, Fault) and uses:
+            names[id] = tuple(dict.fromkeys(subject for subject, _ in uses))
     return names
 
 
@@ -338,12 +347,57 @@ def _answer_modes(context: RegistryContext, questions: str) -> Mapping[str, Froz
     }
 
 
+# ── single versions ─────────────────────────────────────────────────────────────────────
+
+
+def _answer_version_users(context: RegistryContext, questions: str) -> Mapping[str, FrozenMap]:
+    """See `VERSION_USERS`. A version that cannot be read is left out."""
+    keys = read_subjects(questions)
+    numbers = _answer_numbers(context, msgspec.json.encode([read_key(k)[0] for k in keys]).decode())
+    calls = [read_version(*read_key(key), deleted=True) for key in keys]
+    answers: dict[str, FrozenMap] = {}
+    for key, call, answer in zip(keys, calls, context.client.ask_all(calls), strict=True):
+        subject, number = read_key(key)
+        stored = parse_answer(answer, call, partial(read_schema_version, subject=subject))
+        if isinstance(stored, SchemaVersion) and subject in numbers:
+            answers[key] = FrozenMap(
+                schema_id=stored.id,
+                next=numbers[subject]["next"],
+                shared_with=_list_sharing(context, stored.id, (subject, number)),
+                **_find_referring(context, subject, number),
+            )
+    return answers
+
+
+def _list_sharing(context: RegistryContext, id: int, version: tuple[str, int]) -> tuple[str, ...]:
+    """The other versions with an id."""
+    call = list_uses(id)
+    uses = parse_answer(context.ask(call), call, read_uses)
+    if isinstance(uses, Fault):
+        return ()
+    return tuple(
+        f"version {number} of {name}" for name, number in uses if (name, number) != version
+    )
+
+
+def _find_referring(context: RegistryContext, subject: str, number: int) -> dict[str, Value]:
+    """The other subjects that refer to a version, and how many schemas do that have no name."""
+    call = list_referring(subject, number)
+    ids = parse_answer(context.ask(call), call, read_numbers)
+    if isinstance(ids, Fault):
+        return {"subjects": (), "unnamed": 0}
+    names = name_schemas(context, sorted(ids))
+    users = {name for id in ids for name in names.get(id, ())} - {subject}
+    return {"subjects": tuple(sorted(users)), "unnamed": sum(id not in names for id in ids)}
+
+
 _ANSWERS: Mapping[str, Callable[[RegistryContext, str], Mapping[str, FrozenMap]]] = {
     VERSIONS: _answer_versions,
     NUMBERS: _answer_numbers,
     USERS: _answer_users,
     CONTRACTS: _answer_contracts,
     MODES: _answer_modes,
+    VERSION_USERS: _answer_version_users,
 }
 
 

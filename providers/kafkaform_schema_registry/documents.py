@@ -174,6 +174,13 @@ def explain_schema(session: Session, subject: str) -> FrozenMap:
     one. Raises KafkaformError, also if there is no such subject."""
     context, name = _open_context(session), _check_name(subject)
     reading = _read(context, KIND, [name])[name]
+    deleted = _list_deleted(context, name)
+    if isinstance(reading, Absent) and deleted:
+        raise KafkaformError(
+            f"the subject {name} is deleted softly, with version {', '.join(map(str, deleted))}",
+            f"`kafkaform alter schema {name} --restore-version {deleted[-1]}` registers its "
+            "newest schema again.",
+        )
     if isinstance(reading, Absent):
         listed = list_objects(context, KIND, Depth.NAMES).items
         names = [item.identity.key for item in listed]
@@ -197,7 +204,21 @@ def explain_schema(session: Session, subject: str) -> FrozenMap:
         update_first=None if promise is None else promise.advice,
         versions=_document_versions(context, name, versions),
         gaps=gaps,
+        deleted=deleted,
     )
+
+
+def _list_deleted(context: RegistryContext, subject: str) -> tuple[int, ...]:
+    """The versions that are deleted softly, as far as the registry tells."""
+    calls = [list_versions(subject), list_versions(subject, deleted=True)]
+    live, whole = (
+        () if isinstance(numbers, Fault) else numbers
+        for numbers in (
+            parse_answer(answer, call, read_numbers)
+            for call, answer in zip(calls, context.client.ask_all(calls), strict=True)
+        )
+    )
+    return tuple(sorted({*whole} - {*live}))
 
 
 def _read_versions(

@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import unquote
 
+from msgspec.structs import replace
+
 from kafkaform.core.clock import Clock
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Facts, Fault
@@ -146,8 +148,9 @@ class SimulatedRegistry:
         versions = self.subjects.list_versions(subject, deleted=deleted)
         return [stored.number for stored in versions] or _refuse_subject(subject)
 
-    def _read_version(self, subject: str, version: str, _: Call) -> Any:
-        versions = self.subjects.list_versions(subject)
+    def _read_version(self, subject: str, version: str, call: Call) -> Any:
+        deleted = call.query.get("deleted") == "true"
+        versions = self.subjects.list_versions(subject, deleted=deleted)
         if not versions:
             _refuse_subject(subject)
         if version == "latest":
@@ -271,15 +274,17 @@ class SimulatedRegistry:
         # With Apicurio, versions that are deleted softly refer to others still.
         if self.subjects.list_referring(subject, deleted=self.apicurio):
             raise _Refused(422, 42206, f"One or more references exist to {subject}")
+        # Apicurio asks the newest version whether the subject is deleted.
+        deleted = versions[-1].deleted if self.apicurio else not live
         if call.query.get("permanent") == "true":
-            if live:
+            if not deleted:
                 status = 409 if self.apicurio else 404
                 raise _Refused(status, 40405, f"Subject '{subject}' was not deleted first")
             self.subjects.purge(subject)
             self.levels.pop(subject, None)
             self.settings.pop(subject, None)
             return [stored.number for stored in versions]
-        if not live:
+        if deleted:
             raise _Refused(404, 40404, f"Subject '{subject}' was soft deleted.")
         self.subjects.delete(subject, [stored.number for stored in live])
         if not self.apicurio:
@@ -290,10 +295,20 @@ class SimulatedRegistry:
         return [stored.number for stored in live]
 
     def _delete_version(self, subject: str, version: str, call: Call) -> Any:
-        number = self._read_version(subject, version, call)["version"]
-        if self.subjects.list_referring(subject, number, deleted=self.apicurio):
+        whole = replace(call, query={**call.query, "deleted": "true"})
+        number = self._read_version(subject, version, whole)["version"]
+        deleted = self.subjects.find_version(subject, number) is None
+        if self.subjects.list_referring(subject, number):
             raise _Refused(422, 42206, f"One or more references exist to {subject}")
-        self.subjects.delete(subject, [number])
+        status = 409 if self.apicurio else 404
+        if call.query.get("permanent") == "true":
+            if not deleted:
+                raise _Refused(status, 40407, f"Version {number} was not deleted first")
+            self.subjects.purge(subject, number)
+        elif deleted:
+            raise _Refused(status, 40406, f"Version {number} was soft deleted.")
+        else:
+            self.subjects.delete(subject, [number])
         return number
 
     def _read_draft(self, call: Call, *, strict: bool = True) -> SchemaDraft:

@@ -32,7 +32,7 @@ from kafkaform.provider.contract import (
 from . import provider_block, rules
 from .data_sources import DATA
 from .formats.normal_form import FORMATS
-from .kinds import schema
+from .kinds import schema, version
 from .kinds.subject_settings import (
     REGISTRY_CONFIG,
     REGISTRY_CONFIG_TYPE,
@@ -101,6 +101,8 @@ TYPES: Mapping[str, ResourceType] = {
 }
 
 
+COMMANDED = FrozenMap({version.VERSION: version.TYPE})
+
 Connect = Callable[[str, FrozenMap, Secrets], Session]
 """Provider instance, its block, its secrets -> a session. Raises ConnectError,
 ConfigurationError."""
@@ -120,7 +122,7 @@ class SchemaRegistryProvider(OptionalParts, Struct, frozen=True):
     name: str = "schema_registry"
     words: Words = WORDS
     config: ObjectSchema = provider_block.CONFIG
-    commanded: Mapping[str, ResourceType] = {}
+    commanded: Mapping[str, ResourceType] = COMMANDED
     exporters = FrozenMap(terraform="kafkaform_schema_registry.provider:EXPORTER")
     simulation = "kafkaform_schema_registry.memory:SIMULATION"
 

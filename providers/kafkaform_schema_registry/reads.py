@@ -30,7 +30,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
-from .kinds import schema
+from .kinds import schema, version
 from .kinds.contracts import METADATA, RULE_SET, count_rules, find_inherited
 from .kinds.registry import RegistryFacts
 from .kinds.subject_settings import (
@@ -49,6 +49,7 @@ from .requests import (
     is_missing,
     is_not_set,
     list_versions,
+    look_up,
     parse_answer,
     read_names,
     read_numbers,
@@ -80,6 +81,9 @@ def list_objects(context: RegistryContext, kind: str, depth: Depth) -> Sweep:
     if kind == REGISTRY_CONFIG:
         ids = [Identity(context.instance, kind, REGISTRY_KEY)]
         return _make_sweep(kind, depth, read_objects(context, kind, ids).values(), complete=True)
+    if kind == version.VERSION:
+        # Commands name the versions that they change.
+        return Sweep(kind, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
     answer = context.ask(LIST_SUBJECTS)
     listed = parse_answer(answer, LIST_SUBJECTS, read_names)
     if isinstance(listed, Fault):
@@ -177,23 +181,23 @@ def _add_versions(context: RegistryContext, readings: Sequence[Reading]) -> list
     }
     answers = context.client.ask_all([call for _, call in calls])
     for (reading, call), answer in zip(calls, answers, strict=True):
-        version = parse_answer(
+        stored = parse_answer(
             answer, call, partial(read_schema_version, subject=reading.identity.key)
         )
-        if isinstance(version, Fault):
-            faults[reading.identity] = version
+        if isinstance(stored, Fault):
+            faults[reading.identity] = stored
         else:
-            texts[reading.identity].append(_normalize(version))
+            texts[reading.identity].append(_normalize(stored))
     return [_add_texts(reading, texts, faults) for reading in readings]
 
 
-def _normalize(version: SchemaVersion) -> str:
+def _normalize(stored: SchemaVersion) -> str:
     """The text in the normal form of its own format; of one that nobody knows, as it is."""
-    if version.kind not in BY_REGISTRY_NAME:
-        return version.schema
-    elsewhere = bool(version.references)
-    kind = BY_REGISTRY_NAME[version.kind].name
-    return inspect_schema(kind, version.schema, elsewhere=elsewhere).normal
+    if stored.kind not in BY_REGISTRY_NAME:
+        return stored.schema
+    elsewhere = bool(stored.references)
+    kind = BY_REGISTRY_NAME[stored.kind].name
+    return inspect_schema(kind, stored.schema, elsewhere=elsewhere).normal
 
 
 def _add_texts(
@@ -247,23 +251,16 @@ def _read_schema(
 def observe_schema(
     context: RegistryContext,
     identity: Identity,
-    version: SchemaVersion,
+    stored: SchemaVersion,
     inherited: FrozenMap = EMPTY,
 ) -> Reading:
     """inherited: the settings that have added to the contract of the version. What comes from them
     is not the version's own."""
-    if version.kind not in BY_REGISTRY_NAME:
-        formats = ", ".join(BY_REGISTRY_NAME)
-        fault = Fault(
-            UNKNOWN_FORMAT,
-            f"its format is {version.kind}; known are {formats}",
-            FaultClass.DEFINITE,
-            advice="manage it with another tool",
-        )
-        return Failed(identity, fault)
+    if stored.kind not in BY_REGISTRY_NAME:
+        return _refuse_format(identity, stored)
     facts = RegistryFacts.of(context.facts)
     capabilities = {METADATA: facts.properties, RULE_SET: facts.contracts}
-    contract = {METADATA: version.metadata, RULE_SET: version.rule_set}
+    contract = {METADATA: stored.metadata, RULE_SET: stored.rule_set}
     keys = {
         name: find_inherited(
             value,
@@ -274,11 +271,11 @@ def observe_schema(
     }
     attributes = FrozenMap(
         subject=identity.key,
-        format=BY_REGISTRY_NAME[version.kind].name,
-        schema=version.schema,
-        references=version.references,
-        version=version.version,
-        schema_id=version.id,
+        format=BY_REGISTRY_NAME[stored.kind].name,
+        schema=stored.schema,
+        references=stored.references,
+        version=stored.version,
+        schema_id=stored.id,
         **{
             name: count_rules(value, keys[name])
             for name, value in contract.items()
@@ -289,7 +286,7 @@ def observe_schema(
         identity,
         schema.TYPE.canonical(attributes, context.facts),
         foreign=frozenset((name, key) for name in keys for key in keys[name]),
-        details=FrozenMap(version=version.version, schema_id=version.id),
+        details=FrozenMap(version=stored.version, schema_id=stored.id),
     )
 
 
@@ -298,6 +295,87 @@ def is_new_beside(payload: Mapping[str, Any], equal: SchemaVersion, newest: Sche
     the newest version has of metadata and rules."""
     adds_metadata = payload.get(METADATA) is None and equal.metadata != newest.metadata
     return adds_metadata or (payload.get(RULE_SET) is None and equal.rule_set != newest.rule_set)
+
+
+def _refuse_format(identity: Identity, stored: SchemaVersion) -> Failed:
+    fault = Fault(
+        UNKNOWN_FORMAT,
+        f"its format is {stored.kind}; known are {', '.join(BY_REGISTRY_NAME)}",
+        FaultClass.DEFINITE,
+        advice="manage it with another tool",
+    )
+    return Failed(identity, fault)
+
+
+# ── single versions ─────────────────────────────────────────────────────────────────────
+
+
+def _read_versions(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
+    """Versions by their numbers, also those that are deleted softly."""
+    keys = [version.read_key(identity.key) for identity in ids]
+    calls = [read_version(*key, deleted=True) for key in keys]
+    lists = [list_versions(subject) for subject, _ in keys]
+    answers = context.client.ask_all([*calls, *lists])
+    present, live = answers[: len(ids)], answers[len(ids) :]
+    readings: list[Reading] = []
+    for identity, (subject, number), call, answer, list_call, listed in zip(
+        ids, keys, calls, present, lists, live, strict=True
+    ):
+        if isinstance(answer, HttpAnswer) and is_missing(answer):
+            readings.append(Absent(identity))
+            continue
+        stored = parse_answer(answer, call, partial(read_schema_version, subject=subject))
+        numbers = parse_answer(listed, list_call, read_numbers)
+        if isinstance(listed, HttpAnswer) and is_missing(listed):
+            numbers = ()
+        right = f"Read on subject {subject}"
+        if not isinstance(stored, SchemaVersion):
+            readings.append(_make_failed(identity, answer, stored, right))
+        elif isinstance(numbers, Fault):
+            readings.append(_make_failed(identity, listed, numbers, right))
+        else:
+            readings.append(
+                _observe_version(context, identity, stored, registered=number in numbers)
+            )
+    return readings
+
+
+def _observe_version(
+    context: RegistryContext, identity: Identity, stored: SchemaVersion, *, registered: bool
+) -> Reading:
+    if stored.kind not in BY_REGISTRY_NAME:
+        return _refuse_format(identity, stored)
+    subject, number = version.read_key(identity.key)
+    attributes = FrozenMap(
+        subject=subject,
+        version=number,
+        format=BY_REGISTRY_NAME[stored.kind].name,
+        # As it was registered: another spelling can get another id.
+        schema=stored.schema,
+        references=stored.references,
+    )
+    state: str | Fault = version.REGISTERED if registered else _find_state(context, attributes)
+    if isinstance(state, Fault):
+        return Failed(identity, state)
+    return Observed(
+        identity,
+        attributes.with_items({"state": state}),
+        details=FrozenMap(
+            schema_id=stored.id, has_contract=bool(stored.metadata or stored.rule_set)
+        ),
+    )
+
+
+def _find_state(context: RegistryContext, attributes: FrozenMap) -> str | Fault:
+    """Whether the schema of a version that is deleted softly was registered again."""
+    call = look_up(attributes)
+    answer = context.ask(call)
+    if isinstance(answer, HttpAnswer) and is_missing(answer):
+        return version.DELETED
+    newer = parse_answer(
+        answer, call, partial(read_schema_version, subject=str(attributes["subject"]))
+    )
+    return newer if isinstance(newer, Fault) else version.RESTORED
 
 
 # ── levels and modes ────────────────────────────────────────────────────────────────────
@@ -441,6 +519,7 @@ def _make_failed(
 
 _READS: Mapping[str, Callable[[RegistryContext, Sequence[Identity]], list[Reading]]] = {
     schema.KIND: _read_schemas,
+    version.VERSION: _read_versions,
     SUBJECT_CONFIG: _read_configs,
     REGISTRY_CONFIG: _read_global,
 }

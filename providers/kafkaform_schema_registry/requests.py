@@ -109,11 +109,12 @@ def read_numbers(body: Any) -> tuple[int, ...]:
     return tuple(_read_number({"item": item}, "item") for item in body)
 
 
-def read_version_names(body: Any) -> tuple[str, ...]:
-    """The subjects of a list of versions."""
+def read_uses(body: Any) -> tuple[tuple[str, int], ...]:
+    """The versions of a list, each as subject and number."""
     if not isinstance(body, list):
         raise BadAnswer("a list of versions is no list")
-    return tuple(dict.fromkeys(_read_text(_read_object(item), "subject") for item in body))
+    items = map(_read_object, body)
+    return tuple((_read_text(item, "subject"), _read_number(item, "version")) for item in items)
 
 
 def read_schema_version(body: Any, subject: str) -> SchemaVersion:
@@ -356,6 +357,11 @@ ERRORS: ErrorTable = {
     (404, 40405): (_C, "it was registered again meanwhile; plan again"),
     # Apicurio has another status for the same code.
     (409, 40405): (_C, "it was registered again meanwhile; plan again"),
+    (404, 40406): (_C, _PLAN),
+    # Apicurio has another status for these codes, too.
+    (409, 40406): (_C, _PLAN),
+    (404, 40407): (_C, "it was registered again meanwhile; plan again"),
+    (409, 40407): (_C, "it was registered again meanwhile; plan again"),
     (404, 40408): (_C, _PLAN),
     (404, 40409): (_C, _PLAN),
     (404, None): (_D, "check url: this server does not have this part of the API"),
@@ -379,6 +385,12 @@ ERRORS: ErrorTable = {
 def is_missing(answer: HttpAnswer) -> bool:
     """True if the answer proves that there is no such subject or schema."""
     return answer.status == 404 and read_error_code(answer) in NO_SUBJECT
+
+
+def is_half_deleted(answer: HttpAnswer) -> bool:
+    """True if the registry calls a subject deleted softly, of which there can be versions all the
+    same."""
+    return answer.status == 404 and read_error_code(answer) == 40404
 
 
 def is_not_set(answer: HttpAnswer) -> bool:
@@ -425,21 +437,24 @@ def make_bad_answer(error: BadAnswer, call: Call) -> Fault:
 OWN = {"defaultToGlobal": "false"}
 """Only what the subject itself has."""
 VERBOSE = {"verbose": "true"}
+DELETED = {"deleted": "true"}
+PERMANENT = {"permanent": "true"}
 
 IDENTIFY = Call("GET", "/v1/metadata/id", reads=True)
 LIST_SUBJECTS = Call("GET", "/subjects", reads=True)
 
 
-def read_version(subject: str, version: int | None) -> Call:
-    """One version of a subject, None for the latest."""
+def read_version(subject: str, version: int | None, *, deleted: bool = False) -> Call:
+    """One version of a subject, None for the latest. deleted: also one that is deleted softly."""
     name = "latest" if version is None else str(version)
-    return Call("GET", join_path("subjects", subject, "versions", name), reads=True)
+    path = join_path("subjects", subject, "versions", name)
+    return Call("GET", path, query=DELETED if deleted else {}, reads=True)
 
 
 def list_versions(subject: str, *, deleted: bool = False) -> Call:
     """The numbers of a subject's versions. deleted: also of those that are deleted softly."""
-    query = {"deleted": "true"} if deleted else {}
-    return Call("GET", join_path("subjects", subject, "versions"), query=query, reads=True)
+    path = join_path("subjects", subject, "versions")
+    return Call("GET", path, query=DELETED if deleted else {}, reads=True)
 
 
 def list_referring(subject: str, version: int) -> Call:
@@ -478,8 +493,12 @@ def register(payload: Mapping[str, Any], sensitive: Mapping[str, str] = EMPTY) -
 
 
 def delete_subject(subject: str, *, permanent: bool) -> Call:
-    query = {"permanent": "true"} if permanent else {}
-    return Call("DELETE", join_path("subjects", subject), query=query)
+    return Call("DELETE", join_path("subjects", subject), query=PERMANENT if permanent else {})
+
+
+def delete_version(subject: str, version: int, *, permanent: bool) -> Call:
+    path = join_path("subjects", subject, "versions", str(version))
+    return Call("DELETE", path, query=PERMANENT if permanent else {})
 
 
 def read_setting(name: str, subject: str | None) -> Call:

@@ -19,13 +19,14 @@ from kafkaform.provider.http.exchange import Call, HttpAnswer
 from . import requests
 from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
 from .kinds.contracts import METADATA, RULE_SET
-from .kinds.registry import REMOVE_LEVEL, REMOVE_MODE, RegistryFacts
+from .kinds.registry import DELETE, REMOVE_LEVEL, REMOVE_MODE, RegistryFacts
 from .kinds.schema import select_own_contract
 from .reads import FIELDS, is_new_beside, observe_schema, read_inherited
 from .requests import (
     BadAnswer,
     RegistryContext,
     SchemaVersion,
+    is_half_deleted,
     is_missing,
     is_not_set,
     judge_refusal,
@@ -63,12 +64,28 @@ def send_steps(
     answers = context.client.ask_all(writes)
     for step, call, answer in zip(unsent, writes, answers, strict=True):
         results[step.id] = _judge_write(call, answer)
+        if request == DELETE.name and isinstance(answer, HttpAnswer) and is_half_deleted(answer):
+            results[step.id] = _delete_each(context, str(step.payload["subject"]))
     accepted = [
         (step, answer)
         for step, answer in zip(unsent, answers, strict=True)
         if results[step.id] is None and isinstance(answer, HttpAnswer)
     ]
     return {**results, **_find_ineffective(context, accepted)}
+
+
+def _delete_each(context: RegistryContext, subject: str) -> Finding:
+    """Delete the versions of a subject softly, one by one: Apicurio refuses to delete a subject
+    whose newest version is deleted, although it has others."""
+    listing = requests.list_versions(subject)
+    numbers = parse_answer(context.ask(listing), listing, requests.read_numbers)
+    if isinstance(numbers, Fault):
+        return numbers
+    for number in sorted(numbers):
+        call = requests.delete_version(subject, number, permanent=False)
+        if (fault := _judge_write(call, context.ask(call))) is not None:
+            return fault
+    return None
 
 
 def _judge_write(call: Call, answer: HttpAnswer | Fault) -> Finding:
@@ -360,8 +377,8 @@ def _judge_versions(
         "does not register a schema twice",
         FaultClass.DEFINITE,
         str(requests.look_up(step.payload)),
-        f"delete the versions after {old} by hand, or change something harmless in "
-        "the schema, such as its doc",
+        f"delete the versions after {old} (kafkaform alter schema), or change something harmless "
+        "in the schema, such as its doc",
     )
 
 
@@ -375,8 +392,15 @@ def check_deletions(context: RegistryContext, steps: Sequence[Step]) -> list[Fin
     return [_judge_write(call, answer) for call, answer in zip(reads, answers, strict=True)]
 
 
+def check_version_deletions(context: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
+    """Refused if there is no such version any more."""
+    reads = [requests.read_version(*_get_version(step)) for step in steps]
+    answers = context.client.ask_all(reads)
+    return [_judge_write(call, answer) for call, answer in zip(reads, answers, strict=True)]
+
+
 def check_nothing(_: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
-    """The subject was deleted a moment ago; nothing but the request itself can tell more."""
+    """It was deleted softly a moment ago; nothing but the request itself can tell more."""
     return [None for _ in steps]
 
 
@@ -447,12 +471,28 @@ def _delete(step: Step, *, permanent: bool) -> Call:
     return requests.delete_subject(str(step.payload["subject"]), permanent=permanent)
 
 
+def _get_version(step: Step) -> tuple[str, int]:
+    return str(step.payload["subject"]), int(step.payload["version"])
+
+
+def _delete_version(step: Step, *, permanent: bool) -> Call:
+    return requests.delete_version(*_get_version(step), permanent=permanent)
+
+
 Check = Callable[[RegistryContext, Sequence[Step]], list[Finding]]
 _SENDS: Mapping[str, tuple[Check, Callable[[Step, Secrets], Call]]] = {
     "RegisterSchema": (check_schemas, _register),
     "ImportSchema": (check_imports, _register),
     "DeleteSubject": (check_deletions, lambda step, _: _delete(step, permanent=False)),
     "DeleteSubjectPermanently": (check_nothing, lambda step, _: _delete(step, permanent=True)),
+    "DeleteVersion": (
+        check_version_deletions,
+        lambda step, _: _delete_version(step, permanent=False),
+    ),
+    "DeleteVersionPermanently": (
+        check_nothing,
+        lambda step, _: _delete_version(step, permanent=True),
+    ),
     "SetCompatibility": (check_settings, _write_setting),
     "DeleteCompatibility": (check_settings, _write_setting),
     "SetMode": (check_settings, _write_setting),

@@ -130,9 +130,12 @@ class Subjects:
             for stored in self._versions[subject]
         ]
 
-    def purge(self, subject: str) -> None:
-        """Forget all versions."""
-        del self._versions[subject]
+    def purge(self, subject: str, number: int | None = None) -> None:
+        """Forget a version, or all of them."""
+        versions = self._versions.pop(subject)
+        versions = [v for v in versions if number not in (None, v.number)]
+        if versions:
+            self._versions[subject] = versions
 
     def list_referring(
         self, subject: str, number: int | None = None, *, deleted: bool = False

@@ -9,14 +9,14 @@ from pathlib import Path
 from random import Random
 
 from ..kit.connect.rounds import open_workers
-from ..kit.schema_registry.rounds import open_registry
+from ..kit.schema_registry.rounds import open_family, open_registry
 from ..reliability.crash import crashes, lanes
 from ..reliability.crash.http_lane import open_lanes
 from .crashes import SECONDS, SEED, STARTS
 from .figures import Figures
 
 LANES = 6
-OPENERS = (open_registry, open_workers)
+OPENERS = (open_registry, open_family, open_workers)
 
 
 def run(scale: float) -> Figures:

@@ -147,7 +147,7 @@ class Systems(Struct, frozen=True):
                     f"{_describe_block(block, words)} are the "
                     f"same {system}, {scope}",
                     "An object of it could be recorded, changed and deleted twice. Correct the "
-                    f"addresses if two {system}s are meant. Otherwise keep one of the two provider "
+                    "addresses if they should differ. Otherwise keep one of the two provider "
                     "blocks, let all resources and data sources use it, and take rows of the "
                     "other one out of the state with `kafkaform state rm`.",
                 )

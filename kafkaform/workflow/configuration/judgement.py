@@ -31,6 +31,7 @@ from ...syntax.nodes import (
     Lit,
     Root,
     Template,
+    Tuple,
 )
 from ...syntax.source import EXCERPT_CHARACTERS
 from ...syntax.terms import list_items
@@ -128,6 +129,10 @@ def _make_diagnostic(
     schema = provider.types[item.identity.kind].schema.attributes[finding.path[0]]
     hidden = schema.sensitive or schema.secret
     text = item.attributes.get(finding.path[0])
+    if isinstance(node, Tuple) and isinstance(text, tuple) and len(finding.path) > 1:
+        # An element of a list, by its index.
+        index = int(finding.path[1])
+        node, text = node.items[index], text[index]
     line, column = finding.figures.get("line"), finding.figures.get("column")
     if isinstance(line, int) and isinstance(column, int) and isinstance(text, str):
         spot = _find_spot(node, module, text, line, column)

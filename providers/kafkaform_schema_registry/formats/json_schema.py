@@ -9,11 +9,13 @@ Source: https://json-schema.org/draft/2020-12/json-schema-validation and the met
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from kafkaform.core.canonical import render_number
 from kafkaform.core.diagnostics import suggest
@@ -277,6 +279,7 @@ def _is_name_list(value: Any) -> bool:
     )
 
 
+_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")
 _COUNT = (_is_count, "a whole number from 0 on")
 _NUMBER = (_is_number, "a number")
 _TEXT = (_is_text, "a text")
@@ -295,7 +298,10 @@ def _is_name_lists(value: Any) -> bool:
 
 
 _VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "$anchor": _TEXT,
+    "$anchor": (
+        lambda value: isinstance(value, str) and _ANCHOR.fullmatch(value) is not None,
+        "a name of letters, digits and -._",
+    ),
     "$comment": _TEXT,
     "$id": _TEXT,
     "$ref": _TEXT,
@@ -307,8 +313,6 @@ _VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "deprecated": _BOOL,
     "description": _TEXT,
     "enum": (lambda value: isinstance(value, list), "a list"),
-    "exclusiveMaximum": _LIMIT,
-    "exclusiveMinimum": _LIMIT,
     "format": _TEXT,
     "maxContains": _COUNT,
     "maxItems": _COUNT,
@@ -321,7 +325,10 @@ _VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "minProperties": _COUNT,
     "minimum": _NUMBER,
     "multipleOf": (lambda value: _is_number(value) and value > 0, "a number above 0"),
-    "pattern": _TEXT,
+    "pattern": (
+        lambda value: isinstance(value, str) and is_balanced(value),
+        "a regular expression whose brackets are closed",
+    ),
     "readOnly": _BOOL,
     "required": (_is_name_list, "a list of different names"),
     "title": _TEXT,
@@ -331,13 +338,53 @@ _VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 """Keyword -> whether its value is right, and what it has to be."""
 
 
+_DRAFT_04 = re.compile(r"https?://json-schema\.org/draft-04/schema#?")
+_LATER_DRAFT = re.compile(
+    r"https?://json-schema\.org/(?:draft-0[67]|draft/2019-09|draft/2020-12)/schema#?"
+)
+_LIMIT_KEYWORDS = frozenset({"exclusiveMaximum", "exclusiveMinimum"})
+
+
+class _Whole(Struct, frozen=True):
+    """The document around a schema. elsewhere: it refers to other documents."""
+
+    root: Any
+    elsewhere: bool
+    limit: tuple[Callable[[Any], bool], str]
+    """What the draft that the document names has for exclusive limits."""
+    anchors: frozenset[str]
+    """What a reference `#NAME` can lead to."""
+
+
 def find_json_faults(document: Any, *, elsewhere: bool) -> Iterator[PlacedFault]:
     """Each fault as a part of a sentence, and where it is. elsewhere: the schema refers to others,
     which define what it does not."""
-    yield from _check_schema(document, document, (), elsewhere=elsewhere)
+    draft = document.get("$schema") if isinstance(document, dict) else None
+    limit = _LIMIT
+    if isinstance(draft, str) and _DRAFT_04.fullmatch(draft):
+        limit = _BOOL
+    elif isinstance(draft, str) and _LATER_DRAFT.fullmatch(draft):
+        limit = _NUMBER
+    whole = _Whole(document, elsewhere, limit, frozenset(_list_anchors(document)))
+    yield from _check_schema(document, whole, ())
 
 
-def _check_schema(node: Any, root: Any, steps: Place, *, elsewhere: bool) -> Iterator[PlacedFault]:
+def _list_anchors(node: Any) -> Iterator[str]:
+    """All names of places, wherever they are: `$anchor`, and before 2019-09 an `$id` or `id` that
+    begins with #."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key in ("$anchor", "$dynamicAnchor") and isinstance(value, str):
+                yield f"#{value}"
+            elif key in ("$id", "id") and isinstance(value, str):
+                yield f"#{value.partition('#')[2]}"
+            yield from _list_anchors(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _list_anchors(item)
+
+
+def _check_schema(node: Any, whole: _Whole, steps: Place) -> Iterator[PlacedFault]:
     if isinstance(node, bool):
         return
     if not isinstance(node, dict):
@@ -347,15 +394,13 @@ def _check_schema(node: Any, root: Any, steps: Place, *, elsewhere: bool) -> Ite
         return
     for key, value in node.items():
         inner_steps = (*steps, key)
-        if key in _VALUES and not _VALUES[key][0](value):
-            yield PlacedFault(
-                f"{key} is not {_VALUES[key][1]}: {write_json(value)[:40]}", inner_steps
-            )
+        check = whole.limit if key in _LIMIT_KEYWORDS else _VALUES.get(key)
+        if check is not None and not check[0](value):
+            yield PlacedFault(f"{key} is not {check[1]}: {write_json(value)[:40]}", inner_steps)
         elif key == "type":
             yield from _check_kind(value, inner_steps)
         elif key == "$ref":
-            if not elsewhere and value.startswith("#/") and not _has_target(root, value):
-                yield PlacedFault(f"$ref leads to {value}, which is not in the schema", inner_steps)
+            yield from _check_target(value, whole, inner_steps)
         elif key in MAP_KEYWORDS:
             if not isinstance(value, dict):
                 yield PlacedFault(
@@ -363,15 +408,58 @@ def _check_schema(node: Any, root: Any, steps: Place, *, elsewhere: bool) -> Ite
                 )
                 continue
             for name, inner in value.items():
-                yield from _check_schema(inner, root, (*inner_steps, name), elsewhere=elsewhere)
+                if key == "patternProperties" and not is_balanced(name):
+                    text = f"{write_json(name)[:40]} is no regular expression: {_UNBALANCED}"
+                    yield PlacedFault(text, (*inner_steps, name))
+                yield from _check_schema(inner, whole, (*inner_steps, name))
         elif key in LIST_KEYWORDS or (key == "items" and isinstance(value, list)):
             if not isinstance(value, list) or (not value and key != "items"):
                 yield PlacedFault(f"{key} is not a list of schemas", inner_steps)
                 continue
             for index, inner in enumerate(value):
-                yield from _check_schema(inner, root, (*inner_steps, index), elsewhere=elsewhere)
+                yield from _check_schema(inner, whole, (*inner_steps, index))
         elif key in SCHEMA_KEYWORDS:
-            yield from _check_schema(value, root, inner_steps, elsewhere=elsewhere)
+            yield from _check_schema(value, whole, inner_steps)
+
+
+_UNBALANCED = "a bracket is not closed, or closes nothing"
+
+
+def _check_target(target: str, whole: _Whole, steps: Place) -> Iterator[PlacedFault]:
+    """A reference that leads to a place of this document which is not there."""
+    if whole.elsewhere or not target.startswith("#"):
+        return
+    is_pointer = target.startswith("#/")
+    leads = _has_target(whole.root, target) if is_pointer else target in whole.anchors
+    if target != "#" and not leads:
+        yield PlacedFault(f"$ref leads to {target}, which is not in the schema", steps)
+
+
+def is_balanced(pattern: str) -> bool:
+    """False for a regular expression whose brackets are wrong in every dialect. More cannot be
+    said: validators have dialects of their own."""
+    # Quoted texts and comments of some dialects hide brackets.
+    if "\\Q" in pattern or "(?x" in pattern or "(?#" in pattern:
+        return True
+    depth, position = 0, 0
+    while position < len(pattern):
+        sign = pattern[position]
+        if sign == "\\":
+            position += 1
+        elif sign == "[":
+            # `[]` and `[^]` are empty in one dialect, and begin a class in others.
+            if pattern.startswith(("[]", "[^]"), position):
+                return True
+            end = re.compile(r"(?:\\.|[^\\\]])*\]", re.DOTALL).match(pattern, position + 1)
+            if end is None:
+                return False
+            position = end.end() - 1
+        elif sign in "()":
+            depth += 1 if sign == "(" else -1
+            if depth < 0:
+                return False
+        position += 1
+    return depth == 0
 
 
 def _check_kind(value: Any, steps: Place) -> Iterator[PlacedFault]:

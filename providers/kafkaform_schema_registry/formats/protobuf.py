@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -220,6 +221,8 @@ class ProtobufField(Struct, frozen=True):
     """`repeated`, `optional`, `required`; empty for none."""
     oneof: str = ""
     """The oneof that it is in; empty for none."""
+    default: str = ""
+    """The value of its option `default`, as it is written; empty for none."""
     offset: int = 0
     """At which character it begins."""
 
@@ -236,6 +239,8 @@ class ProtobufMessage(Struct, frozen=True):
     reserved: tuple[Range, ...] = ()
     """Numbers that no field may have, first and last."""
     reserved_names: tuple[str, ...] = ()
+    extensions: tuple[int, ...] = ()
+    """At which characters its ranges for extensions begin."""
 
 
 class ProtobufEnum(Struct, frozen=True):
@@ -256,6 +261,8 @@ class ProtobufFile(Struct, frozen=True):
     messages: Mapping[str, ProtobufMessage]
     """Path inside of the file (`Order.Line`) -> the message."""
     enums: Mapping[str, ProtobufEnum]
+    messages_of_services: tuple[tuple[str, int], ...] = ()
+    """The types of what services take and return, and at which characters they are."""
 
 
 # Names, faults and differences of one text are asked for one after the other.
@@ -272,9 +279,21 @@ def open_protobuf(text: str) -> ProtobufFile:
             heads[head].append(_read_head(statement).strip('"'))
         else:
             _read_block(statement, "", messages, enums)
+    sent = tuple(_list_sent(statements))
     syntax = [*heads["syntax"], *heads["edition"], "proto2"][0]
-    package = "".join(heads["package"][:1])
-    return ProtobufFile(package, syntax, tuple(heads["import"]), messages, enums)
+    if len(heads["package"]) > 1:
+        raise NotProtobuf("it names two packages")
+    package = "".join(heads["package"])
+    return ProtobufFile(package, syntax, tuple(heads["import"]), messages, enums, sent)
+
+
+def _list_sent(statements: Sequence[Statement]) -> Iterator[tuple[str, int]]:
+    """`rpc Get (stream Ask) returns (Answer)`: the words before the closing brackets."""
+    for service in statements:
+        for item in (service.inner or ()) if service.words[:1] == ["service"] else ():
+            for word, bracket in pairwise(item.words) if item.words[:1] == ["rpc"] else ():
+                if bracket == ")" and word != "(":
+                    yield str(word), word.offset
 
 
 _HEADS: Mapping[str, tuple[int, ...]] = {
@@ -325,19 +344,27 @@ def _read_block(
         return
     fields: list[ProtobufField] = []
     reserved: list[Token] = []
+    extensions: list[int] = []
     messages[path] = ProtobufMessage(())
     for item in inner:
         head = item.words[0] if item.words else Token()
         if head == "reserved":
             reserved += item.words[1:]
+        elif head == "extensions" and "=" not in item.words[:3]:
+            extensions.append(head.offset)
+        elif item.words[1:2] == ["oneof"] and head in LABELS and item.inner is not None:
+            raise NotProtobuf(f"a oneof cannot be {head}", head.offset)
         elif head == "oneof" and item.inner is not None:
-            name = item.words[1] if len(item.words) > 1 else ""
-            fields += (_read_field(field, name) for field in _list_fields(item.inner))
+            name = item.words[1] if len(item.words) > 1 else Token()
+            members = [_read_field(field, name) for field in _list_fields(item.inner)]
+            if not members:
+                raise NotProtobuf(f"the oneof {name} has no field", head.offset)
+            fields += members
         elif _is_field(item):
             fields.append(_read_field(item, ""))
         else:
             _read_block(item, f"{path}.", messages, enums)
-    messages[path] = ProtobufMessage(tuple(fields), *_read_reserved(reserved))
+    messages[path] = ProtobufMessage(tuple(fields), *_read_reserved(reserved), tuple(extensions))
 
 
 def _is_field(statement: Statement) -> bool:
@@ -364,7 +391,7 @@ def _read_field(statement: Statement, oneof: str) -> ProtobufField:
     at = words.index(Token("="))
     label = words[0] if words[0] in LABELS and at > 2 else ""
     kind, name = words[1 if label else 0 : at - 1], words[at - 1]
-    number = _read_integer(words[at + 1]) if len(words) > at + 1 else None
+    number = read_integer(words[at + 1]) if len(words) > at + 1 else None
     if not kind or not name.isidentifier():
         raise NotProtobuf(f"{' '.join(words)[:40]!r} is no field: TYPE NAME = NUMBER", start)
     if number is None:
@@ -372,7 +399,11 @@ def _read_field(statement: Statement, oneof: str) -> ProtobufField:
     if len(words) > at + 2 and words[at + 2] != "[":
         raise make_missing_semicolon(words[: at + 2])
     type_text = "".join(kind).replace(",", ", ")
-    return ProtobufField(str(name), number, type_text, str(label), str(oneof), start)
+    options = words[at + 2 :]
+    # The last word is the bracket, so that a value follows.
+    named = [n for n, word in enumerate(options[:-2]) if word == "default"]
+    default = next((str(options[n + 2]) for n in named if options[n + 1] == "="), "")
+    return ProtobufField(str(name), number, type_text, str(label), str(oneof), default, start)
 
 
 def _read_enum(statements: Sequence[Statement]) -> ProtobufEnum:
@@ -383,7 +414,7 @@ def _read_enum(statements: Sequence[Statement]) -> ProtobufEnum:
         if words[:2] == ["option", "allow_alias"]:
             aliases = words[-1] == "true"
         elif words and words[0] not in ("option", "reserved"):
-            number = _read_integer(words[2]) if len(words) > 2 and words[1] == "=" else None
+            number = read_integer(words[2]) if len(words) > 2 and words[1] == "=" else None
             if number is None:
                 text = f"{' '.join(words)[:40]!r} is no value of an enum: NAME = NUMBER"
                 raise NotProtobuf(text, words[0].offset)
@@ -393,7 +424,7 @@ def _read_enum(statements: Sequence[Statement]) -> ProtobufEnum:
     return ProtobufEnum(tuple(values), aliases)
 
 
-def _read_integer(word: str) -> int | None:
+def read_integer(word: str) -> int | None:
     """A number in decimal, hexadecimal or octal digits; None if it is none."""
     for base in (0, 8):
         try:
@@ -404,7 +435,7 @@ def _read_integer(word: str) -> int | None:
 
 
 def _read_reserved(words: Sequence[Token]) -> tuple[tuple[Range, ...], tuple[str, ...]]:
-    """Numbers and names of reserved statements: `2, 9 to 11, "old"`."""
+    """Numbers and names of reserved statements: `2, 9 to 11, "old"`. Raises NotProtobuf."""
     ranges: list[Range] = []
     names: list[str] = []
     position = 0
@@ -418,6 +449,11 @@ def _read_reserved(words: Sequence[Token]) -> tuple[tuple[Range, ...], tuple[str
                 end = words[position + 2]
                 last = int(end) if end.isdigit() else MAX_NUMBER
                 position += 2
-            ranges.append((int(word), last))
+            first = int(word)
+            if first > last:
+                raise NotProtobuf(f"reserved {first} to {last} is no range", word.offset)
+            if any(first <= end and last >= begin for begin, end in ranges):
+                raise NotProtobuf(f"the number {first} is reserved twice", word.offset)
+            ranges.append((first, last))
         position += 1
     return tuple(ranges), tuple(names)

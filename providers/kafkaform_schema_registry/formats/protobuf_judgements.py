@@ -19,6 +19,7 @@ from .protobuf import (
     ProtobufFile,
     ProtobufMessage,
     open_protobuf,
+    read_integer,
 )
 
 
@@ -143,6 +144,7 @@ SCALARS = frozenset(
 )
 SYNTAXES = ("proto2", "proto3")
 """The syntaxes that a file can name; files of an edition name none."""
+INTEGERS = SCALARS - {"double", "float", "bytes", "bool", "string"}
 KEYS = SCALARS - {"double", "float", "bytes"}
 """The types of the keys of maps."""
 MAX_ENUM = 2**31 - 1
@@ -197,10 +199,41 @@ def _find_faults(file: ProtobufFile, *, elsewhere: bool) -> Iterator[Fault]:
             yield from _check_form(field, field_path, file.syntax)
             names[field.name] = field.number
             numbers.setdefault(field.number, field.name)
-        if not elsewhere:
-            yield from _check_types(message, path, file)
+        for offset in message.extensions if file.syntax == "proto3" else ():
+            yield f"{path} has extensions, which {file.syntax} does not have", offset, ""
+    if not elsewhere:
+        yield from _check_types(file)
     for path, enum in file.enums.items():
         yield from _check_enum(path, enum, file.syntax)
+    yield from _check_scopes(file)
+
+
+def _check_scopes(file: ProtobufFile) -> Iterator[Fault]:
+    """Names that are there twice in one scope: the fields and oneofs of a message share theirs with
+    the types in it, and the values of an enum with what stands beside the enum."""
+    scopes: dict[str, dict[str, str]] = {"": {}, **{path: {} for path in file.messages}}
+    for kind, paths in (("message", file.messages), ("enum", file.enums)):
+        for path in paths:
+            outer, _, name = path.rpartition(".")
+            scopes[outer][name] = f"the {kind} {path}"
+    for path, message in file.messages.items():
+        scope = scopes[path]
+        oneofs = {field.oneof: f"the oneof {path}.{field.oneof}" for field in message.fields}
+        for field in message.fields:
+            if namesake := scope.get(field.name) or oneofs.get(field.name):
+                text = f"the field {path}.{field.name} has the name of {namesake}"
+                yield text, field.offset, "Give one of them another name."
+            if namesake := scope.get(field.oneof):
+                text = f"{oneofs[field.oneof]} has the name of {namesake}"
+                yield text, field.offset, "Give one of them another name."
+        scope |= {field.name: f"the field {path}.{field.name}" for field in message.fields}
+    for path, enum in file.enums.items():
+        scope = scopes[path.rpartition(".")[0]]
+        for name, _, offset in enum.values:
+            if namesake := scope.get(name):
+                text = f"the value {name} of the enum {path} has the name of {namesake}"
+                yield text, offset, "The values of an enum share the names that are around it."
+        scope |= {name: f"the value of {path}" for name, _, _ in enum.values}
 
 
 def _check_form(field: ProtobufField, field_path: str, syntax: str) -> Iterator[Fault]:
@@ -212,31 +245,68 @@ def _check_form(field: ProtobufField, field_path: str, syntax: str) -> Iterator[
     if field.label and (key or field.oneof):
         place = "a map" if key else f"in the oneof {field.oneof}"
         yield f"{field_path} is {place}, and cannot be {field.label}", field.offset, ""
+    if key and field.oneof:
+        yield f"{field_path} is a map, which a oneof cannot have", field.offset, ""
+    if not field.label and not key and not field.oneof and syntax == "proto2":
+        text = f"{field_path} has no label, which {syntax} demands"
+        yield text, field.offset, 'Write optional before it, or syntax = "proto3" at the top.'
+    if field.type == "group" and syntax == "proto3":
+        yield f"{field_path} is a group, which {syntax} does not have", field.offset, ""
+    if field.default:
+        yield from _check_default(field, field_path, syntax)
     if field.label == "required" and syntax == "proto3":
         text = f"{field_path} is required, which {syntax} does not have"
         yield text, field.offset, "Leave the word out."
+
+
+def _check_default(field: ProtobufField, field_path: str, syntax: str) -> Iterator[Fault]:
+    if syntax == "proto3":
+        text = f"{field_path} has a default, which {syntax} does not have"
+        yield text, field.offset, "Leave the option out."
+        return
+    if field.type in ("string", "bytes"):
+        fits = field.default.startswith('"')
+    elif field.type == "bool":
+        fits = field.default in ("true", "false")
+    else:
+        # Floats and the values of enums have more forms.
+        fits = field.type not in INTEGERS or read_integer(field.default) is not None
+    if not fits:
+        yield f"the default of {field_path} is no {field.type}: {field.default}", field.offset, ""
 
 
 def _contains(limits: tuple[int, int], number: int) -> bool:
     return limits[0] <= number <= limits[1]
 
 
-def _check_types(message: ProtobufMessage, path: str, file: ProtobufFile) -> Iterator[Fault]:
+def _check_types(file: ProtobufFile) -> Iterator[Fault]:
     """Types that neither protobuf nor the file has; imports can define any."""
-    if any(not name.startswith(GOOGLE) for name in file.imports):
+    foreign = any(not name.startswith(GOOGLE) for name in file.imports)
+    if foreign or file.package.startswith("google."):
         return
     type_names = {*file.messages, *file.enums}
     ends = {name.rpartition(".")[2] for name in type_names}
-    for field in message.fields:
-        inner = field.type.removeprefix("map<").removesuffix(">").rpartition(", ")[2]
-        has_type = inner in SCALARS or inner.rpartition(".")[2] in ends
-        if (
-            not has_type
-            and not inner.lstrip(".").startswith("google.protobuf.")
-            and inner != "group"
+    uses = [
+        (_find_inner_type(field.type), f"{path}.{field.name}", field.offset)
+        for path, message in file.messages.items()
+        for field in message.fields
+    ]
+    uses += [(name, "a service", offset) for name, offset in file.messages_of_services]
+    for name, user, offset in uses:
+        is_google = name.lstrip(".").startswith("google.protobuf.")
+        if is_google and not file.imports:
+            text = f"{name} is not imported, and {user} has this type"
+            yield text, offset, f'Write import "{GOOGLE}….proto"; at the top.'
+        elif not (
+            is_google or name in SCALARS or name == "group" or name.rpartition(".")[2] in ends
         ):
-            text = f'there is no type "{inner}" for {path}.{field.name}'
-            yield text, field.offset, suggest(inner, [*SCALARS, *type_names])
+            text = f'there is no type "{name}" for {user}'
+            yield text, offset, suggest(name, [*SCALARS, *type_names])
+
+
+def _find_inner_type(text: str) -> str:
+    """The type itself, or that of a map's values."""
+    return text.removeprefix("map<").removesuffix(">").rpartition(", ")[2]
 
 
 def _check_enum(path: str, enum: ProtobufEnum, syntax: str) -> Iterator[Fault]:

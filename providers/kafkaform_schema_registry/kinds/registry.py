@@ -44,6 +44,11 @@ NUMBERS = "schema_registry_numbers"
 """Subject -> `versions`, the numbers that it has, sorted, and `next`, the number that its next
 version gets; None if the registry does not say which ones were deleted."""
 
+VERSION_USERS = "schema_registry_version_users"
+"""Key of a version -> its `schema_id`; `next`, see `NUMBERS`; other `subjects` that refer to it,
+and how many schemas more do (`unnamed`); and `shared_with`, the versions with the same id that are
+not deleted, as text: `version 2 of orders-value`."""
+
 
 def name_listing(kind: str, questions: Sequence[Any]) -> str:
     """The name of the listing that answers these questions: next versions, or names of subjects."""
@@ -91,6 +96,8 @@ REMOVE_MODE = Request("DeleteMode", 2, 10, MAX_ITEMS, MAX_ITEMS)
 REMOVE_LEVEL = Request("DeleteCompatibility", 2, 15, MAX_ITEMS, MAX_ITEMS)
 DELETE = Request("DeleteSubject", 2, 20, MAX_ITEMS, MAX_ITEMS)
 PURGE = Request("DeleteSubjectPermanently", 2, 25, MAX_ITEMS, MAX_ITEMS)
+DELETE_VERSION = Request("DeleteVersion", 2, 30, MAX_ITEMS, MAX_ITEMS)
+PURGE_VERSION = Request("DeleteVersionPermanently", 2, 35, MAX_ITEMS, MAX_ITEMS)
 
 SILENT = frozenset({Action.ADOPT, Action.IMPORT, Action.FORGET, Action.NOOP, Action.REFRESH})
 """Actions that only change the state."""

@@ -9,13 +9,19 @@ from kafkaform.core.change import Change
 from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
-from . import compatibility, contracts, levels, schemas
+from . import compatibility, contracts, levels, schemas, versions
 
-_PARTS = (compatibility, contracts, levels, schemas)
+_PARTS = (compatibility, contracts, levels, schemas, versions)
 
 BOOK = RuleBook(
-    judges=(*contracts.JUDGES, *levels.JUDGES, *schemas.JUDGES),
-    surveys=(*compatibility.SURVEYS, *contracts.SURVEYS, *levels.SURVEYS, *schemas.SURVEYS),
+    judges=(*contracts.JUDGES, *levels.JUDGES, *schemas.JUDGES, *versions.JUDGES),
+    surveys=(
+        *compatibility.SURVEYS,
+        *contracts.SURVEYS,
+        *levels.SURVEYS,
+        *schemas.SURVEYS,
+        *versions.SURVEYS,
+    ),
 )
 
 

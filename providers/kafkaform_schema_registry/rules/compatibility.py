@@ -184,7 +184,8 @@ OLDER = Rule(
     "A registry does not register a schema twice: it answers with the id of the version that it "
     "has, and the newer ones stay behind it.",
     'schema = file("order-v1.avsc")   # and "orders-value" has versions 1 and 2',
-    "Delete the newer versions first, or change something that harms nobody, such as doc.",
+    "Delete the newer versions first (kafkaform alter schema SUBJECT --delete-version N), or "
+    "change something that harms nobody, such as doc.",
     Block.IMPOSSIBLE,
     proof=f"{PROOFS}test_an_older_schema_does_not_become_the_latest",
 )

@@ -170,7 +170,8 @@ HISTORY_DIFFERS = Rule(
     "A registry adds versions at the end and never changes one, so what it has must be the "
     "beginning of what is declared.",
     'versions = [file("v2.avsc"), file("v3.avsc")]   # and the subject has v1 and v2',
-    "Declare the versions that there are, or delete those that should not be there.",
+    "Declare the versions that there are, or delete those that should not be there "
+    "(kafkaform alter schema SUBJECT --delete-version N).",
     Block.IMPOSSIBLE,
     proof=f"{PROOFS}test_a_version_has_the_number_that_was_foreseen",
 )
@@ -254,9 +255,9 @@ def _judge_versions(kind: str, versions: FrozenMap) -> Iterator[Finding]:
         text = str(versions[place])
         for fault in inspect_schema(kind, text).faults:
             finding = _find_invalid(kind, fault)
-            yield replace(
-                finding, text=f"version {place} of the list: {finding.text}", path=("versions",)
-            )
+            index = str(int(place) - 1)
+            title = f"version {place} of the list"
+            yield replace(finding, text=f"{title}: {finding.text}", path=("versions", index))
         if text in places:
             both = f"versions {places[text]} and {place} of the list are the same schema"
             yield VERSION_TWICE.find(both, ("versions",))

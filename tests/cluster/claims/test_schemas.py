@@ -19,14 +19,17 @@ from google.protobuf import (
 )
 
 from kafkaform.core.change import Action
-from kafkaform.core.finding import Level
-from kafkaform.core.resource import Depth
+from kafkaform.core.finding import Finding, Level
+from kafkaform.core.resource import Depth, Identity
 from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.plan.build import amend
 from kafkaform.provider.contract import Session
 from kafkaform_schema_registry.formats.normal_form import inspect_schema
 from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.registry import NUMBERS, name_listing
 from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG
+from kafkaform_schema_registry.kinds.version import TYPE as VERSION_TYPE
+from kafkaform_schema_registry.kinds.version import VERSION, name_version
 from kafkaform_schema_registry.provider import PROVIDER
 from kafkaform_schema_registry.rules.schemas import DELETED_REFER
 
@@ -68,6 +71,21 @@ class Desk:
         block = {"subject": self.subject, "schema": ORDER, **declared}
         change = plan_change(self.session, schema.KIND, action, **block)
         return list_rules(judge(self.session, change))
+
+    def judge_version(self, number: int, state: str | None) -> list[Finding]:
+        """What is found about this state of a version; None: it is deleted permanently."""
+        identity = Identity(INSTANCE, VERSION, name_version(self.subject, number))
+        reading = self.session.read([identity])[identity]
+        change = amend(
+            identity,
+            VERSION,
+            reading,
+            VERSION_TYPE,
+            self.session.facts,
+            lambda live: live.with_items({"state": state}) if live and state else None,
+        )
+        assert change.before is not None
+        return judge(self.session, change)
 
 
 @pytest.fixture
@@ -262,6 +280,54 @@ def test_ids_of_a_purged_subject_are_gone(desk: Desk, registry: Registry) -> Non
     for query in ("", "?permanent=true"):
         assert desk.client.ask("DELETE", f"/subjects/{desk.subject}{query}")[0] == 200
     assert desk.client.ask("GET", f"/schemas/ids/{registered['id']}")[0] == 404
+
+
+def test_a_version_is_deleted_and_restored(desk: Desk) -> None:
+    """A look-up of its schema fails then, and its id is found. Registered again, the schema gets
+    the number that the plan says, and keeps its id."""
+    ids = [desk.register(text)[1]["id"] for text in (ORDER, ORDER_WITH_NOTE)]
+    assert list_rules(desk.judge_version(2, "deleted")) == ["schema-version-deleted"]
+    versions = f"/subjects/{desk.subject}/versions"
+    assert desk.client.ask("DELETE", f"{versions}/2")[0] == 200
+    look_up = desk.client.ask("POST", f"/subjects/{desk.subject}", {"schema": ORDER_WITH_NOTE})
+    assert look_up[0] == 404
+    assert desk.client.ask("GET", f"/schemas/ids/{ids[1]}")[0] == 200
+    (note,) = desk.judge_version(2, "registered again")
+    assert note.rule == "schema-version-restored"
+    assert note.text == f"the schema of version 2 becomes version 3 of {desk.subject}"
+    assert desk.register(ORDER_WITH_NOTE)[1]["id"] == ids[1]
+    latest = desk.client.ask("GET", f"{versions}/latest")[1]
+    assert (latest["version"], latest["id"]) == (3, ids[1])
+
+
+def test_a_version_is_deleted_permanently(desk: Desk) -> None:
+    """Readers do not get the schema of its records any more."""
+    desk.register(ORDER)
+    text = record(ID, field(f"only_{desk.subject.replace('-', '_')}", default=""))
+    id = desk.register(text)[1]["id"]
+    rules = ["schema-version-deleted", "schema-version-purged"]
+    assert list_rules(desk.judge_version(2, None)) == rules
+    for query in ("", "?permanent=true"):
+        assert desk.client.ask("DELETE", f"/subjects/{desk.subject}/versions/2{query}")[0] == 200
+    assert desk.client.ask("GET", f"/schemas/ids/{id}")[0] == 404
+
+
+def test_a_version_that_others_refer_to_is_not_deleted(desk: Desk) -> None:
+    """The plan names the subject that refers to it, and the registry refuses the deletion."""
+    user = f"{desk.subject}-user"
+    for text in (ORDER, ORDER_WITH_NOTE):
+        desk.register(text)
+    reference = {"name": "Order", "subject": desk.subject, "version": 1}
+    text = json.dumps({"type": "array", "items": "Order"})
+    assert desk.register(text, subject=user, references=[reference])[0] == 200
+    first = desk.judge_version(1, "deleted")[0]
+    assert (first.rule, first.level) == ("schema-version-referred", Level.BLOCK)
+    assert first.text == f"{user} refers to version 1 of {desk.subject}"
+    assert list_rules(desk.judge_version(2, "deleted")) == ["schema-version-deleted"]
+    versions = f"/subjects/{desk.subject}/versions"
+    assert [desk.client.ask("DELETE", f"{versions}/{n}")[0] >= 400 for n in (1, 2)] == [True, False]
+    for query in ("", "?permanent=true"):
+        assert desk.client.ask("DELETE", f"/subjects/{user}{query}")[0] == 200
 
 
 def test_a_level_of_a_subject_can_end(desk: Desk) -> None:

@@ -13,6 +13,7 @@ from kafkaform.provider.http.exchange import Call, HttpAnswer, read_error_code
 from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.memory import SimulatedRegistry
 
+from ...kit.schema_registry.corpus import SOUND, TAKEN, UNKNOWN, WRONG, Case
 from ...kit.schema_registry.schemas import (
     NOTE,
     ORDER,
@@ -125,6 +126,44 @@ def deletions(name: str) -> Iterator[Call]:
     yield requests.register(send(other, record(field("o", "Order"), name="Cart"), "avro", nowhere))
 
 
+def single_versions(name: str) -> Iterator[Call]:
+    """Versions are deleted one by one, softly and permanently, and registered again."""
+    other, reference = f"{name} 2", {"name": "Order", "subject": name, "version": 1}
+    for text in (ORDER, ORDER_WITH_NOTE, ORDER_WITH_AMOUNT):
+        yield requests.register(send(name, text))
+    yield requests.register(
+        send(other, record(field("o", "Order"), name="Cart"), "avro", reference)
+    )
+    yield requests.delete_version(name, 1, permanent=False)
+    yield requests.delete_version(name, 2, permanent=True)
+    yield requests.delete_version(name, 2, permanent=False)
+    yield requests.delete_version(name, 2, permanent=False)
+    yield requests.read_version(name, 2)
+    yield requests.read_version(name, 2, deleted=True)
+    yield requests.list_versions(name)
+    yield requests.list_versions(name, deleted=True)
+    yield requests.look_up(send(name, ORDER_WITH_NOTE))
+    yield requests.register(send(name, ORDER_WITH_NOTE))
+    yield requests.look_up(send(name, ORDER_WITH_NOTE))
+    yield requests.list_versions(name)
+    yield requests.delete_version(name, 2, permanent=True)
+    yield requests.read_version(name, 2, deleted=True)
+    yield requests.delete_version(name, 9, permanent=False)
+    yield requests.delete_version(f"{name} nowhere", 9, permanent=False)
+    yield requests.delete_subject(other, permanent=False)
+    yield requests.delete_version(name, 1, permanent=False)
+    yield requests.delete_subject(other, permanent=True)
+    yield requests.delete_version(name, 4, permanent=False)
+    yield requests.delete_subject(name, permanent=False)
+    yield requests.list_versions(name)
+    yield requests.delete_subject(name, permanent=True)
+    yield requests.register(send(name, ORDER))
+    yield requests.delete_version(name, 1, permanent=False)
+    yield requests.read_version(name, None)
+    yield requests.list_versions(name)
+    yield requests.list_versions(name, deleted=True)
+
+
 def formats(name: str) -> Iterator[Call]:
     """Other formats, and names that need quoting."""
     for kind, text in (
@@ -148,7 +187,7 @@ def reduce(answer: HttpAnswer) -> Any:
     return answer.status, body
 
 
-@pytest.mark.parametrize("script", [versions, levels, deletions, formats])
+@pytest.mark.parametrize("script", [versions, levels, deletions, single_versions, formats])
 def test_both_answer_alike(script: Callable[[str], Iterator[Call]], door: Door) -> None:
     """Status, code and body, call by call."""
     simulated = SimulatedRegistry(apicurio=True)
@@ -166,3 +205,14 @@ def test_another_spelling_of_a_schema_is_none_for_us(door: Door) -> None:
     assert door.register(name, ORDER.replace(" ", "")) > 0
     versions_of = door.write(requests.list_versions(name)).body
     assert versions_of == [1, 2]
+
+
+@pytest.mark.parametrize("case", [*WRONG, *SOUND])
+def test_both_judge_schemas_alike(case: Case, door: Door) -> None:
+    """Each schema of the corpus, which kafkaform and the simulated registry judge, too: the real
+    one refuses what they refuse, but for what it is known to take, and takes what they take, but
+    for what it cannot tell the format of."""
+    kind, text = case
+    answer = door.ask(requests.register(send(f"corpus {uuid4().hex[:8]}", text, kind)))
+    assert isinstance(answer, HttpAnswer)
+    assert answer.succeeded is (case in TAKEN or (case in SOUND and case not in UNKNOWN)), answer

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_schema_registry import requests
 from kafkaform_schema_registry.formats.avro import normalize_avro
+from kafkaform_schema_registry.formats.normal_form import inspect_schema
 from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.subject_settings import SUBJECT_CONFIG
 from kafkaform_schema_registry.memory import SimulatedRegistry
@@ -29,6 +30,8 @@ from .schemas import ORDER, ORDER_WITH_NOTE, field, record
 from .server import read_call
 
 THEIRS = "theirs"
+FAMILY = ("money", "orders", "carts")
+"""Subjects of which each refers to the one before."""
 INHERITED = "INHERITED"
 REQUESTS = FrozenMap(
     RegisterSchema="POST /subjects/[^/]+/versions",
@@ -56,9 +59,9 @@ class Rounds:
             *(_config(self.prefix, *one) for one in self._list_configs(number).items()),
             *(write_removed(kind, f"t{number - 2}") for kind in _KINDS if number >= STEADY),
         )
-        return "\n".join((self._write_provider(url), *blocks))
+        return "\n".join((self.write_provider(url), *blocks))
 
-    def _write_provider(self, url: str) -> str:
+    def write_provider(self, url: str) -> str:
         return (
             f'provider "schema_registry" {{\n  url = "{url}"\n'
             f"  operation_timeout = {self.timeout}\n  protect_schemas = false\n}}\n"
@@ -190,6 +193,86 @@ def make_folder(path: Path) -> Folder:
     site = path.with_name(f"{path.name}.site")
     found = note_provider("schema_registry", site)
     return Folder(path, "", "no password at all", places=(str(site),) if found else ())
+
+
+@dataclass
+class FamilySystem(RegistrySystem):
+    """A simulated registry with a chain of schemas: each round registers a new version of the first
+    one, and then versions of the others that refer to the newest version before them."""
+
+    requests = FrozenMap(
+        {f"RegisterSchema {name}": f"POST /subjects/{name}/versions" for name in FAMILY}
+    )
+
+    def write_round(self, url: str, number: int) -> str:
+        blocks = [
+            f'resource "{schema.KIND}" "{name}" {{\n  subject = "{name}"\n'
+            f"  schema = {json.dumps(text)}\n"
+            + (f'  references = [{{ name = "{n}", subject = "{s}" }}]\n' if n else "")
+            + "}\n"
+            for name, (text, n, s) in _list_family(number).items()
+        ]
+        return "\n".join((Rounds().write_provider(url), *blocks))
+
+    def list_wanted(self, number: int) -> World:
+        """Version numbers count from 1 on, so a schema that was registered twice shows up."""
+        return {
+            **make_things({THEIRS: ORDER}),
+            **{
+                (schema.KIND, subject): _make_relative(subject, text, name, parent, number + 1)
+                for subject, (text, name, parent) in _list_family(number).items()
+            },
+        }
+
+    def read_world(self) -> World:
+        subjects, world = self.registry.subjects, dict(make_things({THEIRS: ORDER}))
+        for subject in FAMILY:
+            for stored in subjects.list_versions(subject)[-1:]:
+                ((name, parent, version),) = [
+                    (ref["name"], ref["subject"], ref["version"]) for ref in stored.references
+                ] or [("", "", 0)]
+                world[schema.KIND, subject] = _make_relative(
+                    subject, stored.text, name, parent, version
+                )
+        return world
+
+    def find_faults(self) -> Iterator[str]:
+        yield from super().find_faults()
+        for subject in FAMILY:
+            versions = self.registry.subjects.list_versions(subject)
+            numbers = [
+                [reference["version"] for reference in stored.references] for stored in versions
+            ]
+            if any(refs and refs != [at] for at, refs in enumerate(numbers, 1)):
+                yield f"versions of {subject} refer to {numbers}"
+
+
+def _list_family(number: int) -> Mapping[str, tuple[str, str, str]]:
+    """Subject -> its schema in this round, and the name and the subject that it refers to."""
+    money = record(field("cents", "long"), field("n", "int", default=number), name="Money")
+    carts = json.dumps({"type": "array", "items": "Order"})
+    orders = record(field("price", "Money"), name="Order")
+    money_, orders_, carts_ = FAMILY
+    return {
+        money_: (money, "", ""),
+        orders_: (orders, "Money", money_),
+        carts_: (carts, "Order", orders_),
+    }
+
+
+def _make_relative(subject: str, text: str, name: str, parent: str, version: int) -> Thing:
+    normal = inspect_schema("avro", text, elsewhere=bool(name)).normal
+    references = [{"name": name, "subject": parent, "version": version}] if name else []
+    return Thing(
+        {"subject": subject, "format": "avro", "schema": normal, "references": freeze(references)}
+    )
+
+
+@contextmanager
+def open_family(path: Path) -> Iterator[FamilySystem]:
+    """A simulated registry with a chain of schemas."""
+    with open_registry(path) as system:
+        yield FamilySystem(system.folder, system.port, system.registry, system.arrivals)
 
 
 @dataclass

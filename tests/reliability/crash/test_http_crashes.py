@@ -1,5 +1,6 @@
 """An apply to a system that speaks HTTP, killed at any call that matters, leaves nothing that the
-next one does not put right: the example's store, a schema registry, workers of Kafka Connect.
+next one does not put right: the example's store, a schema registry (also with schemas that refer to
+the newest version of others), workers of Kafka Connect.
 `python -m tests.long http_crashes` tries all calls."""
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pytest
 from ...kit.commands.struck import AFTER, BEFORE, HALF
 from ...kit.connect.rounds import open_workers
 from ...kit.http.store import StoreSystem, open_store
-from ...kit.schema_registry.rounds import open_registry
+from ...kit.schema_registry.rounds import open_family, open_registry
 from . import crashes, lanes
 from .http_lane import HttpLane, list_moments, open_lanes
 from .lanes import Tally
@@ -29,7 +30,12 @@ LANES, RECOVERIES, MOMENTS = 4, 3, 4
 BETWEEN = {(BEFORE, "fsync"), (HALF, "write"), (BEFORE, "replace"), (BEFORE, "sendall")}
 """Kinds of points of which every system has one: before a record is durable, with half of it, when
 the outcome is durable and the state is not, before a request that only asks."""
-SYSTEMS = {"store": open_store, "schema registry": open_registry, "workers": open_workers}
+SYSTEMS = {
+    "store": open_store,
+    "schema registry": open_registry,
+    "schemas that follow others": open_family,
+    "workers": open_workers,
+}
 
 
 @pytest.fixture(scope="module", params=SYSTEMS.values(), ids=SYSTEMS)

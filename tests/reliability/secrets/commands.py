@@ -43,6 +43,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "alter group": ("g", "--add-config=consumer.session.timeout.ms=46000", "-auto-approve"),
     "alter client-metrics": ("m", "--add-config=interval.ms=60000", "-auto-approve"),
     "alter delegation-token": ("--create", "--hmac-file=token.hmac", "-auto-approve"),
+    "alter schema": ("orders-value", "--delete-version=1", "-auto-approve"),
     "alter features": ("group.version=0", "--downgrade", "-auto-approve"),
     "explain access": ("--principal=User:alice", "--topic=orders"),
     "explain quota": ("--user=alice", "--client-id=app"),

@@ -186,7 +186,7 @@ def test_a_fault_is_told_with_its_place(kind: str, text: str, places: Places) ->
             "  enum E { option allow_alias = true; X = 0; Y = 0; Z = -1; } }\n"
             "extend A { optional int32 w = 100; } service S { rpc R (A) returns (A); }",
         ),
-        ("protobuf", 'import "other.proto"; message A { Other o = 1; }'),
+        ("protobuf", 'import "other.proto"; message A { optional Other o = 1; }'),
     ],
 )
 def test_a_sound_schema_has_no_fault(kind: str, text: str) -> None:
@@ -212,7 +212,7 @@ def test_a_misspelt_type_has_the_right_one_as_its_fix() -> None:
     texts = {
         "avro": '"strng"',
         "json": '{"type": "strng"}',
-        "protobuf": "message A { strng a = 1; }",
+        "protobuf": "message A { optional strng a = 1; }",
     }
     for kind, text in texts.items():
         (fault,) = inspect_schema(kind, text).faults

@@ -106,6 +106,7 @@ def test_a_fault_is_named_with_its_version(folder: Folder) -> None:
     folder.write('{"type": "lng"}', "v1.avsc")
     text = folder.run("validate", code=1)
     assert "version 1 of the list: the text is not an Avro schema" in text, text
+    assert "on v1.avsc:1:10, in schema_registry_schema." in text, text
     empty = BLOCK.replace("[%s]", "[]")
     folder.write(empty)
     assert "set schema, or versions" in folder.run("validate", code=1)
