@@ -155,6 +155,9 @@ class ResourceType(Struct, frozen=True):
     settings: bool = False
     """An object is nothing but settings of something that exists without it. Without the object,
     the fallbacks of its readings are in effect."""
+    restorable: bool = False
+    """Of a type that only commands change: an `undo` can set its former values again, and make a
+    deleted object again."""
 
 
 class Session(Protocol):

@@ -41,6 +41,7 @@ from ..plan.diff import flatten, lay_over, parse_path, render_path
 from ..plan.model import Plan
 from ..plan.observe import compute_destination, hide_all_reported
 from ..plan.uses import order_by_uses
+from ..provider.contract import ResourceType
 from ..render.text import inline
 from ..state.model import Row
 from .alter import make_header
@@ -200,7 +201,7 @@ def plan_undo(scene: Scene, run: str) -> Plan:
         plan = _plan_goals(scene, record, goals)
     for item in left_out:
         scene.announce(Note(item.text))
-    if plan.effective:
+    if any(_is_declarable(scene, change.identity) for change in plan.effective):
         commit = record.facts.commit
         scene.announce(Note(REVERT.format(commit=f" (commit {commit[:9]})" if commit else "")))
     return plan
@@ -231,7 +232,7 @@ def _choose_goals(
         chosen: Goal | str
         if not isinstance(reading, Observed | Absent):
             chosen = "it cannot be read now"
-        elif identity.kind not in _list_declarable(scene, identity):
+        elif not (_is_declarable(scene, identity) or scene.space.types[identity.kind].restorable):
             # No block can declare it, so there is no plan that could bring it back.
             chosen = "only a command changes it; repeat the command with the old values"
         else:
@@ -250,9 +251,10 @@ def _choose_goals(
     return goals, left_out
 
 
-def _list_declarable(scene: Scene, identity: Identity) -> Collection[str]:
+def _is_declarable(scene: Scene, identity: Identity) -> bool:
+    """Whether blocks can declare such an object."""
     provider = scene.space.providers.get(identity.instance)
-    return provider.types if provider is not None else ()
+    return provider is not None and identity.kind in provider.types
 
 
 def _uncreate(
@@ -308,9 +310,12 @@ def _unset(
         if steps[-1].action in _RECORDS_ONLY:
             return f"the run only recorded it ({steps[-1].action}), which sent nothing"
         return "the run sent a secret, or changed only what the state records; nothing comes back"
-    if not isinstance(goal.reading, Observed):
+    live: Mapping[Path, Value] = {}
+    back: dict[Path, Value] = {}
+    if isinstance(goal.reading, Observed):
+        live = _flatten_live(scene, goal.reading)
+    elif since or _is_declarable(scene, goal.identity):
         return _tell_later(since[-1]) if since else "it does not exist any more"
-    live, back = _flatten_live(scene, goal.reading), {}
     for value in values:
         path = parse_path(value.path)
         later = next((c for c in reversed(since) if _touches(c, value.path)), None)
@@ -327,7 +332,8 @@ def _unset(
             left_out.append(LeftOut(f"{goal.address} {value.path}", reason))
         else:
             back[path] = value.before
-    return replace(goal, values=back) if back else ""
+    action = Action.UPDATE if isinstance(goal.reading, Observed) else Action.CREATE
+    return replace(goal, values=back, action=action) if back else ""
 
 
 def _merge_values(steps: Iterable[LoggedChange]) -> tuple[LoggedValue, ...]:
@@ -414,7 +420,12 @@ def _plan_goals(scene: Scene, record: RunRecord, goals: Sequence[Goal]) -> Plan:
         world[instance] = replace(
             observed, readings={**observed.readings, goal.identity: goal.reading}
         )
-    managed = [goal for goal in goals if goal.action is not Action.UPDATE or _find_row(scene, goal)]
+    managed = [
+        goal
+        for goal in goals
+        if _is_declarable(scene, goal.identity)
+        and (goal.action is not Action.UPDATE or _find_row(scene, goal))
+    ]
     desired = _make_desired(scene, managed)
     managed_world = {
         instance: replace(
@@ -558,12 +569,23 @@ def _keep_ownership(scene: Scene, goal: Goal, draft: Change, reason: str) -> Cha
     )
 
 
+def _make_again(goal: Goal, kind: ResourceType) -> FrozenMap | None:
+    """The attributes of an object that no block declares, as the run found it."""
+    before = goal.before.before if goal.before is not None else None
+    if before is None:
+        return None
+    target = lay_over(before, goal.values, _nest_values(goal.values))
+    return kind.written(target) if kind.written else target
+
+
 def _amend_unmanaged(scene: Scene, goal: Goal, reason: str) -> Change:
     """The change of an object that the state does not have, as an `alter` makes it."""
     kind = scene.space.types[goal.identity.kind]
     facts = scene.sessions[goal.identity.instance].facts
 
     def edit(attributes: FrozenMap | None) -> FrozenMap | None:
+        if goal.action is Action.CREATE:
+            return _make_again(goal, kind)
         assert attributes is not None and isinstance(goal.reading, Observed)
         # The overlay has all live values, so what it lacks is what comes back as not set.
         target = kind.target(_overlay(scene, goal), goal.reading, facts, False)
