@@ -107,6 +107,7 @@ REACHES: Mapping[str, Callable[[FrozenMap], Iterator[Reach]]] = {
     "kafka_quota": _reach_quota,
     "kafka_user_scram_credential": _reach_user,
     "kafka_group_config": _reach_group,
+    "kafka_group_offsets": _reach_group,
     "kafka_delegation_token": _reach_token,
     "kafka_broker_config": _reach_all("the configs of a broker concern all its clients"),
     "kafka_cluster_config": _reach_all("the configs of all brokers concern all clients"),

@@ -9,6 +9,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
 
 from .kinds.acl import resource_type as acl
+from .kinds.commanded import group_offsets
 from .kinds.commanded import resource_types as commanded
 from .kinds.config import resource_type as config
 from .kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, find_unit
@@ -44,6 +45,7 @@ WORDS = Words(
             "kafka_topic_leaders": KindWords("topics with other leaders", ("topic",)),
             "kafka_delegation_token": KindWords("delegation tokens", ("token_id", "owner")),
             "kafka_feature": KindWords("features", ("name",)),
+            "kafka_group_offsets": KindWords("groups with other offsets", ("group",)),
             "kafka_cluster_config": KindWords("cluster configs", (), _DEFAULTS_UNIT),
             "kafka_broker_config": KindWords("broker configs", ("broker_id",), _BROKER_UNIT),
             "kafka_user_scram_credential": KindWords("SCRAM credentials", ("username",)),
@@ -67,6 +69,7 @@ KINDS: tuple[ResourceKind, ...] = (
     *acl.KINDS,
     *config.KINDS,
     *commanded.KINDS,
+    *group_offsets.KINDS,
     # Only rules read these, so they have no type.
     ResourceKind(
         listings.RIGHTS,

@@ -36,11 +36,18 @@ from ..inspect.source import DescribeQuery
 from ..kinds.commanded.resource_types import LEADERS as LEADERS
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..rules.commands import LEADERS_ELECTED, MOVE_STOPPED
-from .completion import complete_altered_keys, complete_altered_pairs, complete_entity, list_clients
+from .completion import (
+    complete_altered_keys,
+    complete_altered_pairs,
+    complete_entity,
+    list_clients,
+    list_topics,
+)
 from .delegation_tokens import alter_delegation_token
 from .describe import ask_document, ask_own_configs
 from .drafts import ConfigEdit, make_drafts, read_edit, read_entity_names, refuse_missing
 from .features import alter_features
+from .group_offsets import GroupFlags, alter_offsets
 
 
 def elect_preferred(
@@ -257,9 +264,63 @@ def alter_ip(
     return _alter_entity("ip", names, add_config, delete_config, entity_default)
 
 
-def alter_group(names: Names, add_config: Add = None, delete_config: Delete = None) -> Alteration:
-    """Change group configs."""
-    return _alter_entity("group", names, add_config, delete_config)
+def alter_group(
+    names: Names,
+    add_config: Add = None,
+    delete_config: Delete = None,
+    reset: Annotated[bool, Option("--reset-offsets", "Set its offsets.")] = False,
+    earliest: Annotated[bool, Option("--to-earliest", "To the first record.")] = False,
+    latest: Annotated[bool, Option("--to-latest", "To the end.")] = False,
+    moment: Annotated[
+        str | None, Option("--to-datetime", "To the first record from then on.", "TIME")
+    ] = None,
+    duration: Annotated[
+        str | None, Option("--by-duration", "To the first record since then.", "2h")
+    ] = None,
+    offset: Annotated[str | None, Option("--to-offset", "To this offset.", "N")] = None,
+    shift: Annotated[
+        str | None, Option("--shift-by", "By so many records; back with -N.", "N")
+    ] = None,
+    current: Annotated[
+        bool, Option("--to-current", "Give partitions without an offset the end.")
+    ] = False,
+    file: Annotated[
+        str | None, Option("--from-file", "To these: lines of topic,partition,offset.", "CSV")
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        Option("--topic", "Of this topic.", "NAME[:0,1]", offer_names(list_topics)),
+    ] = None,
+    all_topics: Annotated[
+        bool, Option("--all-topics", "Of all topics of which it has offsets.")
+    ] = False,
+    forget: Annotated[bool, Option("--delete-offsets", "Delete its offsets.")] = False,
+    delete: Annotated[bool, Option("--delete", "Delete the group.")] = False,
+) -> Alteration:
+    """Change group configs, reset or delete offsets, or delete groups.
+
+    Offsets change only while the group has no members.
+    """
+    flags = GroupFlags(
+        reset=reset,
+        forget=forget,
+        delete=delete,
+        earliest=earliest,
+        latest=latest,
+        current=current,
+        datetime=moment,
+        offset=offset,
+        shift=shift,
+        duration=duration,
+        file=file,
+        topics=tuple(topic or ()),
+        all_topics=all_topics,
+    )
+    if flags == GroupFlags():
+        return _alter_entity("group", names, add_config, delete_config)
+    if add_config or delete_config:
+        raise UsageError("configs and offsets exclude each other", "Use separate commands.")
+    return alter_offsets(names, flags)
 
 
 def alter_client_metrics(

@@ -16,7 +16,6 @@ from kafkaform.core.resource import Facts, Fault, Identity
 from ..inspect.source import (
     DescribeSource,
     NodeRequest,
-    Place,
     cut_batches,
     send_each,
 )
@@ -30,7 +29,7 @@ from ..kinds.topic.configs import (
 )
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..review import list_follower_limits
-from ..wire.usage import PARTITIONS_AT_ONCE, DatedOffset, find_offsets
+from ..wire.usage import PARTITIONS_AT_ONCE, DatedOffset, Place, find_offsets
 
 KEPT = Retention(None, None)
 """No limit deletes anything."""

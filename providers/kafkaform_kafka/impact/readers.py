@@ -23,12 +23,12 @@ from ..inspect.group_details import (
     read_positions,
 )
 from ..inspect.group_details import Position as GroupPosition
-from ..inspect.source import NodeRequest, Place, find_leaders, send_each
+from ..inspect.source import NodeRequest, find_leaders, send_each
 from ..protocol.cluster_facts import KafkaFacts
 from ..rules.users_now import ACCESS_USED, READERS, UNREAD_LOST
 from ..wire.cluster import read_log_sizes
 from ..wire.groups import DescribedGroup, list_read_topics
-from ..wire.usage import CLASSIC, CONSUMER, EARLIEST, LATEST, DatedOffset
+from ..wire.usage import CLASSIC, CONSUMER, EARLIEST, LATEST, DatedOffset, Place
 from .inquiry import Inquiry, Position, Sighting, Target, ask_offsets, date_positions
 
 GROUPS_NAMED = 3

@@ -13,11 +13,11 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.text.quantity import render_count, render_span
 from kafkaform.core.value import FrozenMap, Value
 
-from ..inspect.source import NodeRequest, Place, cut_batches, group_by_topic, send_each
+from ..inspect.source import NodeRequest, cut_batches, send_each
 from ..protocol.faults import fault_of
 from ..rules.users_now import WRITERS
 from ..wire.describe import describe_producers, describe_topics
-from ..wire.usage import NEWEST
+from ..wire.usage import NEWEST, Place, group_by_topic
 from .inquiry import Inquiry, Sighting, Target, ask_offsets
 
 RECENT_MS = 3_600_000

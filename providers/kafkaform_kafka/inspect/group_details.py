@@ -19,12 +19,11 @@ from ..wire.groups import (
     describe_classic_groups,
     describe_share_offsets,
 )
-from ..wire.usage import CommittedOffset, fetch_offsets, list_groups
+from ..wire.usage import CommittedOffset, Place, fetch_offsets, list_groups
 from .source import (
     DescribeSource,
     Gap,
     NodeRequest,
-    Place,
     ask_all_brokers,
     cut_batches,
     explain_gap,

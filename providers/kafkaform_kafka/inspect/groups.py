@@ -17,7 +17,7 @@ from kafkaform.provider.commands import NOTHING, Answer, cell
 
 from ..protocol.cluster_facts import KafkaFacts
 from ..wire.groups import DescribedGroup, MemberRow
-from ..wire.usage import CONSUMER
+from ..wire.usage import CONSUMER, Place
 from .cells import count
 from .group_details import (
     SHARE,
@@ -35,7 +35,6 @@ from .source import (
     DescribeSource,
     End,
     Gap,
-    Place,
     add_suggestion,
     describe_fault,
     document_gap,

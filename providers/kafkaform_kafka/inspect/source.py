@@ -26,7 +26,7 @@ from ..protocol.cluster_facts import Capability, find_capability_fault
 from ..protocol.faults import fault_of
 from ..wire import describe as wire
 from ..wire.describe import describe_topics
-from ..wire.usage import LATEST, PARTITIONS_AT_ONCE, list_offsets
+from ..wire.usage import LATEST, PARTITIONS_AT_ONCE, Place, group_by_topic, list_offsets
 
 T = TypeVar("T")
 _NOT_FOUND = frozenset(
@@ -267,9 +267,6 @@ TOPICS_AT_ONCE = 2_000
 _UNKNOWN_TOPIC, _HIDDEN = 3, 29
 """Codes of a topic that is not there, and of one that this principal may not describe."""
 
-Place = tuple[str, int]
-"""Topic and partition."""
-
 
 # ── ends of logs ────────────────────────────────────────────────────────────────────────
 
@@ -351,10 +348,3 @@ def _judge_partitions(
             yield number, None, "partition_missing"
         else:
             yield number, leaders[number], "no_leader"
-
-
-def group_by_topic(partitions: Iterable[Place]) -> Mapping[str, list[int]]:
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, number in partitions:
-        topics[topic].append(number)
-    return topics

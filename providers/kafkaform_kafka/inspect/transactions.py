@@ -30,13 +30,13 @@ from ..wire.describe import (
     describe_transactions,
     list_transactions,
 )
+from ..wire.usage import Place, group_by_topic
 from .cells import count
 from .source import (
     READ_THE_ANSWER,
     DescribeSource,
     Gap,
     NodeRequest,
-    Place,
     add_suggestion,
     ask_all_brokers,
     cut_batches,
@@ -44,7 +44,6 @@ from .source import (
     document_gap,
     explain_gap,
     find_leaderless,
-    group_by_topic,
     render_gaps,
     render_problem,
     send_each,

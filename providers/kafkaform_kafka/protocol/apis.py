@@ -106,6 +106,7 @@ class Api(Struct, frozen=True):
 
 _READING = (
     Api("ListOffsets", 2),
+    Api("FindCoordinator", 10, "Describe", RightTarget.GROUP),
     # Topic ids came with KIP-516; without them nobody can tell a recreated topic from the old one.
     Api("Metadata", 3, "Describe", RightTarget.TOPIC, since="2.8", at_once=True),
     Api("OffsetFetch", 9, "Describe", RightTarget.GROUP, since="3.0"),  # KIP-709
@@ -292,6 +293,55 @@ UPDATE_FEATURES = Api(
     limits=RequestLimits(100, 100),
 )
 
+# Brokers report no rights on groups beforehand. Each request names one group.
+MAX_OFFSETS = 1_000
+"""Partitions in one request about the offsets of a group: the coordinator writes them as one batch,
+which must fit into `message.max.bytes` (1 MiB by default)."""
+OFFSET_COMMIT = Api(
+    "OffsetCommit",
+    8,
+    "Read",
+    RightTarget.GROUP,
+    reports_right=False,
+    limits=RequestLimits(1, MAX_OFFSETS),
+)
+OFFSET_DELETE = Api(
+    "OffsetDelete",
+    47,
+    "Delete",
+    RightTarget.GROUP,
+    reports_right=False,
+    since="2.4",  # KIP-496
+    limits=RequestLimits(1, MAX_OFFSETS),
+)
+DELETE_GROUPS = Api(
+    "DeleteGroups",
+    42,
+    "Delete",
+    RightTarget.GROUP,
+    reports_right=False,
+    converged=frozenset({69}),  # GROUP_ID_NOT_FOUND: it is gone
+    limits=RequestLimits(1, MAX_OFFSETS),
+)
+ALTER_SHARE_GROUP_OFFSETS = Api(
+    "AlterShareGroupOffsets",
+    91,
+    "Read",
+    RightTarget.GROUP,
+    reports_right=False,
+    since="4.1",  # KIP-932
+    limits=RequestLimits(1, MAX_OFFSETS),
+)
+DELETE_SHARE_GROUP_OFFSETS = Api(
+    "DeleteShareGroupOffsets",
+    92,
+    "Delete",
+    RightTarget.GROUP,
+    reports_right=False,
+    since="4.1",  # KIP-932
+    limits=RequestLimits(1, MAX_OFFSETS),
+)
+
 APIS: Mapping[str, Api] = {
     api.name: api
     for api in (
@@ -310,6 +360,11 @@ APIS: Mapping[str, Api] = {
         RENEW_DELEGATION_TOKEN,
         EXPIRE_DELEGATION_TOKEN,
         UPDATE_FEATURES,
+        OFFSET_COMMIT,
+        OFFSET_DELETE,
+        DELETE_GROUPS,
+        ALTER_SHARE_GROUP_OFFSETS,
+        DELETE_SHARE_GROUP_OFFSETS,
     )
 }
 """Name -> row."""

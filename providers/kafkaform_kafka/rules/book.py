@@ -22,6 +22,7 @@ from . import (
     commands,
     disks,
     features,
+    group_offsets,
     groups,
     missing_names,
     names,
@@ -41,6 +42,7 @@ BOOK = RuleBook(
         *broker_config_values.JUDGES,
         *brokers.JUDGES,
         *features.JUDGES,
+        *group_offsets.JUDGES,
         *groups.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
@@ -58,7 +60,7 @@ BOOK = RuleBook(
         *topic_names.SURVEYS,
         *vendors.SURVEYS,
     ),
-    others=(*commands.RULES, *disks.RULES, *users_now.RULES),
+    others=(*commands.RULES, *disks.RULES, *group_offsets.ROWS, *users_now.RULES),
 )
 
 

@@ -1,17 +1,22 @@
 """DescribeGroups, ConsumerGroupDescribe, ShareGroupDescribe, StreamsGroupDescribe and
-DescribeShareGroupOffsets, each sent to the broker that coordinates the groups."""
+DescribeShareGroupOffsets, each sent to the broker that coordinates the groups; and what changes
+one group: OffsetCommit (v2 to v9), OffsetDelete, DeleteGroups, AlterShareGroupOffsets and
+DeleteShareGroupOffsets, with FindCoordinator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.admin import DeleteGroupsRequest, DescribeGroupsRequest
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
 from msgspec import Struct
 
+from .answers import ItemAnswer
 from .client import Wire
 from .messages import define_message
-from .usage import CLASSIC, CONSUMER, parse_assignment
+from .usage import CLASSIC, CONSUMER, Place, group_by_topic, parse_assignment
 
 # Messages that are newer than kafka-python: of the consumer protocol (KIP-848), share groups
 # (KIP-932, KIP-1226) and streams groups (KIP-1071).
@@ -23,6 +28,10 @@ StreamsGroupDescribeRequest = define_message("StreamsGroupDescribeRequest")
 StreamsGroupDescribeResponse = define_message("StreamsGroupDescribeResponse")
 DescribeShareGroupOffsetsRequest = define_message("DescribeShareGroupOffsetsRequest")
 DescribeShareGroupOffsetsResponse = define_message("DescribeShareGroupOffsetsResponse")
+AlterShareGroupOffsetsRequest = define_message("AlterShareGroupOffsetsRequest")
+AlterShareGroupOffsetsResponse = define_message("AlterShareGroupOffsetsResponse")
+DeleteShareGroupOffsetsRequest = define_message("DeleteShareGroupOffsetsRequest")
+DeleteShareGroupOffsetsResponse = define_message("DeleteShareGroupOffsetsResponse")
 
 STREAMS = "streams"
 """The type of groups of Kafka Streams (KIP-1071)."""
@@ -211,6 +220,154 @@ def describe_share_offsets(
             },
         )
         for row in wire.send(request, timeout, node).groups
+    }
+
+
+# ── changes ─────────────────────────────────────────────────────────────────────────────
+
+OffsetAnswers = Mapping[Place, ItemAnswer]
+"""The answer for each partition."""
+_GROUP_COORDINATOR = 0
+
+
+class Coordinator(Struct, frozen=True):
+    """The broker that coordinates a group, or why it is not known."""
+
+    code: int
+    message: str | None
+    node: str
+
+
+def find_coordinator(wire: Wire, group: str, timeout: float) -> Coordinator:
+    """The broker that coordinates this group. Makes Kafka's topic of groups if it is missing.
+    timeout: seconds."""
+    # Version 4 asks for many groups at once (KIP-699), and has its answers in a list.
+    request = FindCoordinatorRequest(key=group, key_type=_GROUP_COORDINATOR, max_version=3)
+    row = wire.send(request, timeout)
+    return Coordinator(row.error_code, row.error_message, str(row.node_id))
+
+
+def commit_offsets(
+    wire: Wire, group: str, offsets: Mapping[Place, int], node: str, timeout: float
+) -> OffsetAnswers:
+    """Commit these offsets for a group without members. timeout: seconds."""
+    # Generation -1 and no member: the coordinator refuses that with UNKNOWN_MEMBER_ID (25) as soon
+    # as the group has members. Version 10 has topic ids instead of names.
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    partition = topic.OffsetCommitRequestPartition
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[
+            topic(
+                name=name,
+                partitions=[
+                    partition(
+                        partition_index=number,
+                        committed_offset=offsets[name, number],
+                        committed_leader_epoch=-1,
+                        committed_metadata="",
+                    )
+                    for number in numbers
+                ],
+            )
+            for name, numbers in group_by_topic(offsets).items()
+        ],
+        max_version=9,
+    )
+    return {
+        (row.name, partition_row.partition_index): ItemAnswer(partition_row.error_code, None)
+        for row in wire.send(request, timeout, node).topics
+        for partition_row in row.partitions
+    }
+
+
+def delete_offsets(
+    wire: Wire, group: str, partitions: Iterable[Place], node: str, timeout: float
+) -> OffsetAnswers:
+    """Delete the offsets of a group in these partitions. timeout: seconds."""
+    topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    named = group_by_topic(partitions)
+    request = OffsetDeleteRequest(
+        group_id=group,
+        topics=[
+            topic(
+                name=name,
+                partitions=[
+                    topic.OffsetDeleteRequestPartition(partition_index=number) for number in numbers
+                ],
+            )
+            for name, numbers in named.items()
+        ],
+    )
+    response = wire.send(request, timeout, node)
+    if response.error_code:
+        return {
+            (name, number): ItemAnswer(response.error_code, None)
+            for name, numbers in named.items()
+            for number in numbers
+        }
+    return {
+        (row.name, partition.partition_index): ItemAnswer(partition.error_code, None)
+        for row in response.topics
+        for partition in row.partitions
+    }
+
+
+def delete_group(wire: Wire, group: str, node: str, timeout: float) -> ItemAnswer:
+    """Delete a group of any type with its offsets. timeout: seconds."""
+    response = wire.send(DeleteGroupsRequest(groups_names=[group]), timeout, node)
+    codes = {row.group_id: row.error_code for row in response.results}
+    return ItemAnswer(codes.get(group, -1), None)
+
+
+def alter_share_offsets(
+    wire: Wire, group: str, offsets: Mapping[Place, int], node: str, timeout: float
+) -> OffsetAnswers:
+    """Set the start offsets of a share group without members (KIP-932). timeout: seconds."""
+    topic = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+    partition = topic.AlterShareGroupOffsetsRequestPartition
+    request = AlterShareGroupOffsetsRequest(
+        group_id=group,
+        topics=[
+            topic(
+                topic_name=name,
+                partitions=[
+                    partition(partition_index=number, start_offset=offsets[name, number])
+                    for number in numbers
+                ],
+            )
+            for name, numbers in group_by_topic(offsets).items()
+        ],
+    )
+    response = wire.send(request, timeout, node)
+    if response.error_code:
+        answer = ItemAnswer(response.error_code, response.error_message)
+        return dict.fromkeys(offsets, answer)
+    return {
+        (row.topic_name, partition_row.partition_index): ItemAnswer(
+            partition_row.error_code, partition_row.error_message
+        )
+        for row in response.responses
+        for partition_row in row.partitions
+    }
+
+
+def delete_share_offsets(
+    wire: Wire, group: str, topics: Sequence[str], node: str, timeout: float
+) -> Mapping[str, ItemAnswer]:
+    """Delete the offsets of a share group in these topics, with an answer for each. timeout:
+    seconds."""
+    row_of_topic = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
+    request = DeleteShareGroupOffsetsRequest(
+        group_id=group, topics=[row_of_topic(topic_name=name) for name in topics]
+    )
+    response = wire.send(request, timeout, node)
+    if response.error_code:
+        return dict.fromkeys(topics, ItemAnswer(response.error_code, response.error_message))
+    return {
+        row.topic_name: ItemAnswer(row.error_code, row.error_message) for row in response.responses
     }
 
 

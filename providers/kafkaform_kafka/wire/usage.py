@@ -29,6 +29,17 @@ CONSUMER = "consumer"
 CLASSIC = "classic"
 """The type of groups of the oldest protocol."""
 
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+def group_by_topic(partitions: Iterable[Place]) -> Mapping[str, list[int]]:
+    """Topic -> its partitions among these, in their order."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    return topics
+
 
 class GroupRow(Struct, frozen=True):
     """One group of a listing."""

@@ -7,12 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from kafka.protocol import admin, consumer, metadata
+from kafka.protocol.metadata import MetadataRequest
 
 from kafkaform.core.resource import Facts
 from kafkaform_kafka.inspect.source import DescribeSource
 from kafkaform_kafka.protocol.cluster_facts import KafkaFacts
 from kafkaform_kafka.wire import groups
 from kafkaform_kafka.wire.client import RequestUnanswered, Unsupported
+from kafkaform_kafka.wire.fast_decoding import NamedTopics
 
 MODULES = (admin, consumer, metadata, groups)
 LOST = RequestUnanswered("waited 10 s", timed_out=True)
@@ -36,6 +38,17 @@ def fill(kind: Any, fields: Mapping[str, Any]) -> Any:
     return kind(**values)
 
 
+def read_names(request: NamedTopics) -> list[str]:
+    """The topics that a request names, each with less than 127 characters."""
+    names, at = [], 1
+    for _ in range(request.data[0] - 1):
+        start = at + 17  # behind the id and the length
+        end = start + request.data[start - 1] - 1
+        names.append(request.data[start:end].decode())
+        at = end + 1
+    return names
+
+
 class ScriptedWire:
     """Answers what it was told to, and keeps the requests."""
 
@@ -44,6 +57,9 @@ class ScriptedWire:
         self.sent: list[tuple[str, str | None, Any]] = []
 
     def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
+        if isinstance(request, NamedTopics):
+            rows = [MetadataRequest.MetadataRequestTopic(name=name) for name in read_names(request)]
+            request = MetadataRequest(topics=rows)
         api = type(request).__name__.removesuffix("Request")
         assert timeout > 0
         self.sent.append((api, node, request))

@@ -31,6 +31,8 @@ UNGUARDED = frozenset(
         "kafka_feature",
         "kafka_delegation_token",
         "kafka_consumer_group",
+        "kafka_group_offsets",
+        "kafka_group_positions",
         "kafka_rights",
     }
 )
