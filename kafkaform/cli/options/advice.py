@@ -50,7 +50,10 @@ _TOPIC = (
     "their configs are `kafkaform describe configs topic NAME`."
 )
 _MEMBERS = "`kafkaform describe groups NAME` shows members, offsets and lag."
-_OFFSETS = f"{_MEMBERS} Only Kafka's kafka-consumer-groups.sh changes offsets."
+_OFFSETS = (
+    f"{_MEMBERS} `kafkaform alter group NAME --reset-offsets --to-earliest --all-topics` sets "
+    "offsets, `--delete-offsets` deletes them, and `--delete` deletes the group."
+)
 _TRANSACTIONS = (
     "`kafkaform describe transactions` lists transactions, with --hanging those that nobody will "
     "end. Only Kafka's kafka-transactions.sh ends one."
@@ -125,8 +128,21 @@ INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(("--feature", "--metadata", "--release-version", "--unsafe"), _FEATURES),
     "--group": _MEMBERS,
     "--all-groups": "`kafkaform describe groups` lists all groups.",
-    "--reset-offsets": _OFFSETS,
-    "--delete-offsets": _OFFSETS,
+    **dict.fromkeys(
+        (
+            "--reset-offsets",
+            "--delete-offsets",
+            "--to-earliest",
+            "--to-latest",
+            "--to-datetime",
+            "--to-offset",
+            "--to-current",
+            "--by-duration",
+            "--shift-by",
+            "--from-file",
+        ),
+        _OFFSETS,
+    ),
     "--members": _MEMBERS,
     "--offsets": _MEMBERS,
     "--transactional-id": _TRANSACTIONS,
@@ -145,6 +161,19 @@ _SETS = {
 }
 HERE: Mapping[str, Mapping[str, str]] = {
     **{f"kafkaform alter {kind}": _SETS for kind in ALTERED.values()},
+    "kafkaform alter group": {
+        "--add": _SETS["--add"],
+        "--group": "Name groups without a flag: `kafkaform alter group NAME`.",
+        "--all-groups": "Name each group: `kafkaform alter group NAME NAME`.",
+        "--execute": "The plan is shown, and carried out after your approval; `--auto-approve` "
+        "asks nothing.",
+        "--dry-run": "`--validate` shows the plan and its dry run, and sends nothing.",
+        "--by-period": "`--by-duration 2h` goes to the first record of the last two hours.",
+        "--export": "`kafkaform describe groups NAME --offsets --json` has the offsets.",
+        "--timeout": "The provider block has operation_timeout.",
+        "--offsets": _MEMBERS,
+        "--members": _MEMBERS,
+    },
     "kafkaform alter topic": {**_SETS, "--delete": f"{_SETS['--delete']} {_MADE}"},
     "kafkaform alter user": dict.fromkeys(("--add", "--delete"), _CREDENTIALS),
     # Groups and transactions have such a flag, which chooses among them.
@@ -353,10 +382,6 @@ _RECORDS = (
     "kafkaform neither reads nor writes records; kafka-console-consumer.sh, "
     "kafka-console-producer.sh and kcat do."
 )
-_GROUP_OFFSETS = (
-    "`kafkaform describe groups NAME` shows offsets and lag. Only Kafka's "
-    "kafka-consumer-groups.sh changes offsets."
-)
 _ACCESS = (
     "`kafkaform explain access topic NAME` shows who can do what with a topic, and `kafkaform "
     "fleet who-can` the same on all clusters."
@@ -379,9 +404,7 @@ OTHER_COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("bootstrap", "adopt", "discover", "scan", "generate"), _IMPORT),
     **dict.fromkeys(("rebalance", "reassign", "balance", "reassign-partitions"), _BALANCE),
     **dict.fromkeys(("tail", "consume", "produce", "read", "write", "kcat"), _RECORDS),
-    **dict.fromkeys(
-        ("reset-offsets", "lag", "offsets", "consumers", "consumer-groups"), _GROUP_OFFSETS
-    ),
+    **dict.fromkeys(("reset-offsets", "lag", "offsets", "consumers", "consumer-groups"), _OFFSETS),
     **dict.fromkeys(("who-can", "can-i", "access", "permissions"), _ACCESS),
     **dict.fromkeys(("rollback", "revert"), _BACK),
     **dict.fromkeys(("watch", "daemon", "operator", "reconcile"), _RUN_OFTEN),
