@@ -1,22 +1,28 @@
-"""What this provider adds to `describe` and `explain`: the connectors with their tasks, and what
-one of them needs. Every command line of these groups loads this module, so it loads no session."""
+"""What this provider adds to `describe`, `explain` and `alter`: the connectors with their tasks and
+offsets, what one of them needs, and where a stopped one goes on. Every command line of these groups
+loads this module, so it loads no session."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import kafkaform_connect
+from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import UsageError
-from kafkaform.core.resource import Depth
-from kafkaform.core.text.display import Grid, Page, Prose
+from kafkaform.core.resource import Depth, Reading
+from kafkaform.core.text.display import Grid, Page, Prose, inline
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.commands import (
+    Alteration,
     Answer,
     Column,
     Command,
     CommandGroup,
+    Draft,
     Operand,
     Option,
     PartnerQuestion,
@@ -28,6 +34,8 @@ from kafkaform.provider.commands import (
     render_field,
 )
 from kafkaform.provider.contract import Session
+
+from .connector_offsets import OFFSETS, OFFSETS_KIND, narrow, render_json
 
 PROVIDER = "kafka_connect"
 STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "UNASSIGNED", "RESTARTING")
@@ -62,6 +70,7 @@ def ask_connectors(
         ),
     ] = "*",
     tasks: Annotated[bool, Option("--tasks", "Show each task with its worker.")] = False,
+    offsets: Annotated[bool, Option("--offsets", "Show how far each connector is.")] = False,
 ) -> Question:
     """List connectors with class, state and tasks."""
     if "" in (names or ()):
@@ -72,7 +81,7 @@ def ask_connectors(
         raise UsageError("--name and names exclude each other", "Give one of them.")
     return Question(
         lambda session: kafkaform_connect.documents.describe_connectors(
-            session, names or (), name, state, class_
+            session, names or (), name, state, class_, offsets=offsets
         ),
         lambda document: _render_connectors(document, tasks=tasks),
     )
@@ -87,6 +96,11 @@ def _render_connectors(document: FrozenMap, *, tasks: bool) -> Page:
             yield ""
             yield f"Tasks of {row['name']}"
             yield make_grid(row["tasks"], _TASK)
+    for row in rows:
+        if row.get("offsets"):
+            yield ""
+            yield f"Offsets of {row['name']}"
+            yield make_grid(row["offsets"], _OFFSET)
     yield f"{render_count(len(rows), 'connector')}."
     for row in rows:
         yield from _render_causes(row)
@@ -113,6 +127,10 @@ def _render_causes(row: FrozenMap) -> Page:
             yield Prose(f"{place}: {task['cause']}")
 
 
+_OFFSET: tuple[Column, ...] = (
+    ("Partition", lambda row: dumps(row["partition"])),
+    ("Offset", lambda row: dumps(row["offset"])),
+)
 _CONNECTOR: tuple[Column, ...] = (
     ("Connector", render_field("name")),
     ("Type", render_field("type")),
@@ -237,12 +255,75 @@ _USE: tuple[Column, ...] = (
     ("Rights", lambda row: cell(row["rights"]) if row["rights"] else "of the login in its configs"),
 )
 
+# ── alter connector ─────────────────────────────────────────────────────────────────────
+
+RESET, SET = "--reset-offsets", "--set-offsets"
+
+
+def alter_connector(
+    name: Annotated[str, Operand("CONNECTOR", offer_names(list_names))],
+    reset: Annotated[bool, Option(RESET, "Delete its offsets, so that it starts over.")] = False,
+    file: Annotated[
+        str | None,
+        Option(SET, "Set these offsets: JSON as the workers and `describe` show it.", "FILE"),
+    ] = None,
+) -> Alteration:
+    """Reset or set the offsets of a stopped connector."""
+    if reset == (file is not None):
+        raise UsageError(
+            f"{RESET} and {SET} exclude each other" if reset else "nothing is to be changed",
+            f"Give {RESET} or {SET} FILE.",
+        )
+    if not name:
+        raise UsageError("no connector is named", "`kafkaform describe connectors` lists all.")
+    targets = EMPTY if file is None else read_offset_file(Path(file))
+
+    def edit(attributes: FrozenMap | None, _: Reading) -> FrozenMap | None:
+        if attributes is None:
+            raise UsageError(
+                f"there is no connector {inline(name)}",
+                "`kafkaform describe connectors` lists all.",
+            )
+        offsets = EMPTY if reset else attributes[OFFSETS]
+        return attributes.with_items({OFFSETS: offsets.with_items(targets)})
+
+    draft = Draft(OFFSETS_KIND, name, edit, lambda change, _: narrow(change), managed=True)
+    return Alteration((draft,), (ask_connectors([name], offsets=True),))
+
+
+def read_offset_file(path: Path) -> FrozenMap:
+    """Partition -> offset, both as JSON, of a file with `{"offsets": [{"partition": …, "offset":
+    …}]}`. Raises UsageError."""
+    flag = f"{SET} {inline(str(path))}"
+    try:
+        items = json.loads(path.read_text("utf-8"))["offsets"]
+        pairs = {
+            render_json(item["partition"]): render_json(item["offset"])
+            for item in items
+            if isinstance(item["partition"], dict) and isinstance(item["offset"], dict)
+        }
+    except OSError as error:
+        raise UsageError(f"{flag} cannot be read: {error.strerror}", "Name another file.") from None
+    except (ValueError, LookupError, TypeError, RecursionError):
+        items, pairs = (), {}
+    if not pairs or len(pairs) != len(items):
+        raise UsageError(
+            f"{flag} has no offsets as workers show them",
+            'Write {"offsets": [{"partition": {…}, "offset": {…}}]}, each partition once; '
+            "`kafkaform describe connectors NAME --offsets --json` has those there are.",
+        )
+    return FrozenMap(pairs)
+
+
 GROUPS = {
     "describe": CommandGroup(
         PROVIDER, "Show connectors.", (Command("connectors", ask_connectors),)
     ),
     "explain": CommandGroup(
         PROVIDER, "Explain connectors.", (Command("connector", ask_connector),)
+    ),
+    "alter": CommandGroup(
+        PROVIDER, "Change offsets of connectors.", (Command("connector", alter_connector),)
     ),
 }
 """Group of commands -> what this provider adds to it."""

@@ -144,17 +144,18 @@ MAX_ITEMS = 100
 after the other; the outcomes of a batch become durable together."""
 
 
-def _make_request(name: str, part_number: int, phase: int) -> Request:
+def make_request(name: str, part_number: int, phase: int) -> Request:
+    """A place in the order of requests."""
     return Request(name, part_number, phase, max_items=MAX_ITEMS, max_weight=MAX_ITEMS)
 
 
-CREATE = _make_request("CreateConnectors", 1, 10)
-HALT = _make_request("HaltConnectors", 1, 20)
-CONFIGURE = _make_request("ConfigureConnectors", 1, 30)
-CARRY = _make_request("CarryOffsets", 1, 35)
-RESUME = _make_request("ResumeConnectors", 1, 40)
-RESTART = _make_request("RestartConnectors", 1, 50)
-DELETE = _make_request("DeleteConnectors", 2, 10)
+CREATE = make_request("CreateConnectors", 1, 10)
+HALT = make_request("HaltConnectors", 1, 20)
+CONFIGURE = make_request("ConfigureConnectors", 1, 30)
+CARRY = make_request("CarryOffsets", 1, 35)
+RESUME = make_request("ResumeConnectors", 1, 40)
+RESTART = make_request("RestartConnectors", 1, 50)
+DELETE = make_request("DeleteConnectors", 2, 10)
 
 HALTED = ("paused", "stopped")
 

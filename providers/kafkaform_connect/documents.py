@@ -3,12 +3,14 @@ programs. docs/commands.md lists the fields."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from fnmatch import fnmatchcase
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.resource import Fault, FaultClass, Use
-from kafkaform.core.value import FrozenMap, Value
+from kafkaform.core.resource import Fault, FaultClass, Identity, Observed, Reading, Use
+from kafkaform.core.value import FrozenMap, Value, freeze
 from kafkaform.provider.commands import (
     Answer,
     PartnerReply,
@@ -20,6 +22,7 @@ from kafkaform.provider.contract import Session
 
 from . import reaches
 from .connector import GROUP, KIND, TOPIC, is_sink, list_uses, name_group
+from .connector_offsets import OFFSETS, OFFSETS_KIND
 from .reading import FAILED, DetailedConnector, name_right, shorten_trace
 from .rest import TaskStatus
 from .session import ConnectSession
@@ -28,10 +31,16 @@ HIDDEN = "some services leave out connectors that the user must not see"
 
 
 def describe_connectors(
-    session: Session, names: Sequence[str], name: str, state: str, class_: str
+    session: Session,
+    names: Sequence[str],
+    name: str,
+    state: str,
+    class_: str,
+    *,
+    offsets: bool = False,
 ) -> Answer:
-    """The connectors that names or globs choose. name, state, class_: globs. Raises
-    KafkaformError."""
+    """The connectors that names or globs choose. name, state, class_: globs; offsets: include
+    theirs. Raises KafkaformError."""
     assert isinstance(session, ConnectSession)
     exact = bool(names) and not any(map(is_glob, names))
     details = session.read_details(list(dict.fromkeys(names)) if exact else None)
@@ -42,7 +51,7 @@ def describe_connectors(
         if fnmatchcase(key, name)
     ]
     # Workers find a class by its short names, too.
-    chosen = (
+    chosen = tuple(
         row
         for row in rows
         if fnmatchcase(row["state"] or "", state.upper())
@@ -55,12 +64,36 @@ def describe_connectors(
         format_version="1.0",
         kind="connectors",
         connect_id=session.facts.scope_id,
-        connectors=tuple(chosen),
+        connectors=_add_offsets(session, chosen) if offsets else chosen,
         complete=exact,
         hidden=None if exact else HIDDEN,
     )
     fault = refuse_missing(existing, names, "connector", "connectors")
     return Answer(document, fault or _find_unread(existing))
+
+
+def _add_offsets(session: Session, rows: Sequence[FrozenMap]) -> tuple[FrozenMap, ...]:
+    """The rows with the offsets of each connector; null for those that cannot be read."""
+    identities = {row["name"]: Identity("", OFFSETS_KIND, row["name"]) for row in rows}
+    readings = session.read(list(identities.values())) if identities else {}
+    return tuple(
+        row.with_items({"offsets": _document_offsets(readings[identities[row["name"]]])})
+        for row in rows
+    )
+
+
+def _document_offsets(reading: Reading) -> tuple[FrozenMap, ...] | None:
+    if not isinstance(reading, Observed):
+        return None
+    return tuple(
+        FrozenMap(
+            {
+                "partition": freeze(json.loads(partition, parse_float=Decimal)),
+                "offset": freeze(json.loads(offset, parse_float=Decimal)),
+            }
+        )
+        for partition, offset in reading.attributes[OFFSETS].items()
+    )
 
 
 def _find_unread(details: Mapping[str, DetailedConnector | Fault]) -> KafkaformError | None:

@@ -1,4 +1,5 @@
-"""The rules of offsets that a connector takes from another one, such as the one that it replaces.
+"""The rules of offsets that a connector takes from another one, such as the one that it replaces,
+and of those that `alter connector` sets and resets.
 
 Sources: KIP-875 (offsets in the REST API), KIP-980 (`initial_state`), Worker and AbstractHerder of
 Kafka Connect.
@@ -6,13 +7,15 @@ Kafka Connect.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
-from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.core.text.quantity import render_count
+from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from .config_rules import PROOFS, TYPES, WRITING
 from .connector import (
@@ -23,6 +26,7 @@ from .connector import (
     is_sink,
     name_group,
 )
+from .connector_offsets import OFFSETS, OFFSETS_KIND
 from .definitions import is_same_plugin, name_source
 
 PATH = (OFFSETS_FROM,)
@@ -106,6 +110,84 @@ GONE = Rule(
     "Create that connector again, stopped, or plan again: the new one then starts over.",
     Block.IMPOSSIBLE,
 )
+
+_ALTERED = "tests/cluster/connect/test_offsets.py::"
+RUNNING = Rule(
+    "connector-not-stopped",
+    "The connector is not stopped",
+    Level.BLOCK,
+    Harm.NONE,
+    (OFFSETS_KIND,),
+    Needs.OBJECT,
+    "Workers change the offsets of stopped connectors only (KIP-875): one that runs writes its "
+    "own.",
+    "kafkaform alter connector orders --reset-offsets",
+    'Stop it first, with state = "stopped" in its block or with a request to the workers.',
+    Block.IMPOSSIBLE,
+    proof=f"{_ALTERED}test_offsets_of_a_connector_that_runs_stay",
+)
+SET = Rule(
+    "connector-offsets-set",
+    "A connector goes on somewhere else",
+    Level.DANGER,
+    Harm.DATA_LOSS,
+    (OFFSETS_KIND,),
+    Needs.OBJECT,
+    "A connector starts at its offsets (KIP-875): what lies between the old and the new ones is "
+    "left out, or copied again.",
+    "kafkaform alter connector orders --set-offsets offsets.json",
+    "Make sure that nobody needs what is left out, and that records can be copied twice.",
+    proof=f"{_ALTERED}test_offsets_are_set_reset_and_come_back",
+)
+RESET = Rule(
+    "connector-offsets-reset",
+    "A connector starts over",
+    Level.CAUTION,
+    Harm.NONE,
+    (OFFSETS_KIND,),
+    Needs.OBJECT,
+    "Without offsets, a source reads everything again, and a sink begins at the first record of "
+    "its topics, unless consumer.override.auto.offset.reset says otherwise "
+    "(Worker.baseConsumerConfigs).",
+    "kafkaform alter connector orders --reset-offsets",
+    "Make sure that records can be copied twice.",
+    proof=f"{_ALTERED}test_offsets_are_set_reset_and_come_back",
+)
+
+
+def _judge_offsets(change: Change, _: Facts) -> Iterator[Finding]:
+    paths = [item for item in change.paths if item.path[0] == OFFSETS]
+    if change.action is not Action.UPDATE or not paths:
+        return
+    name, state = change.identity.key, (change.before or EMPTY)["state"]
+    if state != STOPPED:
+        yield RUNNING.find(f"the connector {name} is {state}", ("state",))
+    partitions = tuple(item.path[1] for item in paths)
+    figures = FrozenMap(partitions=len(paths), offsets=partitions)
+    noun = render_count(len(paths), "partition")
+    if not (change.after or EMPTY).get(OFFSETS):
+        yield RESET.find(
+            f"{name} has no offsets in {noun} then, so it starts over", (OFFSETS,), figures=figures
+        )
+        return
+    distances = [_measure(item.before, item.after) for item in paths]
+    counts = [
+        f"{render_count(total, 'record')} {verb}"
+        for total, verb in (
+            (sum(d for d in distances if d > 0), "left out"),
+            (-sum(d for d in distances if d < 0), "copied again"),
+        )
+        if total
+    ]
+    amounts = f": {' and '.join(counts)}" if counts else ""
+    yield SET.find(f"{name} goes on elsewhere in {noun}{amounts}", (OFFSETS,), figures=figures)
+
+
+def _measure(before: Value, after: Value) -> int:
+    """By how many records a sink goes on; 0 for other connectors, whose offsets only they know."""
+    rows = [json.loads(text) if isinstance(text, str) else {} for text in (before, after)]
+    start, end = (row.get("kafka_offset") for row in rows)
+    return end - start if isinstance(start, int) and isinstance(end, int) else 0
 
 
 def carries_offsets(change: Change) -> bool:
@@ -193,3 +275,4 @@ def _judge_source(change: Change, live: FrozenMap, *, deletes: bool) -> Iterator
 
 JUDGE = Judge((IMPOSSIBLE,), TYPES, Needs.BLOCK, _judge_block)
 SURVEY = Survey((CARRIED, MISSING, FOREIGN, MOVING, GONE), _survey_sources)
+OFFSETS_JUDGE = Judge((RUNNING, SET, RESET), (OFFSETS_KIND,), Needs.OBJECT, _judge_offsets)

@@ -31,6 +31,7 @@ from kafkaform.provider.contract import (
 
 from . import provider_block
 from .connector import KIND, RUNNING, TYPE
+from .connector_offsets import OFFSETS_KIND, OFFSETS_TYPE
 from .data_sources import DATA
 
 TERRAFORM_RESOURCE = "kafka-connect_connector"
@@ -69,8 +70,8 @@ class ConnectProvider(OptionalParts, Struct, frozen=True):
     """The schema of the provider block."""
     types: Mapping[str, ResourceType] = FrozenMap({KIND: TYPE})
     """Resource types by name."""
-    commanded: Mapping[str, ResourceType] = EMPTY
-    """Nothing is changed by commands alone."""
+    commanded: Mapping[str, ResourceType] = FrozenMap({OFFSETS_KIND: OFFSETS_TYPE})
+    """Resource types that only commands change, by name."""
     data: Mapping[str, ObjectSchema] = FrozenMap(DATA)
     """Data sources by name."""
     exporters = FrozenMap(terraform="kafkaform_connect.provider:EXPORTER")

@@ -24,7 +24,12 @@ WORDS = Words(
     task="startup",
     task_on_it="startup",
     working="starting",
-    kinds=FrozenMap({"kafka_connect_connector": KindWords("connectors", ("name",))}),
+    kinds=FrozenMap(
+        {
+            "kafka_connect_connector": KindWords("connectors", ("name",)),
+            "kafka_connect_offsets": KindWords("connectors with other offsets", ("connector",)),
+        }
+    ),
 )
 
 

@@ -24,6 +24,7 @@ from .connector import (
     list_topics,
     list_uses,
 )
+from .connector_offsets import OFFSETS_KIND
 
 _NAMES = (".topic", ".topic.name")
 """The end of further configs with the name of one topic, such as Debezium's for the history of a
@@ -45,6 +46,9 @@ _QUANTIFIERS = "*?{"
 
 def list_reaches(kind: str, attributes: FrozenMap) -> tuple[Reach, ...] | None:
     """See `kafkaform.provider.contract.Provider`."""
+    if kind == OFFSETS_KIND:
+        name = str(attributes.get("connector"))
+        return (Reach("connectors", name, f'the connector "{name}"', ("connector",)),)
     return tuple(dict.fromkeys(_reach_connector(attributes))) if kind == KIND else None
 
 

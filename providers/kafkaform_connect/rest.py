@@ -135,6 +135,11 @@ def patch_offsets(name: str, offsets: Sequence[Offset]) -> Call:
     return Call("PATCH", join_path("connectors", name, "offsets"), {"offsets": items})
 
 
+def reset_offsets(name: str) -> Call:
+    """Remove all offsets of a stopped connector (Kafka 3.6)."""
+    return Call("DELETE", join_path("connectors", name, "offsets"))
+
+
 def delete(name: str) -> Call:
     return Call("DELETE", join_path("connectors", name))
 

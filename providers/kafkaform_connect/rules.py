@@ -482,6 +482,7 @@ BOOK = RuleBook(
     (
         *config_rules.JUDGES,
         offset_rules.JUDGE,
+        offset_rules.OFFSETS_JUDGE,
         Judge(
             (PLUGIN_UNKNOWN, STATE_UNSUPPORTED, TRANSACTIONS_UNCHECKED),
             TYPES,

@@ -36,8 +36,16 @@ from kafkaform.provider.http.settings import BasicLogin, HttpSettings, read_sett
 
 from . import rest
 from .connector import CLASS, NAME
+from .connector_offsets import OFFSETS_KIND
 from .data_sources import Answers, answer_query, make_query_error
 from .definitions import ConnectFacts, read_listing, read_source
+from .offset_requests import (
+    REQUESTS,
+    check_offset_steps,
+    read_all_offsets,
+    send_offset_steps,
+    sweep_offsets,
+)
 from .provider_block import OPERATION_TIMEOUT, WORDS
 from .reading import (
     ConnectorReader,
@@ -197,6 +205,8 @@ class ConnectSession:
 
     def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         self._refuse_stranger()
+        if kind == OFFSETS_KIND:
+            return sweep_offsets(depth)
         class_ = read_listing(kind)
         if class_ is not None:
             return self._reader.sweep_definition(self._main, class_, depth)
@@ -212,7 +222,14 @@ class ConnectSession:
         if client is None:
             fault = Fault("NO_SUCH_NODE", f"there is no worker {at}", FaultClass.NOT_APPLIED)
             return {identity: Failed(identity, fault) for identity in ids}
-        return self._reader.read(client, ids)
+        offsets = [identity for identity in ids if identity.kind == OFFSETS_KIND]
+        if not offsets:
+            return self._reader.read(client, ids)
+        connectors = [identity for identity in ids if identity.kind != OFFSETS_KIND]
+        return {
+            **(self._reader.read(client, connectors) if connectors else {}),
+            **read_all_offsets(client, self._reader, offsets),
+        }
 
     def read_details(
         self, names: Sequence[str] | None
@@ -249,14 +266,18 @@ class ConnectSession:
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         self._refuse_stranger()
-        return check_steps(self._main, self._reader, batch.steps)
+        check = check_offset_steps if batch.request.name in REQUESTS else check_steps
+        return check(self._main, self._reader, batch.steps)
 
     # ── sending ─────────────────────────────────────────────────────────────────────────
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         self._ask_group()
         self._reader.forget_listing()
-        outcomes = send_steps(self._main, self._reader, batch.steps, secrets)
+        if batch.request.name in REQUESTS:
+            outcomes = send_offset_steps(self._main, batch.steps)
+        else:
+            outcomes = send_steps(self._main, self._reader, batch.steps, secrets)
         self._reader.forget_listing()
         self._ask_group()
         self._startups.note(outcomes)

@@ -347,7 +347,21 @@ class SimulatedWorkers:
         self._find(name)
         return HttpAnswer(200, {"offsets": list(self.offsets.get(name, ()))})
 
+    def reset_offsets(self, name: str, _: Any, __: str) -> HttpAnswer:
+        self._refuse_moving(name)
+        self.offsets.pop(name, None)
+        return HttpAnswer(200, {"message": "The offsets have been reset successfully"})
+
     def patch_offsets(self, name: str, body: Any, _: str) -> HttpAnswer:
+        self._refuse_moving(name)
+        partitions = [item["partition"] for item in body["offsets"]]
+        unnamed = [x for x in self.offsets.get(name, ()) if x["partition"] not in partitions]
+        added = [item for item in body["offsets"] if item["offset"] is not None]
+        self.offsets[name] = [*unnamed, *added]
+        return HttpAnswer(200, {"message": "The offsets have been altered successfully"})
+
+    def _refuse_moving(self, name: str) -> None:
+        """Refuse to change the offsets of a connector that is not stopped."""
         if self._is_before((3, 6)):
             raise HttpRefusal(405, "HTTP 405 Method Not Allowed")
         self._refuse_rebalance()
@@ -358,10 +372,6 @@ class SimulatedWorkers:
                 "This can be done for the specified connector by issuing a 'PUT' request to the "
                 f"'/connectors/{name}/stop' endpoint",
             )
-        partitions = [item["partition"] for item in body["offsets"]]
-        kept = [x for x in self.offsets.get(name, ()) if x["partition"] not in partitions]
-        self.offsets[name] = [*kept, *body["offsets"]]
-        return HttpAnswer(200, {"message": "The offsets have been altered successfully"})
 
     def restart(self, name: str, _: Any, __: str) -> HttpAnswer:
         self._refuse_rebalance()
@@ -487,6 +497,7 @@ _ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "connectors/*/restart", SimulatedWorkers.restart),
     ("GET", "connectors/*/offsets", SimulatedWorkers.get_offsets),
     ("PATCH", "connectors/*/offsets", SimulatedWorkers.patch_offsets),
+    ("DELETE", "connectors/*/offsets", SimulatedWorkers.reset_offsets),
     ("GET", "connector-plugins", SimulatedWorkers.list_plugins),
     ("GET", "connector-plugins/*/config", SimulatedWorkers.get_definition),
     ("PUT", "connector-plugins/*/config/validate", SimulatedWorkers.validate),

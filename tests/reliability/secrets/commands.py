@@ -45,6 +45,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "alter delegation-token": ("--create", "--hmac-file=token.hmac", "-auto-approve"),
     "alter schema": ("orders-value", "--delete-version=1", "-auto-approve"),
     "alter features": ("group.version=0", "--downgrade", "-auto-approve"),
+    "alter connector": ("orders", "--reset-offsets", "-auto-approve"),
     "explain access": ("--principal=User:alice", "--topic=orders"),
     "explain quota": ("--user=alice", "--client-id=app"),
     "explain config": ("topic", "orders", "retention.ms"),

@@ -14,6 +14,7 @@ from kafkaform.core.rule import Needs, Scene
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.plan.diff import compare
 from kafkaform_connect.connector import KIND, TYPE, make_attributes
+from kafkaform_connect.connector_offsets import OFFSETS_KIND, OFFSETS_TYPE, make_offsets
 from kafkaform_connect.definitions import make_listing, name_listing, name_source
 from kafkaform_connect.rest import Definition
 from kafkaform_connect.rules import BOOK, list_needs
@@ -63,6 +64,25 @@ def make(
         after=after,
         paths=compare(before, after, schema=TYPE.schema),
         adopts=adopts,
+    )
+
+
+def move_offsets(state: str, before: int | None, after: int | None) -> Change:
+    """A change of the offset of a sink. state: of the connector."""
+    partition = {"kafka_topic": "t", "kafka_partition": 0}
+
+    def own(offset: int | None) -> FrozenMap:
+        pairs = [] if offset is None else [(partition, {"kafka_offset": offset})]
+        return make_offsets("a", state, pairs)
+
+    first, last = own(before), own(after)
+    return Change(
+        Identity("kafka_connect", OFFSETS_KIND, "a"),
+        f"{OFFSETS_KIND}.a",
+        Action.UPDATE,
+        before=first,
+        after=last,
+        paths=compare(first, last, schema=OFFSETS_TYPE.schema),
     )
 
 
@@ -152,6 +172,24 @@ def live(*connectors: FrozenMap) -> dict[str, Sweep]:
 
 
 CASES = (
+    Case(
+        "connector-not-stopped",
+        (move_offsets("running", 5, 7),),
+        "the connector a is running",
+        (move_offsets("stopped", 5, 7),),
+    ),
+    Case(
+        "connector-offsets-set",
+        (move_offsets("stopped", 5, 7),),
+        "a goes on elsewhere in 1 partition: 2 records left out",
+        (move_offsets("stopped", 5, None),),
+    ),
+    Case(
+        "connector-offsets-reset",
+        (move_offsets("stopped", 5, None),),
+        "a has no offsets in 1 partition then, so it starts over",
+        (move_offsets("stopped", 5, 4),),
+    ),
     Case(
         "connector-offsets-carried",
         (delete(LINES), create(LATER)),
