@@ -20,6 +20,9 @@ FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE |
 ANSWERS = {
     "kafkaform apply": "kafkaform apply --auto-approve",
     "kafkaform undo --last": "kafkaform undo --last --auto-approve",
+    "kafkaform alter group billing --reset-offsets --by-duration 2h --all-topics": (
+        "kafkaform alter group billing --reset-offsets --by-duration 2h --all-topics --auto-approve"
+    ),
     "kafkaform destroy": 'kafkaform destroy --confirm "$(kafkaform describe cluster --json'
     f" | {shlex.quote(sys.executable)} -c 'import json, sys;"
     ' print(json.load(sys.stdin)["cluster_id"])\')"',

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from docs.release.build import build_wheel
 
 from ...kit.installed import install_wheel
+from ...kit.kafka.topic_clients import Clients, wait_for
 from ...kit.walks import FENCE, follow
 
 pytestmark = pytest.mark.timeout(300)
@@ -212,7 +216,33 @@ def make_team_folders(folder: Path) -> None:
     shutil.rmtree(folder / "others")
 
 
+def read_all_payments(folder: Path) -> None:
+    """A group has read a topic that gets a record every two minutes."""
+    provider = (folder / "provider.kf.hcl").read_text(encoding="utf-8")
+    found = re.search(r'bootstrap_servers\s*=\s*\["([^"]+)"', provider)
+    assert found is not None
+    clients = Clients(found[1], os.environ["KAFKAFORM_SANDBOX_PASSWORD"])
+    assert clients.create("shop.payments") == ""
+    producer, now = Producer(clients.config), int(time.time() * 1000)
+    for number in range(100):
+        producer.produce("shop.payments", "x", timestamp=now - 60_000 - (99 - number) * 120_000)
+    assert producer.flush(30) == 0
+    consumer = Consumer({**clients.config, "group.id": "billing"})
+
+    def has_committed() -> bool:
+        # Kafka makes its topic of groups first.
+        try:
+            consumer.commit(offsets=[TopicPartition("shop.payments", 0, 100)], asynchronous=False)
+        except KafkaException:
+            return False
+        return True
+
+    wait_for(has_committed)
+    consumer.close()
+
+
 BEFORE_PAGES = {
+    "set-a-group-back": read_all_payments,
     "from-60-folders-to-one-file": make_team_folders,
     "undo-a-run": cut_a_retention,
     "take-over-a-cluster": declare_by_others,
