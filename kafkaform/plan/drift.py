@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ..core.change import Action, Change, Ownership, PathChange
 from ..core.errors import UsageError
 from ..core.resource import Absent, Failed, Hidden, Observed
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from .claims import Case, block_unreadable, start_change
 from .diff import (
     agrees,
@@ -54,7 +54,12 @@ def compute_drift(case: Case, live: FrozenMap, target: FrozenMap) -> tuple[PathC
 
 
 def _compare_recorded(case: Case, recorded: FrozenMap, live: FrozenMap) -> tuple[PathChange, ...]:
-    return compare(recorded, select_managed(live, recorded), schema=case.kind.schema)
+    return compare(
+        recorded,
+        select_managed(live, recorded),
+        schema=case.kind.schema,
+        fallbacks=case.reading.fallbacks if isinstance(case.reading, Observed) else EMPTY,
+    )
 
 
 def refresh_object(case: Case) -> Change:

@@ -39,7 +39,7 @@ from .page import (
     make_pager,
     render_moment,
 )
-from .plans import NewestPlan, SavedPlan, count_findings, find_newest, list_saved
+from .plans import NewestPlan, SavedPlan, count_objects, find_newest, list_saved
 from .sources import Query, Sources, read_number
 
 
@@ -193,9 +193,9 @@ class FolderEntry(Struct, frozen=True):
 
     @property
     def dangers(self) -> int | None:
-        """How many dangers that plan has; None: no plan."""
+        """How many objects of that plan have dangers; None: no plan."""
         newest = None if self.newest is None else self.newest.plan
-        return None if newest is None else count_findings(newest.plan, Level.DANGER)
+        return None if newest is None else count_objects(newest.plan, Level.DANGER)
 
 
 def make_repository_page(sources: Sources, query: Query) -> WindowPage:

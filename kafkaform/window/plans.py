@@ -135,8 +135,8 @@ def _make_row(file: ReadPlan) -> CellRow:
         sum(file.action is Action.UPDATE and not file.moves for file in plan.effective),
         plan.count(Action.DELETE),
         sum(1 for change in plan.changes if change.blocked),
-        count_findings(plan, Level.DANGER),
-        count_findings(plan, Level.CAUTION),
+        count_objects(plan, Level.DANGER),
+        count_objects(plan, Level.CAUTION),
         len(plan.drifted),
     )
     return (
@@ -147,9 +147,13 @@ def _make_row(file: ReadPlan) -> CellRow:
     )
 
 
-def count_findings(plan: Plan, level: Level) -> int:
-    """How many findings of this level the changes that an apply makes have."""
-    return sum(finding.level is level for change in plan.effective for finding in change.findings)
+def count_objects(plan: Plan, level: Level) -> int:
+    """How many objects have findings of this level, of those that an apply of the plan concerns."""
+    return sum(
+        any(finding.level is level for finding in change.findings)
+        for change in plan.changes
+        if change.block is None or change.block.stops
+    )
 
 
 def render_saved(sources: Sources, id: str, root: str) -> str | None:

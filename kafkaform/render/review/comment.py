@@ -34,7 +34,6 @@ from ..change_lines import (
 from ..findings import (
     LISTED,
     PrincipalAccess,
-    render_finding,
     render_principals,
     render_rights,
     render_sentence,
@@ -51,6 +50,7 @@ from .comment_rows import (
     render_cell,
     render_code,
     render_fence,
+    render_labelled,
     render_prose,
     render_tag,
 )
@@ -498,8 +498,8 @@ def _render_warning(text: str) -> Markup:
 def _render_drift(view: PlanView, change: Change) -> Markup:
     # A refresh-only plan has a table of dangers, and no other place for the rest.
     findings = [item for item in change.findings if item.level is not Level.DANGER]
-    notes = (change.last_set, *(map(render_finding, findings) if view.refresh else ()))
-    since = Markup("").join(Markup(f"; {render_prose(text)}") for text in notes if text)
+    notes = (render_prose(change.last_set), *map(render_labelled, findings if view.refresh else ()))
+    since = Markup("").join(Markup(f"; {text}") for text in notes if text)
     values = render_code(", ".join(map(render_brief, change.drift)))
     name = name_object(change, view.words_of(change.identity.instance))
     return Markup(f"- {render_code(name)} {values}{since}")

@@ -298,7 +298,7 @@ def _list_other_remarks(entry: ChangeEntry) -> Iterator[Markup]:
     that do, the rules are named."""
     remarks = [item for item in entry.remarks if item.level is not Level.DANGER]
     if len({tuple(item.rule for item in select_findings(change)) for change in entry.changes}) == 1:
-        yield from map(_render_labelled, remarks)
+        yield from map(render_labelled, remarks)
     elif remarks:
         rules = dict.fromkeys(render_code(item.rule) for item in remarks)
         yield Markup(f"some of them also: {', '.join(rules)}")
@@ -313,9 +313,10 @@ def _render_text(finding: Finding, text: str) -> Markup:
     return Markup(f"{sentence} {render_code(finding.rule)}")
 
 
-def _render_labelled(finding: Finding) -> Markup:
-    """The sentence after its harm."""
+def render_labelled(finding: Finding) -> Markup:
+    """The sentence after its harm, or after the word that it blocks the change."""
     label = "" if finding.harm is Harm.NONE or finding.level is Level.NOTE else finding.harm.label
+    label = "blocked" if finding.level is Level.BLOCK else label
     return _render_text(finding, f"{label}: {finding.text}" if label else finding.text)
 
 
@@ -351,7 +352,7 @@ def _render_change(change: Change) -> str:
 
 def _render_blocked(entry: ChangeEntry, view: PlanView) -> Markup:
     texts = [_render_text(item, item.text) for item in entry.blocks]
-    reasons = Markup("; ").join((*texts, *map(_render_labelled, entry.remarks)))
+    reasons = Markup("; ").join((*texts, *map(render_labelled, entry.remarks)))
     fixes = dict.fromkeys(item.fix for item in entry.blocks if item.fix)
     return Markup(f"| {_name_objects(entry, view)} | {reasons} | {render_prose(' '.join(fixes))} |")
 
@@ -359,7 +360,7 @@ def _render_blocked(entry: ChangeEntry, view: PlanView) -> Markup:
 def _render_loss(entry: ChangeEntry, view: PlanView) -> Markup:
     lead = entry.lead
     texts = [render_prose(entry.impact.text)] if entry.impact else []
-    texts += map(_render_labelled, entry.findings)
+    texts += map(render_labelled, entry.findings)
     texts += [render_prose(lead.reason)] if lead.reason and not texts else []
     words = view.words_of(lead.identity.instance)
     key = words.name_object(lead.identity.kind, lead.identity.key)
@@ -372,7 +373,7 @@ def _render_loss(entry: ChangeEntry, view: PlanView) -> Markup:
 
 def _render_note(entry: ChangeEntry, view: PlanView) -> Markup:
     lead = entry.lead
-    text = Markup("; ").join(map(_render_labelled, entry.findings))
+    text = Markup("; ").join(map(render_labelled, entry.findings))
     return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {text} |")
 
 

@@ -33,9 +33,10 @@ def plan() -> Plan:
 
 @pytest.mark.parametrize("detail", ["concise", "grouped", "full"])
 def test_text_lists_all_of_it(plan: Plan, detail: Detail) -> None:
-    """Each object has its values and who set it last, and nothing is shortened."""
+    """Each object has its values, from what was in effect before (`default` in these worlds), and
+    who set it last; nothing is shortened."""
     said = render_plan_text(plan, detail=detail)
-    assert said.count("retention.ms (not set) → 5 ms") == said.count(SINCE) == MANY
+    assert said.count("retention.ms default ms (default) → 5 ms") == said.count(SINCE) == MANY
     assert "Shortened" not in said
     assert said.endswith(f"Plan: 0 to add, 0 to change, 0 to destroy, {MANY} to refresh.\n")
 
