@@ -38,6 +38,8 @@ class Needs(StrEnum):
     """All changes of the provider instance."""
     SYSTEM = "system"
     """An answer of the system to a question about this change."""
+    LIVE = "live"
+    """All live objects: only `check` judges by it, because a plan is about changes."""
 
 
 class Rule(Struct, frozen=True):
@@ -150,6 +152,9 @@ class RuleBook(Struct, frozen=True):
 
     judges: tuple[Judge, ...] = ()
     surveys: tuple[Survey, ...] = ()
+    checks: tuple[Survey, ...] = ()
+    """Look at all live objects, for `check` alone. The scene has each object as one that needs no
+    change."""
     others: tuple[Rule, ...] = ()
     """Rows that commands of the provider find themselves."""
 
@@ -158,7 +163,7 @@ class RuleBook(Struct, frozen=True):
         """The rows, sorted by their ids."""
         groups = (
             *(judge.rules for judge in self.judges),
-            *(survey.rules for survey in self.surveys),
+            *(survey.rules for survey in (*self.surveys, *self.checks)),
             self.others,
         )
         rows = {rule.id: rule for group in groups for rule in group}

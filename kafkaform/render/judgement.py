@@ -26,6 +26,7 @@ NEEDS: Mapping[Needs, str] = {
     Needs.OBJECT: "the block and the live object",
     Needs.PLAN: "all changes of a plan together",
     Needs.SYSTEM: "an answer of the system about this change",
+    Needs.LIVE: "all live objects, so only `check` judges by it",
 }
 """What must be known to judge by a rule."""
 

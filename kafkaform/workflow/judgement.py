@@ -276,7 +276,7 @@ def judge_standing(
     for change in changes:
         for finding in _judge_object(change, types[change.identity.kind], book, rules, facts):
             rows[StandingFinding(change.identity, _soften(finding))] = None
-    for survey in book.surveys:
+    for survey in (*book.surveys, *book.checks):
         for identity, finding in run_survey(survey, Scene(changes, sweeps, facts)):
             rows[StandingFinding(identity, _soften(finding))] = None
     shown_rows = (row for row in rows if row.finding.level is not Level.NOTE)

@@ -29,7 +29,7 @@ def rows_of_rules_are_whole(fixture: Fixture) -> None:
     require(bool(book.rules), "the provider has no rule")
     groups = (
         *(judge.rules for judge in book.judges),
-        *(survey.rules for survey in book.surveys),
+        *(survey.rules for survey in (*book.surveys, *book.checks)),
         book.others,
     )
     for row in (row for group in groups for row in group):

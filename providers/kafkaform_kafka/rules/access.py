@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import AccessRow, Block, Breadth, Finding, Level
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity
-from kafkaform.core.rule import Rule, Scene, Survey
+from kafkaform.core.rule import Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY
 
 from ..authority import lockout
@@ -292,6 +292,47 @@ def _list_rights(allows: Sequence[Acl], access: Access) -> Mapping[Acl, AccessRo
         if operations:
             gains[acl] = make_row(acl, point, operations, frozenset(), allowed)
     return gains
+
+
+# ── what live ACLs give ─────────────────────────────────────────────────────────────────
+
+_HARMLESS = frozenset({"Describe", "DescribeConfigs", "IdempotentWrite"})
+"""Operations that neither read records nor change anything of others."""
+
+
+def _check_access(scene: Scene) -> Findings:
+    """The wide rights that live ACLs give: one finding for each principal and resource pattern."""
+    listed = {
+        parse_acl(change.after): change.identity
+        for change in scene.changes
+        if change.identity.kind == acls.KIND and change.after is not None
+    }
+    access = assume_settings(build_access(listed, scene.facts))
+    allows: dict[str, list[Acl]] = defaultdict(list)
+    super_users = access.super_users or ()
+    for acl in sorted(listed):
+        # A super user can do everything without ACLs, so one gives it nothing.
+        if acl.permission == ALLOW and is_known(acl) and acl.principal not in super_users:
+            allows[acl.principal].append(acl)
+    for principal, own in allows.items():
+        for acl, row in _list_rights(own, access).items():
+            rule = _choose_standing(row)
+            if rule is not None:
+                subject = "everybody" if row.breadth is Breadth.EVERYBODY else principal
+                rights = "everything" if row.operations == ("All",) else ", ".join(row.operations)
+                yield listed[acl], rule.find(f"{subject} has {rights} on {describe_pattern(acl)}")
+
+
+def _choose_standing(row: AccessRow) -> Rule | None:
+    """The rule for a right that a principal has; None for one that is narrow or harmless."""
+    if _HARMLESS.issuperset(row.operations):
+        return None
+    if row.breadth is Breadth.EVERYBODY:
+        return rows.HELD_BY_EVERYBODY
+    return rows.HELD_WIDELY if row.breadth in (Breadth.SYSTEM, Breadth.EVERY) else None
+
+
+CHECKS = (Survey((rows.HELD_BY_EVERYBODY, rows.HELD_WIDELY), _check_access, Needs.LIVE),)
 
 
 # ── the whole system ────────────────────────────────────────────────────────────────────

@@ -26,10 +26,11 @@ def _make_row(
     block: Block | None = None,
     accept: bool = False,
     types: tuple[str, ...] = (acls.KIND,),
+    needs: Needs = Needs.PLAN,
 ) -> Rule:
     proof_id = f"{_PROOFS}::{proof}" if proof else ""
     return Rule(
-        id, title, level, harm, types, Needs.PLAN, reason, example, fix, block, accept, proof_id
+        id, title, level, harm, types, needs, reason, example, fix, block, accept, proof_id
     )  # fmt: skip
 
 
@@ -290,6 +291,34 @@ ORDER = _make_row(
     "between them.",
     'acl_order = "delete_first"',
 )
+
+# ── what live ACLs give ─────────────────────────────────────────────────────────────────
+
+HELD_BY_EVERYBODY = _make_row(
+    "access-held-by-everybody",
+    "Everybody has access",
+    Level.DANGER,
+    Harm.NONE,
+    "An ACL of User:* applies to every principal, also to those that log in for the first time "
+    "(AclEntry.WILDCARD_PRINCIPAL_STRING).",
+    _acl("User:*", "Read", _ORDERS) + "   # a live ACL",
+    "Name the principals that need it.",
+    "test_everybody_gains_what_user_star_is_allowed",
+    needs=Needs.LIVE,
+)
+HELD_WIDELY = _make_row(
+    "access-held-widely",
+    "A principal has access to the cluster itself, or to every resource of a type",
+    Level.CAUTION,
+    Harm.NONE,
+    "Operations on the cluster reach every object, and the literal name * covers every resource of "
+    "the type, also those that are created later (ResourcePattern.WILDCARD_RESOURCE).",
+    _acl("User:app", "Read", 'resource_type = "Topic", resource_name = "*"') + "   # a live ACL",
+    _REVIEW_GAIN,
+    "test_the_name_star_covers_topics_that_are_created_later",
+    needs=Needs.LIVE,
+)
+
 # ── blocks ──────────────────────────────────────────────────────────────────────────────
 
 UNREAD = _make_row(

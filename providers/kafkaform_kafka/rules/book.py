@@ -60,6 +60,7 @@ BOOK = RuleBook(
         *topic_names.SURVEYS,
         *vendors.SURVEYS,
     ),
+    checks=(*access.CHECKS,),
     others=(*commands.RULES, *disks.RULES, *group_offsets.ROWS, *users_now.RULES),
 )
 

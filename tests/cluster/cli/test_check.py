@@ -9,6 +9,16 @@ from ...kit.commands.folder import STATE, Folder
 
 IN_SYNC = 'config = { "min.insync.replicas" = 3 }'
 RULE = "topic-min-insync-above-replicas"
+ACL = """
+resource "kafka_acl" "{}" {{
+  acl_principal       = "{}"
+  acl_host            = "*"
+  acl_operation       = "{}"
+  acl_permission_type = "Allow"
+  resource_type       = "{}"
+  resource_name       = "{}"
+}}
+"""
 
 
 def make_topics(folder: Folder) -> None:
@@ -60,6 +70,30 @@ def test_code_scanning_reads_the_findings(folder: Folder) -> None:
     assert f"kafka/kafka_topic/{folder.prefix}a" in places
     prints = [row["partialFingerprints"]["finding/v1"] for row in run["results"]]
     assert len(set(prints)) == len(prints)
+
+
+def test_wide_rights_are_told(folder: Folder) -> None:
+    """A live ACL for everybody is a danger, one on the cluster a caution; a named right is
+    neither."""
+    folder.write("cluster.kf.hcl", "")
+    named = f"{folder.prefix}orders"
+    acls = (
+        ACL.format("everybody", "User:*", "Read", "Topic", f"{named}-a"),
+        ACL.format("tool", f"User:{folder.prefix}tool", "All", "Cluster", "kafka-cluster"),
+        ACL.format("named", f"User:{folder.prefix}named", "Read", "Topic", named),
+    )
+    folder.write("acls.kf.hcl", "".join(acls))
+    folder.done("apply", "-auto-approve")
+    rows = json.loads(folder.done("check", "--json").out)["systems"][0]["findings"]
+    texts = {row["text"]: (row["rule"], row["level"]) for row in rows}
+    everybody = f"everybody has Read, Describe on Topic {named}-a"
+    assert texts[everybody] == ("access-held-by-everybody", "danger")
+    tool = f"User:{folder.prefix}tool has everything on Cluster kafka-cluster"
+    assert texts[tool] == ("access-held-widely", "caution")
+    assert f"{folder.prefix}named" not in str(texts)
+    assert "danger" in folder.fails(8, "check", "--fail-on=danger")
+    subject = f"kafka_acl Allow User:{folder.prefix}tool All on the cluster"
+    assert subject in " ".join(folder.done("check").text.split())
 
 
 def test_what_must_not_be_there_ends_with_an_exit_code(folder: Folder) -> None:

@@ -1014,3 +1014,49 @@ def test_each_rule_finds_something(rule: str) -> None:
     assert {finding.rule for _, finding in usual.findings} == {"access-gained"}
     rare = judge([create(acl(operation="All"))])
     assert {finding.rule for _, finding in rare.findings} == {"access-gained-everything"}
+
+
+def check(*live: Acl, **settings: Any) -> list[tuple[str, str, str]]:
+    """What `check` finds about these live ACLs: rule, principal, sentence. settings: of the
+    authorizer."""
+    changes = [
+        Change(identity(acls.KIND, one.key), "", Action.NOOP, one.attributes, one.attributes)
+        for one in live
+    ]
+    values = freeze({"authorizer": {**DECLARED, **settings}})
+    scene = Scene(changes, {}, Facts("c", ("1",), ME, FrozenMap(values)))  # type: ignore[arg-type]
+    (survey,) = access.CHECKS
+    pairs = list(survey.find(scene))
+    assert {finding.rule for _, finding in pairs} <= {rule.id for rule in survey.rules}
+    return [
+        (finding.rule, acls.parse_acl_key(subject.key).principal, finding.text)
+        for subject, finding in pairs
+        if subject is not None
+    ]
+
+
+def test_live_acls_that_give_much_are_told() -> None:
+    """What everybody has, and what a principal has on the cluster or on every topic: once for each
+    principal and pattern, with all that it can do there."""
+    everything = on_cluster(principal="User:tool")
+    reads = acl("User:audit", "Read", "*")
+    assert check(acl("User:*"), everything, reads, replace(reads, operation="Write")) == [
+        ("access-held-by-everybody", "User:*", "everybody has Read, Describe on Topic orders"),
+        (
+            *("access-held-widely", "User:audit"),
+            "User:audit has Read, Write, Describe on every Topic",
+        ),
+        ("access-held-widely", "User:tool", "User:tool has everything on Cluster kafka-cluster"),
+    ]
+
+
+def test_live_acls_that_give_little_are_not_told() -> None:
+    """Named topics and prefixes, what only describes, what a DENY takes away, and super users."""
+    reads = acl("User:audit", "Read", "*")
+    narrow = (
+        *(acl(), acl(pattern="Prefixed"), acl("User:app", "All"), on_cluster("Describe")),
+        *(acl("User:*", "Describe"), on_cluster("IdempotentWrite", "User:*")),
+        *(reads, replace(reads, operation="All", permission="Deny")),
+    )
+    assert check(*narrow) == []
+    assert check(on_cluster(principal="User:root"), super_users=("User:root",)) == []
