@@ -87,6 +87,8 @@ def render_acceptance(rule: Rule) -> str:
         return f"--accept {rule.id}, or --accept {rule.id}=ADDRESS for single objects"
     if rule.level is Level.BLOCK:
         return "cannot be accepted"
+    if rule.needs is Needs.LIVE:
+        return "nothing to accept: it is about what is there, not about a change"
     return "nothing to accept: the change is made once its plan is approved"
 
 
