@@ -104,11 +104,13 @@ def check_fail_on(
     registry: Registry | None = None,
     words: Collection[str] = tuple(CONDITIONS),
     list_policies: Callable[[], Collection[str]] | None = None,
+    *,
+    live: bool = False,
 ) -> tuple[str, ...]:
     """The conditions of `--fail-on`, which may be comma-separated. registry: the providers whose
     rules count; None for all that are installed. words: what can be named besides rules.
     list_policies: the ids of the policies, None where none judges; called only if one is named.
-    Raises UsageError."""
+    live: rules about live objects count, too, which find nothing in a plan. Raises UsageError."""
     conditions = tuple(condition for name in names for condition in name.split(",") if condition)
     # A mistyped condition never holds, so the gate would let everything pass.
     unknown = [name for name in conditions if name not in words]
@@ -124,6 +126,11 @@ def check_fail_on(
                 f"--fail-on {name!r} is not a condition",
                 f"{near + ' ' if near else ''}It is one of {', '.join(words)}, or a rule: "
                 f"{LIST_RULES}",
+            )
+        if rules[name].needs is Needs.LIVE and not live:
+            raise UsageError(
+                f"--fail-on {name}: this rule judges live objects, and no plan",
+                f"Use it as `kafkaform check --fail-on {name}`.",
             )
     return conditions
 

@@ -40,7 +40,7 @@ def check(opener: Opener, fail_on: FailOn = [], sarif: Sarif = False, json: Json
     """
     if sarif and json:
         raise UsageError("--sarif and --json exclude each other", "Leave one of them out.")
-    conditions = check_fail_on(fail_on, words=WORDS)
+    conditions = check_fail_on(fail_on, words=WORDS, live=True)
     systems: list[CheckedSystem] = []
     for connection in _list_connections(opener):
         with ExitStack() as stack:

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from ...core.errors import KafkaformError
+from ...core.rule import Needs
 from ...provider.registry import Registry
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.configuration.places import enter_folder
@@ -25,8 +26,10 @@ from ...workflow.stores import open_store
 
 
 def list_conditions(context: typer.Context) -> Iterator[str]:
-    """The conditions of --fail-on: ours, and the ids of the policies."""
-    yield from (*CONDITIONS, *list_rules())
+    """The conditions of --fail-on for a plan: ours, and the ids of the policies."""
+    yield from CONDITIONS
+    # What judges live objects finds nothing in a plan, so it is no condition there.
+    yield from (id for id, rule in find_rules(Registry()).items() if rule.needs is not Needs.LIVE)
     _enter_folder(context)
     # A key press shows what there is; the command itself reports the faults.
     with suppress(KafkaformError):

@@ -118,6 +118,15 @@ def test_an_unknown_condition_names_the_nearest(name: str, advice: str) -> None:
     assert advice in fault.advice and "explain rule" in fault.advice
 
 
+def test_rules_about_live_objects_are_conditions_of_a_check_only() -> None:
+    """In a plan they would never hold, and so the gate would let everything pass."""
+    name = "access-held-widely"
+    assert check_fail_on([name], live=True) == (name,)
+    with pytest.raises(UsageError, match="no plan") as caught:
+        check_fail_on([name])
+    assert f"kafkaform check --fail-on {name}" in caught.value.advice
+
+
 POLICIES = ("policy/few_partitions", "policy/no_data_loss")
 
 
