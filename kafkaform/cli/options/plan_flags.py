@@ -276,6 +276,7 @@ def _render_variable(item: str | Path, sensitive: Collection[str]) -> str:
     if isinstance(item, Path):
         return shlex.quote(f"--var-file={item}")
     name = item.partition("=")[0]
+    # The line is shown on screens and in logs of CI, where its value would stay.
     if name.strip() in sensitive:
         return f"--var {shlex.quote(name)}=…"
     return f"--var {shlex.quote(item)}"

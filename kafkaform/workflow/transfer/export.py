@@ -93,6 +93,7 @@ def _write_instance(
     complete = True
     draft.requirements.update(exporter.requirements)
     readings = session.read(ids) if ids else {}
+    # An open connection can have been led to another system, whose objects must not be written.
     session.prove()
     for identity in ids:
         reading = readings[identity]

@@ -193,6 +193,8 @@ def _find_principal(acl: Acl) -> Iterator[Finding]:
     # The authorizer compares types as text (KafkaPrincipal.equals), so "user:ci" is nobody.
     if kind.lower() == "user" and kind != "User":
         yield PRINCIPAL_TYPE.find(f"the type of Kafka's users is 'User', not '{kind}'", _PRINCIPAL)
+    # User:* is a wildcard as a whole (AclEntry.WILDCARD_PRINCIPAL_STRING); no part of a name is
+    # one.
     if acl.principal.endswith(EVERYTHING) and acl.principal != "User:*":
         yield PRINCIPAL_STAR.find(
             f"'{acl.principal}' is one principal with exactly this name; only User:* means several",

@@ -156,6 +156,7 @@ def _judge_logins(change: Change, facts: Facts) -> Iterator[Finding]:
         change.row_after.secret_version != change.row_before.secret_version
     ):
         yield PASSWORD.find(f"{principal} can log in with {mechanism} only with the new password")
+    # An adoption sends no request, so whether both passwords agree stays unknown.
     if change.adopts and change.action in (Action.ADOPT, Action.IMPORT):
         yield ADOPTED.find(
             f"the current {mechanism} password of {principal} stays, even if it is not the "

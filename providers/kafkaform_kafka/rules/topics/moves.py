@@ -128,6 +128,8 @@ def _judge_places(change: Change, facts: Facts) -> Iterator[Finding]:
     if change.action is Action.CREATE:
         brokers = dict(enumerate(rows))
     elif change.action is Action.UPDATE:
+        # Only a new replica needs a live broker: one that stays on a broker that is down copies
+        # nothing.
         start = placement.find_start(change, facts)
         brokers = {
             number: [node for node in row if node not in start[number]]
@@ -186,6 +188,7 @@ def _find_unplanned_move(change: Change, facts: Facts) -> Iterator[Finding]:
 
 
 def _find_dead_replicas(change: Change, facts: Facts) -> Iterator[Finding]:
+    # Without the list of live brokers, every broker would look dead.
     if not facts.nodes:
         return
     dead = placement.list_dead_brokers(placement.get_rows(change.before), facts)
