@@ -246,7 +246,8 @@ def test_brokers_make_topics_of_their_own(clients: Clients, topic: str) -> None:
     member.subscribe([topic])
     wait_for(lambda: member.poll(0.5) is None and bool(member.assignment()))
     member.close()
-    assert OFFSETS in clients.admin.list_topics(timeout=10).topics
+    # A broker's metadata can be a moment behind.
+    wait_for(lambda: OFFSETS in clients.admin.list_topics(timeout=10).topics)
     assert clients.write(OFFSETS, "1", "a") == "TOPIC_EXCEPTION"
 
 
