@@ -27,7 +27,15 @@ from ..core.head import GENESIS, Head
 from ..core.resource import SETTING, Identity, Pending
 from ..core.value import EMPTY, FrozenMap
 from .event import Glance, Record, RecordKind, Seen, Unseen, parse_time, read_unseen
-from .writes import ENDING, MAKING, SUCCEEDED, ObjectWrites, Target, WrittenPaths, read_target
+from .writes import (
+    ENDING,
+    MAKING,
+    SUCCEEDED,
+    ObjectWrites,
+    WrittenPaths,
+    WrittenTarget,
+    read_target,
+)
 
 KEPT_RUNS = 1000
 """How many of the last runs are kept; of earlier ones, only those that left something open."""
@@ -284,7 +292,7 @@ class _OpenIntent(Struct, frozen=True):
 
     record: Seen
     """The intent."""
-    target: Target
+    target: WrittenTarget
     """What its change leads to."""
 
 
@@ -518,7 +526,9 @@ class Indexer(Struct):
         if body["outcome"] in SUCCEEDED:
             identity = get_identity(record)
             self.origins.note_step(record.seq, record.time, identity, body)
-            self.writes.note_step(record, identity, run, intent.target if intent else Target())
+            self.writes.note_step(
+                record, identity, run, intent.target if intent else WrittenTarget()
+            )
             self._note_unsaved(record)
         self._let_go(run)
 

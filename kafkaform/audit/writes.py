@@ -43,7 +43,7 @@ class ObjectWrites(Struct, frozen=True):
     """The last step that set anything, or deleted the object."""
 
 
-class Target(Struct, frozen=True):
+class WrittenTarget(Struct, frozen=True):
     """What the change of an intent leads to."""
 
     paths: frozenset[Path] = frozenset()
@@ -52,10 +52,10 @@ class Target(Struct, frozen=True):
     """Those of them that are kept for others; older logs do not have them."""
 
 
-def read_target(intent: Mapping[str, Any]) -> Target:
+def read_target(intent: Mapping[str, Any]) -> WrittenTarget:
     """What the change of an intent leads to. intent: its body."""
     foreign_paths = frozenset(parse_path(text) for text in intent.get("theirs", ()))
-    return Target(frozenset(_walk_leaves(intent.get("target") or {})), foreign_paths)
+    return WrittenTarget(frozenset(_walk_leaves(intent.get("target") or {})), foreign_paths)
 
 
 class WrittenPaths(Struct):
@@ -75,7 +75,7 @@ class WrittenPaths(Struct):
             if item.last is not None:
                 self._last[identity] = item.last
 
-    def note_step(self, record: Seen, identity: Identity, run: str, target: Target) -> None:
+    def note_step(self, record: Seen, identity: Identity, run: str, target: WrittenTarget) -> None:
         """A step has succeeded. run: the one that sent it."""
         body = record.body
         action, listed = body["action"], _read_paths(body)
@@ -95,7 +95,7 @@ class WrittenPaths(Struct):
             paths |= dict.fromkeys((*listed, *(target.paths if made else ())), write)
 
     def _note_own(
-        self, identity: Identity, listed: Mapping[Path, bool], target: Target, *, made: bool
+        self, identity: Identity, listed: Mapping[Path, bool], target: WrittenTarget, *, made: bool
     ) -> None:
         removed = {path for path, gone in listed.items() if gone}
         before = frozenset[Path]() if made else self._own.get(identity, frozenset())

@@ -179,6 +179,7 @@ def render_sides(name: str, before: str, now: str) -> str:
 
 def is_ignored(path: Path, lifecycle: Lifecycle) -> bool:
     """True if the block leaves this path to others."""
+    # The list of what counts wins: with it, everything that it does not name is left to others.
     only = lifecycle.ignore_changes_except
     if only is not None:
         return not _matches_any(path, only)

@@ -34,6 +34,7 @@ def lower_plan(plan: Plan) -> tuple[Wave, ...]:
     changes = place_changes(plan.effective)
     steps = {step.id: step for change in changes for step in change.steps}
     rounds = _compute_rounds(steps, find_needs(changes))
+    # The order of a wave is its key, so that equal plans are sent in equal batches.
     waves: dict[tuple[int, int, str, int], list[Step]] = defaultdict(list)
     for step in steps.values():
         position, phase = step.request.part, step.request.phase
@@ -191,6 +192,7 @@ def _sort_steps(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> li
 
 
 def _compute_round(round_of_need: int, need: Step, step: Step) -> int:
+    # Part 1 ends before part 2 begins, so such a need costs no round.
     if need.request.part < step.request.part:
         return 0
     within_provider = need.identity.provider == step.identity.provider

@@ -191,6 +191,7 @@ def _fail_instance(
 ) -> InstanceWorld:
     """The world of a provider instance that could not be asked: nothing in it is known."""
     scope = str(state.providers.get(instance, ""))
+    # Failed, and not absent: all of them may be there.
     return InstanceWorld(Facts(scope), {i: Failed(i, fault) for i in ids})
 
 

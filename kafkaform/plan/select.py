@@ -201,6 +201,7 @@ def hold_for_untyped(changes: Sequence[Change], untyped: Sequence[Row]) -> Seque
     index, result = index_by_address(changes), list(changes)
     for row in untyped:
         for n in (n for address in row.depends_on for n in index.get(address, ())):
+            # Only the provider of its type knows whether the other object lets go of this one.
             if result[n].takes_away and result[n].effective:
                 result[n] = wait_for(
                     result[n],

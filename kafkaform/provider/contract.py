@@ -340,7 +340,7 @@ class Provider(Protocol):
 
     @property
     def readers(self) -> Mapping[str, str]:
-        """Name of another tool -> the reference of a `Reader` of its files."""
+        """Name of another tool -> the reference of a `FileReader` of its files."""
 
     @property
     def exporters(self) -> Mapping[str, str]:
@@ -575,7 +575,7 @@ class ForeignFiles(Struct, frozen=True):
     """What was assumed about all of them, such as which file the settings are from; sentences."""
 
 
-Reader: TypeAlias = Callable[[Sequence[pathlib.Path]], ForeignFiles]
+FileReader: TypeAlias = Callable[[Sequence[pathlib.Path]], ForeignFiles]
 """Reads files and folders, and connects to nothing. Raises UsageError if one of them is not
 something of this tool."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from .commands import CommandGroup
-    from .contract import Exporter, Reader, Simulation
+    from .contract import Exporter, FileReader, Simulation
 
 GROUP = "kafkaform.providers"
 """The entry-point group of other packages' providers."""
@@ -114,7 +114,7 @@ class Registry:
         simulation: Simulation = load(reference)
         return simulation
 
-    def load_readers(self, name: str) -> Mapping[str, Callable[[], Reader]]:
+    def load_readers(self, name: str) -> Mapping[str, Callable[[], FileReader]]:
         """What this provider reads files of other tools with: tool -> a function that imports its
         reader."""
         references = self.load(name).readers

@@ -176,6 +176,7 @@ def _render_system(system: CheckedSystem) -> Iterator[str]:
 def _group_rows(
     rows: Iterable[StandingFinding], words: Words
 ) -> Iterable[Sequence[StandingFinding]]:
+    # Texts that differ only in the names of their objects say the same thing.
     groups: dict[tuple[str, str, str], list[StandingFinding]] = {}
     for row in rows:
         kind = "" if row.identity is None else row.identity.kind

@@ -180,6 +180,7 @@ def _prepare(request: SandboxOptions, old: Sandbox | None) -> Sandbox:
         brokers=tuple(
             Broker(number, broker_ports) for number, broker_ports in enumerate(allotted, start=1)
         ),
+        # Kept data has the credentials of its first start.
         admin_password=old.admin_password if old else secrets.token_hex(16),
         ci_password=old.ci_password if old else secrets.token_hex(16),
         broker_password=old.broker_password if old else secrets.token_hex(16),

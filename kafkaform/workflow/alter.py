@@ -191,6 +191,7 @@ def _refuse_recorded(
 ) -> None:
     """Raise Blocked for an object that the state of a folder of the repository has."""
     for folder, state, error, _ in load_listed_states(repository, list_folders(repository)):
+        # The unreadable state of one folder must not stop every command, so the doubt is only told.
         if error is not None:
             reason = error.diagnostics[0].summary
             scene.announce(Note(f"Whether {folder.path} manages this is unknown: {reason}"))

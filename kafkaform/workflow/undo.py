@@ -192,6 +192,7 @@ def plan_undo(scene: Scene, run: str) -> Plan:
     goals, left_out = _choose_goals(scene, record, readings)
     plan = _plan_goals(scene, record, goals)
     # What a system cannot take back, only the rules of its provider know.
+    # Each round drops a value or an object, so there are no more rounds than those.
     for _ in range(sum(len(goal.values) or 1 for goal in goals)):
         impossible = [c for c in plan.changes if c.block is Block.IMPOSSIBLE]
         if not impossible:
@@ -267,6 +268,7 @@ def _uncreate(
     """Delete what the run created; or why it stays, "" if it is gone."""
     if not isinstance(goal.reading, Observed):
         return ""
+    # A deletion would destroy what others have done to the object since.
     if since:
         return f"the run created it, and {_tell_later(since[-1])}"
     if row is None:
@@ -285,6 +287,7 @@ def _undelete(goal: Goal, since: Sequence[LoggedChange], scene: Scene) -> Goal |
         later = _tell_later(since[-1]) if since else "it was created again outside kafkaform"
         return f"the run deleted it, and {later}"
     attributes = goal.before.before if goal.before is not None else None
+    # A log whose old records are archived has no plan of the run, and so not what was deleted.
     if goal.before is None or attributes is None:
         return "the run deleted it, and the log does not have what it was like"
     kind = scene.space.types[goal.identity.kind]

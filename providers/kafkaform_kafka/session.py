@@ -308,6 +308,7 @@ class KafkaSession:
         )
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
+        # By the function that sends it later, so that the controller validates the very request.
         replies = self._send(batch.request.name, Order(batch.steps, dry=True))
         return [Verdict(reply.step.id, reply.step.evidence, reply.fault) for reply in replies]
 

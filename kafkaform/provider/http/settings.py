@@ -229,6 +229,7 @@ def _read_auth(config_values: Mapping[str, Any], ca: str | None) -> Auth | None:
         return BasicLogin(
             config_values["username"], _to_secret(config_values.get("password")) or Secret("")
         )
+    # The faults of a block with several logins were told before, so the order decides nothing.
     token = _to_secret(config_values.get("token"))
     if token is not None:
         return BearerToken(token)
@@ -395,6 +396,7 @@ def _check_tls(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
         name = "client_cert" if config_values.get("client_cert") else "client_key"
         yield name, "client_cert and client_key belong together", "give both, or neither"
     plain = [url for url in list_urls(config_values) if not url.startswith("https:")]
+    # Without TLS no server asks for a certificate, so the calls would go out without any login.
     if plain and config_values.get("client_cert"):
         yield (
             "client_cert",

@@ -20,10 +20,10 @@ from ...core.schema import AttributeSchema
 from ...core.secret import keep_secrets, watched
 from ...core.value import FrozenMap, Value
 from ...provider.contract import (
+    FileReader,
     ForeignFiles,
     ForeignObject,
     Omission,
-    Reader,
     ResourceType,
     collect_types,
 )
@@ -96,7 +96,7 @@ def take_over(
 
 def _choose_instance(
     desired: Desired, registry: Registry, tool: str, provider_names: Sequence[str]
-) -> tuple[str, Callable[[], Reader]]:
+) -> tuple[str, Callable[[], FileReader]]:
     """The provider instance that the objects belong to, and a function that imports the reader."""
     names = sorted({*registry.built_in, *(config.name for config in desired.providers.values())})
     readers = {name: registry.load_readers(name) for name in names}

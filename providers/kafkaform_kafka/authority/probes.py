@@ -32,11 +32,11 @@ class AccessPair(Struct, frozen=True):
     names: Mapping[tuple[str, str | None], Sequence[str]]
     """(Resource type, principal) -> the names of all patterns for which the principal has an ACL,
     sorted; OTHER follows a prefix. With None as the principal, the names of all patterns."""
-    results: dict[Inquiry, ProbeResults] = field(default_factory=dict)
+    results: dict[AccessInquiry, ProbeResults] = field(default_factory=dict)
     """What was asked already: ACLs that differ in their operations have the same results."""
 
 
-class Inquiry(Struct, frozen=True):
+class AccessInquiry(Struct, frozen=True):
     """All that the questions about an ACL depend on, apart from the other ACLs."""
 
     principal: str
@@ -91,8 +91,8 @@ def ask_about(acl: Acl, operations: Sequence[str], worlds: AccessPair) -> ProbeR
     return results
 
 
-def _make_inquiry(acl: Acl, operations: Sequence[str]) -> Inquiry:
-    return Inquiry(
+def _make_inquiry(acl: Acl, operations: Sequence[str]) -> AccessInquiry:
+    return AccessInquiry(
         acl.principal,
         acl.host,
         acl.resource_type,
@@ -104,7 +104,7 @@ def _make_inquiry(acl: Acl, operations: Sequence[str]) -> Inquiry:
 
 
 def _compare_decisions(
-    inquiry: Inquiry, point: Probe, worlds: AccessPair
+    inquiry: AccessInquiry, point: Probe, worlds: AccessPair
 ) -> tuple[Set[str], Set[str]]:
     """The operations that are gained, and those that are lost."""
     before, after = (
@@ -122,7 +122,9 @@ def _compare_decisions(
     return after - before, before - after
 
 
-def _choose_probes(inquiry: Inquiry, worlds: AccessPair) -> tuple[Iterable[Probe], tuple[str, ...]]:
+def _choose_probes(
+    inquiry: AccessInquiry, worlds: AccessPair
+) -> tuple[Iterable[Probe], tuple[str, ...]]:
     """The questions, so many that a plan of thousands of ACLs can ask them, and what is left."""
     # Sorted by name, so that a plan and its apply ask the same questions.
     all_names = list(_list_names(inquiry, worlds))
@@ -162,7 +164,7 @@ def find_deciding(acl: Acl, operations: Sequence[str], worlds: AccessPair) -> se
     return {near_acl for bucket in buckets for acls in bucket.values() for near_acl in acls}
 
 
-def _list_names(inquiry: Inquiry, worlds: AccessPair) -> Iterator[str]:
+def _list_names(inquiry: AccessInquiry, worlds: AccessPair) -> Iterator[str]:
     """The most general name first, then those that another ACL can make an exception."""
     if not _is_wide(inquiry):
         yield inquiry.resource_name
@@ -175,15 +177,15 @@ def _list_names(inquiry: Inquiry, worlds: AccessPair) -> Iterator[str]:
             yield name
 
 
-def _is_wide(inquiry: Inquiry) -> bool:
+def _is_wide(inquiry: AccessInquiry) -> bool:
     return inquiry.pattern_type == PREFIXED or inquiry.resource_name == EVERYTHING
 
 
-def _prefix(inquiry: Inquiry) -> str:
+def _prefix(inquiry: AccessInquiry) -> str:
     return inquiry.resource_name if inquiry.pattern_type == PREFIXED else ""
 
 
-def _find_exceptions(inquiry: Inquiry, worlds: AccessPair) -> Sequence[str]:
+def _find_exceptions(inquiry: AccessInquiry, worlds: AccessPair) -> Sequence[str]:
     if inquiry.principal == EVERYBODY:
         return _find_names(worlds, inquiry, None)
     concerned = (inquiry.principal, EVERYBODY)
@@ -192,7 +194,7 @@ def _find_exceptions(inquiry: Inquiry, worlds: AccessPair) -> Sequence[str]:
     )
 
 
-def _find_names(worlds: AccessPair, inquiry: Inquiry, principal: str | None) -> Sequence[str]:
+def _find_names(worlds: AccessPair, inquiry: AccessInquiry, principal: str | None) -> Sequence[str]:
     """The names of the patterns that the pattern of a wide ACL contains."""
     names, prefix = worlds.names.get((inquiry.resource_type, principal), ()), _prefix(inquiry)
     return names[bisect_left(names, prefix) : bisect_right(names, prefix + OTHER)]
@@ -205,7 +207,7 @@ def _find_own(access: Access, kind: str, name: str) -> Iterator[Bucket]:
         yield access.index.prefixed.get((kind, name.removesuffix(OTHER)), {})
 
 
-def _find_buckets(worlds: AccessPair, inquiry: Inquiry, name: str) -> Iterator[Bucket]:
+def _find_buckets(worlds: AccessPair, inquiry: AccessInquiry, name: str) -> Iterator[Bucket]:
     """The ACLs that decide about this name, including those of the cluster and of other topics."""
     resources = [(inquiry.resource_type, name)]
     if inquiry.topics:

@@ -307,6 +307,7 @@ def _check_access(scene: Scene) -> Findings:
         for change in scene.changes
         if change.identity.kind == acls.KIND and change.after is not None
     }
+    # All ACLs together decide: what a DENY takes away is not held by anybody.
     access = assume_settings(build_access(listed, scene.facts))
     allows: dict[str, list[Acl]] = defaultdict(list)
     super_users = access.super_users or ()

@@ -137,6 +137,7 @@ def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
         for text, fix in find_iteration_faults(change.after.get("scram_iterations")):
             yield ITERATIONS.find(text, ("scram_iterations",), fix=fix)
     name = change.after["username"]
+    # A credential of such a name that exists already can still be changed and deleted.
     if change.action is Action.CREATE and not name.isascii():
         yield NOT_ASCII.find(
             f"nobody can log in as '{name}': brokers accept only ASCII characters in the name of a "

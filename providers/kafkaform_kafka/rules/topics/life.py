@@ -260,6 +260,7 @@ def _judge_growth(change: Change, facts: Facts) -> Iterator[Finding]:
     if change.action is not Action.UPDATE:
         return
     old, new = (side.get("partitions") for side in (change.before or EMPTY, change.after or EMPTY))
+    # A number that the cluster chooses is unknown, and no growth can be told from it.
     if not isinstance(old, int) or not isinstance(new, int) or old == new:
         return
     path = ("partitions",)
