@@ -58,6 +58,7 @@ def _compare_recorded(case: Case, recorded: FrozenMap, live: FrozenMap) -> tuple
         recorded,
         select_managed(live, recorded),
         schema=case.kind.schema,
+        # A reader of drift wants to know what was in effect before, also where nothing was set.
         fallbacks=case.reading.fallbacks if isinstance(case.reading, Observed) else EMPTY,
     )
 

@@ -149,6 +149,7 @@ def _explain_lifts(change: Change, options: Options, lifted: Mapping[str, Waiver
     findings = []
     for finding in change.findings:
         names = [name for name in lifted if is_accepted(name, finding.rule, change)]
+        # What the user accepts needs no waiver, so its end changes nothing.
         typed = any(is_accepted(name, finding.rule, change) for name in options.accept)
         if finding.accepted and names and not typed:
             finding = replace(finding, waiver=lifted[names[0]])
@@ -194,6 +195,8 @@ def survey_changes(
     of_systems: dict[str, tuple[Finding, ...]] = {}
     for instance, provider in providers.items():
         own = [change for change in changes if change.identity.instance == instance]
+        # Only what the rules ask for is listed: a listing can take as long as all other reads of a
+        # plan.
         sweeps = look.collect_sweeps(instance, provider.review_needs(own))
         scene = Scene(own, sweeps, facts[instance], look.elsewhere.identities)
         of_system: list[Finding] = []

@@ -185,6 +185,7 @@ def _find_reason(case: Case) -> str:
 def _block_protected(claim: Claim, row: Row, *, reviewed: bool) -> Finding | None:
     """Why the object must not be deleted, None if it may be. reviewed: a `removed` block or
     `destroy` asks for the deletion."""
+    # A rename is a deletion with all data, and the creation of an empty object.
     if claim.renamed and row.protected != "no":
         owner = claim.renamed[0]
         return RENAMED.find(

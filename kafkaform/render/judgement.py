@@ -293,6 +293,7 @@ def _make_sarif_result(system: CheckedSystem, row: StandingFinding, index: int) 
     segments = (
         (system.instance,) if identity is None else (system.instance, identity.kind, identity.key)
     )
+    # Keys of objects can contain slashes, blanks and percent signs.
     path = "/".join(quote(segment, safe="") for segment in segments)
     subject = _name_subject(identity, system.words)
     fix = f" {finding.fix}" if finding.fix else ""
@@ -305,6 +306,7 @@ def _make_sarif_result(system: CheckedSystem, row: StandingFinding, index: int) 
             {
                 "physicalLocation": {
                     "artifactLocation": {"uri": path},
+                    # A viewer of code marks a line, and there is no file whose line it could be.
                     "region": {"startLine": 1},
                 },
                 "logicalLocations": [

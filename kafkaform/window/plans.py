@@ -152,6 +152,7 @@ def count_objects(plan: Plan, level: Level) -> int:
     return sum(
         any(finding.level is level for finding in change.findings)
         for change in plan.changes
+        # As in the list of dangers of the plan: what is left out of an apply endangers nothing.
         if change.block is None or change.block.stops
     )
 

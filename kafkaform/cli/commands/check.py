@@ -40,10 +40,12 @@ def check(opener: Opener, fail_on: FailOn = [], sarif: Sarif = False, json: Json
     """
     if sarif and json:
         raise UsageError("--sarif and --json exclude each other", "Leave one of them out.")
+    # Before anything is read: a wrong word must not cost a whole look at the system.
     conditions = check_fail_on(fail_on, words=WORDS, live=True)
     systems: list[CheckedSystem] = []
     for connection in _list_connections(opener):
         with ExitStack() as stack:
+            # A session of the shell stays open for its next commands.
             if opener.shell is None:
                 session = connection.open()
                 stack.callback(session.close)
@@ -56,6 +58,7 @@ def check(opener: Opener, fail_on: FailOn = [], sarif: Sarif = False, json: Json
         opener.console.write(render_json(make_check_data(systems)))
     else:
         opener.console.write_lines(render_check(systems))
+    # After the output, so that whoever is refused sees why.
     refuse_findings(systems, conditions)
 
 

@@ -376,6 +376,7 @@ def _check_headers(config_values: Mapping[str, Any]) -> Iterator[_Fault]:
         yield "headers", summary, advice
     logins = _list_logins(config_values)
     for name, value in pairs.items():
+        # Two logins in one call would leave it to the server which of them counts.
         if name.lower() == LOGIN_HEADER.lower() and logins:
             yield (
                 "headers",

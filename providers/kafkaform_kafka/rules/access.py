@@ -311,6 +311,7 @@ def _check_access(scene: Scene) -> Findings:
     access = assume_settings(build_access(listed, scene.facts))
     allows: dict[str, list[Acl]] = defaultdict(list)
     super_users = access.super_users or ()
+    # In the order of their texts, so that two checks say the same things in the same order.
     for acl in sorted(listed):
         # A super user can do everything without ACLs, so one gives it nothing.
         if acl.permission == ALLOW and is_known(acl) and acl.principal not in super_users:
