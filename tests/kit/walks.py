@@ -37,6 +37,7 @@ DIFFERENT = (
     (r"(?<=: )[\w-]{22}(?= at )", "CLUSTER"),
     (r"sound: \d+ records", "sound: N records"),
     (r"(?<=TIME by )\w+", "USER"),
+    (r"\babout (\d+ h )?\d+ min( \d+ s)?", "about SO LONG"),
 )
 """What is another in every run -> what stands for it."""
 PROGRESS = re.compile(r"^kafkaform: .*\n", re.MULTILINE)

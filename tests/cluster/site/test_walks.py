@@ -216,6 +216,22 @@ def make_team_folders(folder: Path) -> None:
     shutil.rmtree(folder / "others")
 
 
+def commit_offset(clients: Clients, group: str, offset: TopicPartition) -> None:
+    """A group has read as far as this."""
+    consumer = Consumer({**clients.config, "group.id": group})
+
+    def has_committed() -> bool:
+        # Kafka makes its topic of groups first.
+        try:
+            consumer.commit(offsets=[offset], asynchronous=False)
+        except KafkaException:
+            return False
+        return True
+
+    wait_for(has_committed)
+    consumer.close()
+
+
 def read_all_payments(folder: Path) -> None:
     """A group has read a topic that gets a record every two minutes."""
     provider = (folder / "provider.kf.hcl").read_text(encoding="utf-8")
@@ -227,21 +243,61 @@ def read_all_payments(folder: Path) -> None:
     for number in range(100):
         producer.produce("shop.payments", "x", timestamp=now - 60_000 - (99 - number) * 120_000)
     assert producer.flush(30) == 0
-    consumer = Consumer({**clients.config, "group.id": "billing"})
+    commit_offset(clients, "billing", TopicPartition("shop.payments", 0, 100))
 
-    def has_committed() -> bool:
-        # Kafka makes its topic of groups first.
-        try:
-            consumer.commit(offsets=[TopicPartition("shop.payments", 0, 100)], asynchronous=False)
-        except KafkaException:
-            return False
-        return True
 
-    wait_for(has_committed)
-    consumer.close()
+READER = """
+import json, sys
+from confluent_kafka import Consumer
+
+consumer = Consumer(json.loads(sys.argv[1]))
+consumer.subscribe(["shop.clicks"])
+while True:
+    consumer.poll(1.0)
+"""
+"""A member of a group that reads a topic until it is ended."""
+
+
+def use_the_shop(folder: Path) -> subprocess.Popen[bytes]:
+    """Somebody applies the page's first files; a group is 95 minutes behind, another topic grows,
+    and a reader reads a third one: its process, which is ended after the page."""
+    page = (DOCS / "how-to/see-whom-a-change-hits.md").read_text(encoding="utf-8")
+    for title, text in [(title, text) for _, title, text in FENCE.findall(page) if title][:2]:
+        (folder / title).write_text(text, encoding="utf-8")
+    run(folder, "kafkaform", "apply", "--auto-approve")
+    provider = (folder / "provider.kf.hcl").read_text(encoding="utf-8")
+    servers = re.search(r'bootstrap_servers\s*=\s*\["([^"]+)"', provider)
+    assert servers is not None
+    clients = Clients(servers[1], os.environ["KAFKAFORM_SANDBOX_PASSWORD"])
+    producer, now = Producer(clients.config), int(time.time() * 1000)
+    minute = 60_000
+    for number in range(200):
+        # Ten at once, five minutes from the limits, so that a slow computer sees the same.
+        producer.produce("shop.orders", "x", timestamp=now - (195 - number // 10 * 10) * minute)
+    producer.produce("shop.clicks", "x")
+    for number in range(1_500):
+        age = (1_500 - number) * 66 * minute // 1_500
+        producer.produce("shop.events", os.urandom(100_000), timestamp=now - age)
+        producer.poll(0)
+        if number % 100 == 99:
+            assert producer.flush(60) == 0
+    assert producer.flush(60) == 0
+    commit_offset(clients, "billing", TopicPartition("shop.orders", 0, 100))
+    login = {
+        **clients.config,
+        "sasl.username": "ci",
+        "sasl.password": os.environ["KAFKAFORM_SANDBOX_CI_PASSWORD"],
+        "group.id": "reports",
+        "client.id": "reports-app",
+        "auto.offset.reset": "earliest",
+    }
+    reader = subprocess.Popen([sys.executable, "-c", READER, json.dumps(login)])
+    wait_for(lambda: "reports-app" in run(folder, "kafkaform", "describe", "groups", "reports"))
+    return reader
 
 
 BEFORE_PAGES = {
+    "see-whom-a-change-hits": use_the_shop,
     "set-a-group-back": read_all_payments,
     "from-60-folders-to-one-file": make_team_folders,
     "undo-a-run": cut_a_retention,
@@ -280,6 +336,11 @@ def test_each_how_to_leads_to_its_end(page: Path, provider: str, tmp_path: Path)
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "provider.kf.hcl").write_text(provider, encoding="utf-8")
-    BEFORE_PAGES.get(page.stem, lambda _: None)(folder)
-    different = follow(page, folder)
+    user = BEFORE_PAGES.get(page.stem, lambda _: None)(folder)
+    try:
+        different = follow(page, folder)
+    finally:
+        if user is not None:
+            user.kill()
+            user.wait(10)
     assert not different, "\n".join(different)
