@@ -53,7 +53,7 @@ from .blocks import (
 FIELDS = (
     *("address", "type", "module", "name", "key", "instance", "scope_id", "action"),
     *("before", "after", "paths", "findings", "rules", "harms", "gains", "losses", "impact"),
-    *("owner", "labels", "facts"),
+    *("owner", "labels", "park", "facts"),
 )
 """What expressions find behind `change.`"""
 FILE_FUNCTIONS = frozenset((*GROUPS["Files"]["files"].split(), "templatefile"))

@@ -17,7 +17,7 @@ from kafkaform_kafka import wire
 from kafkaform_kafka.connection.clients import ClusterProof
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.session import KafkaSession, open_session
-from kafkaform_kafka.wire import security
+from kafkaform_kafka.wire import groups, security
 from kafkaform_kafka.wire.client import CHANGES
 from kafkaform_kafka.wire.configs import describe_quotas
 from kafkaform_kafka.wire.topics import create_topics
@@ -167,10 +167,12 @@ def test_every_write_is_in_the_table() -> None:
         "Remove",
         "Renew",
         "Expire",
+        "OffsetCommit",
+        "OffsetDelete",
     )
     changing = {name for name in used if name.startswith(writing)}
     assert changing == {api.name for api in APIS.values() if api.limits is not None}
-    known = vars(requests) | vars(security)
+    known = vars(requests) | vars(security) | vars(groups)
     assert {known[f"{name}Request"].API_KEY for name in changing} == CHANGES
 
 

@@ -322,6 +322,9 @@ NOT_PROVOKED = {
     7: "the controller would have to be kept from answering",
     8: "needs a broker that dies at the right moment",
     41: "needs a fail-over of the controller in the middle of a request",
+    14: "needs a coordinator that has just started",
+    22: "needs a member with an old generation, and offsets are committed without one",
+    27: "needs a group in the middle of a rebalance",
     55: "needs a broker that stops in the middle of a request",
     56: "needs a broken disk",
     57: "AlterReplicaLogDirs alone answers it, and is not sent",
@@ -333,12 +336,10 @@ NOT_PROVOKED = {
     65: "test_delegation_tokens.py provokes it",
     66: "brokers remove an expired token within moments",
     67: "answered for delegation tokens only, whose principals are checked before they are sent",
-    68: "DeleteGroups alone answers it, and is not sent",
     69: "a group that ends between two requests is shown as dead",
     72: "needs a leader without the listener",
     80: "needs a preferred leader that is out of sync",
     83: "needs a partition without a live replica",
-    86: "OffsetDelete alone answers it, and is not sent",
     96: "only brokers without KRaft answer it",
     97: "needs brokers with another principal builder",
     102: "answered to brokers, not to clients",
@@ -351,6 +352,7 @@ NOT_PROVOKED = {
 """Admin codes that no test here gets out of a broker, and why."""
 
 ELSEWHERE = {
+    **dict.fromkeys((25, 68, 86), "tests/cluster/cli/test_group_offsets.py: groups with members"),
     34: "tests/cluster/kafka/test_connections.py: a login at a listener without one",
     54: "tests/cluster/kafka/test_policy.py: a broker without an authorizer",
     58: "tests/cluster/kafka/test_connections.py: a wrong password",

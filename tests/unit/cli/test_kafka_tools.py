@@ -37,7 +37,7 @@ TOOLS: dict[str, str] = {
     "KIP-248": "adminclient.config adminclient-property command-config bootstrap-servers",
 }
 """Options of Kafka's tools that somebody may bring along."""
-NO_ENTITIES = {"features", "delegation-token"}
+NO_ENTITIES = {"connector", "delegation-token", "features", "schema"}
 """What `alter` changes that is no type of entity of kafka-configs.sh."""
 
 

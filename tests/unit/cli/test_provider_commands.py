@@ -82,7 +82,7 @@ def read_operands() -> dict[str, str]:
     """Command of `alter` -> its operands, as docs/commands.md lists them."""
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     table = text.partition("## alter")[2].partition("\n\nIn `--add-config")[0]
-    return dict(re.findall(r"`([a-z-]+) ([A-Z=]+…)`", table))
+    return dict(re.findall(r"`([a-z-]+) ([A-Z=]+…?)`", table))
 
 
 @pytest.mark.parametrize("name", sorted(get_commands().commands["alter"].commands))

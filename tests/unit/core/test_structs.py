@@ -47,6 +47,8 @@ CHANGING = {
     "_CheckpointWatch",
     # What simulated workers run.
     "SimulatedConnector",
+    # The search for a time in a log, and what becomes of a topic by the changes of a plan.
+    *("_Range", "_Outlook"),
 }
 """Structs that change: work in hand, and the things that do it."""
 

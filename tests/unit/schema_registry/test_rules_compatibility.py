@@ -36,6 +36,7 @@ from ...kit.schema_registry.schemas import (
 from .conftest import Desk, open_desk
 
 NAME = "orders-value"
+PROTO = 'syntax = "proto3";'
 INCOMPATIBLE, STOP = "schema-incompatible", "schema-readers-stop"
 ORDERED, COMPATIBLE = "schema-update-order", "schema-compatible"
 READING = (INCOMPATIBLE, STOP, ORDERED, COMPATIBLE)
@@ -205,7 +206,10 @@ def answer_verdict(desk: Desk, monkeypatch: pytest.MonkeyPatch, body: object) ->
     ("kind", "versions"),
     [
         ("json", ('{"type":"object"}', '{"type":"array"}')),
-        ("protobuf", ("message A { string a = 1; }", "message A { bool a = 1; }")),
+        (
+            "protobuf",
+            (f"{PROTO} message A {{ string a = 1; }}", f"{PROTO} message A {{ bool a = 1; }}"),
+        ),
     ],
 )
 def test_the_registry_judges_other_formats(
@@ -278,8 +282,8 @@ CASES = {
     EditKind.FIELD_REMOVED: ("avro", ORDER_WITH_NOTE, ORDER),
     EditKind.FIELD_RENAMED: (
         "protobuf",
-        "message A { string a = 1; }",
-        "message A { string b = 1; }",
+        f"{PROTO} message A {{ string a = 1; }}",
+        f"{PROTO} message A {{ string b = 1; }}",
     ),
     EditKind.TYPE_CHANGED: ("avro", ORDER, record(field("id", "double"))),
     EditKind.SYMBOL_ADDED: ("avro", record(field("e", _FEWER)), record(field("e", _ENUM))),

@@ -75,6 +75,7 @@ def test_every_field_is_there() -> None:
         ("impact", FrozenMap(bytes=5)),
         ("owner", "ann"),
         ("labels", FrozenMap(tier="1")),
+        ("park", None),
         ("facts", FrozenMap(brokers=3)),
     ],
 )

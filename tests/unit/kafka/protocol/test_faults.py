@@ -31,7 +31,8 @@ EFFECTS = [
     ("IncrementalAlterConfigs", 44, FaultClass.DEFINITE),
     ("DeleteTopics", 29, FaultClass.PERMISSION),
     ("CreateTopics", 9999, FaultClass.AMBIGUOUS),
-    ("CreateTopics", 22, FaultClass.AMBIGUOUS),
+    ("OffsetCommit", 22, FaultClass.DEFINITE),
+    ("CreateTopics", 23, FaultClass.AMBIGUOUS),
 ]
 
 
