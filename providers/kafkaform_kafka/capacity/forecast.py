@@ -29,8 +29,8 @@ from .projection import (
     KEYS,
     NO_GROWTH,
     Disk,
-    Growth,
-    Limits,
+    LogGrowth,
+    LogLimits,
     Place,
     Projection,
     Replica,
@@ -81,16 +81,16 @@ def needs_room(change: Change, facts: Facts) -> bool:
     )
 
 
-def _is_wider(before: Limits | None, after: Limits | None) -> bool:
+def _is_wider(before: LogLimits | None, after: LogLimits | None) -> bool:
     return before is not None and after is not None and after.is_wider(before)
 
 
-def _find_limits(change: Change, facts: Facts) -> tuple[Limits | None, Limits | None]:
+def _find_limits(change: Change, facts: Facts) -> tuple[LogLimits | None, LogLimits | None]:
     effective = find_effective(change, facts)
     return read_limits(effective.before), read_limits(effective.after)
 
 
-def _find_default_limits(change: Change, facts: Facts) -> tuple[Limits | None, Limits | None]:
+def _find_default_limits(change: Change, facts: Facts) -> tuple[LogLimits | None, LogLimits | None]:
     if not list_default_paths(change).keys() & set(KEYS):
         return None, None
     defaults = find_default_change(change, facts)
@@ -143,14 +143,14 @@ class TopicSettings(Struct, frozen=True):
     """Those that a broker overrides, so that the cluster's default does not count."""
 
 
-class Cluster(Struct, frozen=True):
+class DiskWorld(Struct, frozen=True):
     """What was read of a cluster."""
 
     disks: Sequence[Disk]
     topics: Mapping[str, Spread]
     """Topic -> where its replicas are."""
     settings: Mapping[str, TopicSettings]
-    growth: Mapping[Place, Growth]
+    growth: Mapping[Place, LogGrowth]
     sizes: Mapping[Place, int]
     """Partition -> bytes of its largest replica."""
 
@@ -178,7 +178,7 @@ class _Outlook(Struct):
         return self.owner or self.broker_owners.get(broker)
 
 
-class _Entry(Struct, frozen=True):
+class _Occupant(Struct, frozen=True):
     """One replica on a disk."""
 
     replica: Replica
@@ -188,12 +188,12 @@ class _Entry(Struct, frozen=True):
 
 
 def make_forecast(
-    cluster: Cluster, changes: Sequence[Change], facts: Facts, gaps: Sequence[str] = ()
+    cluster: DiskWorld, changes: Sequence[Change], facts: Facts, gaps: Sequence[str] = ()
 ) -> Forecast:
     """What the changes of a plan do to these disks. gaps: what was not read."""
     outlooks = _make_outlooks(cluster, changes, facts)
     counts = {(d.broker, d.directories): d.load for d in cluster.disks}
-    entries: dict[tuple[int, tuple[str, ...]], list[_Entry]] = defaultdict(list)
+    entries: dict[tuple[int, tuple[str, ...]], list[_Occupant]] = defaultdict(list)
     for disk in cluster.disks:
         entries[disk.broker, disk.directories] += _list_present(cluster, disk, outlooks)
     for entry, broker in _list_copies(cluster, outlooks):
@@ -223,7 +223,7 @@ def make_forecast(
 
 
 def _make_outlooks(
-    cluster: Cluster, changes: Sequence[Change], facts: Facts
+    cluster: DiskWorld, changes: Sequence[Change], facts: Facts
 ) -> Mapping[str, _Outlook]:
     """Topic -> its outlook, of the topics that changes concern."""
     outlooks: dict[str, _Outlook] = {}
@@ -304,8 +304,8 @@ def _place_new(number: int, factor: int, facts: Facts) -> Sequence[int]:
 
 
 def _list_present(
-    cluster: Cluster, disk: Disk, outlooks: Mapping[str, _Outlook]
-) -> Iterator[_Entry]:
+    cluster: DiskWorld, disk: Disk, outlooks: Mapping[str, _Outlook]
+) -> Iterator[_Occupant]:
     """The replicas that are on a disk now."""
     replaced = {
         partition
@@ -327,17 +327,17 @@ def _list_present(
             whole = max(size, cluster.sizes.get(partition, 0))
         remains = future or partition not in replaced
         if outlook is None:
-            yield _Entry(Replica(size, whole, before, before, remains), topic)
+            yield _Occupant(Replica(size, whole, before, before, remains), topic)
             continue
         stays = not outlook.gone and disk.broker in outlook.targets.get(number, (disk.broker,))
         after = _grow(cluster, outlook, partition, disk.broker)
         replica = Replica(size, whole, before, after, stays and remains)
-        yield _Entry(replica, topic, outlook.find_owner(disk.broker))
+        yield _Occupant(replica, topic, outlook.find_owner(disk.broker))
 
 
 def _list_copies(
-    cluster: Cluster, outlooks: Mapping[str, _Outlook]
-) -> Iterator[tuple[_Entry, int]]:
+    cluster: DiskWorld, outlooks: Mapping[str, _Outlook]
+) -> Iterator[tuple[_Occupant, int]]:
     """The replicas that the changes add, each with its broker."""
     for topic, outlook in sorted(outlooks.items()):
         for number, brokers in sorted(outlook.targets.items()):
@@ -348,16 +348,16 @@ def _list_copies(
             for broker in sorted(brokers.difference(present)):
                 after = _grow(cluster, outlook, partition, broker)
                 # Nobody writes to a partition that does not exist yet.
-                before = Growth(0.0, after.limits) if is_new else after
+                before = LogGrowth(0.0, after.limits) if is_new else after
                 if not is_new and partition not in cluster.sizes:
                     before, after = after, NO_GROWTH
                 yield (
-                    _Entry(Replica(0, size, before, after, is_new=True), topic, outlook.owner),
+                    _Occupant(Replica(0, size, before, after, is_new=True), topic, outlook.owner),
                     broker,
                 )
 
 
-def _grow(cluster: Cluster, outlook: _Outlook, partition: Place, broker: int) -> Growth:
+def _grow(cluster: DiskWorld, outlook: _Outlook, partition: Place, broker: int) -> LogGrowth:
     """How a partition grows on a broker after the changes."""
     topic, number = partition
     settings = cluster.settings.get(topic)
@@ -367,8 +367,8 @@ def _grow(cluster: Cluster, outlook: _Outlook, partition: Place, broker: int) ->
     limits = read_limits({**settings.values, **changed})
     count = len(outlook.spread.replicas)
     if outlook.partitions == count:
-        return Growth(cluster.growth.get(partition, NO_GROWTH).rate, limits)
+        return LogGrowth(cluster.growth.get(partition, NO_GROWTH).rate, limits)
     # Producers spread what they write over all partitions, and write no more because of them.
     rates = [cluster.growth.get((topic, n), NO_GROWTH).rate for n in range(count)]
     whole = [rate for rate in rates if rate is not None]
-    return Growth(sum(whole) / outlook.partitions if len(whole) == count else None, limits)
+    return LogGrowth(sum(whole) / outlook.partitions if len(whole) == count else None, limits)

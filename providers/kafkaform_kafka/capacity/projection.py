@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
 
-class Limits(Struct, frozen=True):
+class LogLimits(Struct, frozen=True):
     """What bounds one partition on the disk of a broker."""
 
     ms: float
@@ -33,7 +33,7 @@ class Limits(Struct, frozen=True):
     segment_bytes: float
     """The most bytes of one segment."""
 
-    def is_wider(self, limits: Limits) -> bool:
+    def is_wider(self, limits: LogLimits) -> bool:
         """True if these keep more than the others in some way."""
         return self.ms > limits.ms or self.bytes > limits.bytes
 
@@ -58,7 +58,7 @@ def is_tiered(configs: Mapping[str, str]) -> bool:
     return configs.get("remote.storage.enable") == "true" and copied
 
 
-def read_limits(configs: Mapping[str, str]) -> Limits | None:
+def read_limits(configs: Mapping[str, str]) -> LogLimits | None:
     """The limits in these effective topic configs. None for a topic of which no record expires
     because compaction decides what stays: no rate says how much that is."""
     policies = parse_items(configs.get("cleanup.policy", "delete"))
@@ -75,7 +75,7 @@ def read_limits(configs: Mapping[str, str]) -> Limits | None:
             # -2 stands for the limit of the whole topic.
             if parse_integer(configs.get(key, str(FOLLOWS))) != FOLLOWS:
                 retention[unit] = min(retention[unit], _read_limit(configs, key))
-    return Limits(
+    return LogLimits(
         retention["ms"],
         retention["bytes"],
         _read_limit(configs, "segment.ms"),
@@ -88,12 +88,12 @@ def _read_limit(configs: Mapping[str, str], key: str) -> float:
     return math.inf if number is None or number < 0 else float(number)
 
 
-class Growth(Struct, frozen=True):
+class LogGrowth(Struct, frozen=True):
     """How one partition grows on each broker that has it."""
 
     rate: float | None
     """Bytes a day; None if it is unknown."""
-    limits: Limits | None
+    limits: LogLimits | None
     """None if no limit can be computed with: see `read_limits`."""
 
     @property
@@ -113,7 +113,7 @@ class Growth(Struct, frozen=True):
         return min(by_age, self.limits.bytes) + segment
 
 
-NO_GROWTH = Growth(None, None)
+NO_GROWTH = LogGrowth(None, None)
 
 
 class Replica(Struct, frozen=True):
@@ -123,8 +123,8 @@ class Replica(Struct, frozen=True):
     """Bytes on this disk now; 0 for one that is to be copied to it."""
     whole: float
     """Bytes of the partition, which a copy reaches."""
-    before: Growth
-    after: Growth
+    before: LogGrowth
+    after: LogGrowth
     stays: bool = True
     """False: it is removed from this disk once all copies are complete."""
     is_new: bool = False

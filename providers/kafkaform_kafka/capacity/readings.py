@@ -35,7 +35,7 @@ from ..wire.usage import (
     group_by_leader,
 )
 from .forecast import (
-    Cluster,
+    DiskWorld,
     Forecast,
     Spread,
     TopicSettings,
@@ -43,7 +43,7 @@ from .forecast import (
     make_forecast,
     needs_room,
 )
-from .projection import DAY_MS, KEYS, Disk, Growth, Place, is_tiered, read_limits
+from .projection import DAY_MS, KEYS, Disk, LogGrowth, Place, is_tiered, read_limits
 
 _IN_FLIGHT = 4
 _TOPICS_AT_ONCE = 1_000
@@ -170,7 +170,7 @@ def read_growth(
     rows: Sequence[TopicRow],
     settings: Mapping[str, TopicSettings],
     sizes: Mapping[Place, int],
-) -> Mapping[Place, Growth]:
+) -> Mapping[Place, LogGrowth]:
     """How each partition of these topics grows. settings: of these topics; sizes: bytes of the
     largest replica of each partition."""
     now = int(time.time() * 1000)
@@ -197,7 +197,7 @@ def read_growth(
         if not isinstance(answer, Fault):
             offsets[at].update(answer)
     tiered_names = {row.name for row in tiered}
-    growth: dict[Place, Growth] = {}
+    growth: dict[Place, LogGrowth] = {}
     for row in rows:
         limits = read_limits(settings[row.name].values) if row.name in settings else None
         local_starts = offsets[EARLIEST_LOCAL if row.name in tiered_names else EARLIEST]
@@ -209,7 +209,7 @@ def read_growth(
                 end, start, local_start, first = records
                 log = _Log(end.offset, start.offset, local_start.offset)
                 rate = compute_rate(sizes[partition], log, first, now)
-            growth[partition] = Growth(rate, limits)
+            growth[partition] = LogGrowth(rate, limits)
     return growth
 
 
@@ -268,7 +268,7 @@ def read_forecast(asker: Asker, changes: Sequence[Change], limit: int | None) ->
     settings = read_settings(asker, chosen)
     growth = read_growth(asker, [rows[name] for name in chosen], settings, sizes)
     return make_forecast(
-        Cluster(reading.disks, spreads, settings, growth, sizes), changes, facts, gaps
+        DiskWorld(reading.disks, spreads, settings, growth, sizes), changes, facts, gaps
     )
 
 

@@ -11,7 +11,7 @@ from kafkaform.core.text.quantity import render_amount, render_days
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Column, cell, make_grid
 
-from ..capacity.projection import NO_GROWTH, Disk, Growth, Place, Replica, project_disk
+from ..capacity.projection import NO_GROWTH, Disk, LogGrowth, Place, Replica, project_disk
 from ..capacity.readings import measure_partitions, read_disks, read_growth, read_settings
 from ..wire.topics import list_topics
 from .cells import count, size
@@ -49,7 +49,7 @@ def document_disks(source: DescribeSource, rows: Sequence[FrozenMap]) -> dict[st
 
 def _read_growth(
     source: DescribeSource, disks: Iterable[Disk]
-) -> tuple[Mapping[Place, Growth], Gap | None]:
+) -> tuple[Mapping[Place, LogGrowth], Gap | None]:
     """How the partitions on these disks grow, and why that is unknown."""
     sizes = measure_partitions(disks)
     listed = source.ask("Metadata", list_topics, None) if sizes else ()
@@ -61,7 +61,7 @@ def _read_growth(
     return read_growth(source, rows, settings, sizes), None
 
 
-def _document_disk(disk: Disk, growth: Mapping[Place, Growth]) -> FrozenMap:
+def _document_disk(disk: Disk, growth: Mapping[Place, LogGrowth]) -> FrozenMap:
     replicas = []
     for partition, stored in (*disk.replicas.items(), *disk.future.items()):
         today = growth.get(partition, NO_GROWTH)

@@ -13,7 +13,7 @@ from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.workflow.model import Applied
 from kafkaform_kafka.commands.group_offsets import GroupFlags, alter_offsets, read_offset_file
-from kafkaform_kafka.kinds.commanded.group_offsets import Member
+from kafkaform_kafka.kinds.commanded.group_offsets import GroupMember
 from kafkaform_kafka.kinds.commanded.group_simulation import (
     SimulatedGroup,
     SimulatedLog,
@@ -37,11 +37,13 @@ SAID = desired()
 NAME, ORDERS = "billing", "orders"
 MINUTE = 60_000
 START = 1_700_000_000_000
-MEMBER = Member("app-1-x", "app", "10.0.0.7")
+MEMBER = GroupMember("app-1-x", "app", "10.0.0.7")
 
 
 def make_house(
-    offsets: dict[str, int] | None = None, type_: str = "classic", members: tuple[Member, ...] = ()
+    offsets: dict[str, int] | None = None,
+    type_: str = "classic",
+    members: tuple[GroupMember, ...] = (),
 ) -> House:
     """A cluster with a topic of two partitions with 100 records, one a minute, and a group."""
     where = house()

@@ -54,7 +54,7 @@ def parse_partition(text: str) -> Place:
     return topic, int(number)
 
 
-class Member(Struct, frozen=True):
+class GroupMember(Struct, frozen=True):
     """A member of a group, as messages name it."""
 
     member_id: str
@@ -74,7 +74,7 @@ def describe_members(members: Sequence[str]) -> str:
 
 
 def make_group(
-    name: str, type_: str, offsets: Mapping[Place, int], members: Iterable[Member] = ()
+    name: str, type_: str, offsets: Mapping[Place, int], members: Iterable[GroupMember] = ()
 ) -> FrozenMap:
     """The attributes of a group. type_: `classic`, `consumer`, `share` or `streams`."""
     rows: dict[str, Value] = {
@@ -147,7 +147,7 @@ def parse_reset(key: str) -> Reset:
     return Reset(group, mode, int(value), tuple(scopes))
 
 
-class Log(Struct, frozen=True):
+class LogRange(Struct, frozen=True):
     """What is known of one partition when its offset is reset."""
 
     partition: Place
@@ -167,7 +167,7 @@ class Log(Struct, frozen=True):
         return min(max(offset, self.start), self.end)
 
 
-TARGETS: Mapping[str, Callable[[Log, int], int]] = {
+TARGETS: Mapping[str, Callable[[LogRange, int], int]] = {
     "to-earliest": lambda log, _: log.start,
     "to-latest": lambda log, _: log.end,
     "to-datetime": lambda log, _: log.end if log.at_time is None else log.at_time,
@@ -182,7 +182,7 @@ TARGETS: Mapping[str, Callable[[Log, int], int]] = {
 `auto.offset.reset` says, so the nearest one that the log has is taken, as Kafka's tool does."""
 
 
-def make_position(log: Log, reset: Reset, find_time: Callable[[int], int | None]) -> FrozenMap:
+def make_position(log: LogRange, reset: Reset, find_time: Callable[[int], int | None]) -> FrozenMap:
     """One row of a reading of `kafka_group_positions`. find_time: offset -> time of its record,
     None if it is not known."""
     target = TARGETS[reset.mode](log, reset.value)

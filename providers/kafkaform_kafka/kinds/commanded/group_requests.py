@@ -65,8 +65,8 @@ from .group_offsets import (
     OFFSETS,
     SHARE,
     TARGETS,
-    Log,
-    Member,
+    GroupMember,
+    LogRange,
     Reset,
     describe_members,
     find_foreign_paths,
@@ -150,7 +150,7 @@ def _read_group(context: ClusterContext, listing: _Listing, identity: Identity) 
     offsets = _read_offsets(context, name, type_, node)
     if isinstance(offsets, Fault):
         return _make_unread(identity, "OffsetFetch", offsets)
-    members = [Member(row.member_id, row.client_id, row.host) for row in group.members]
+    members = [GroupMember(row.member_id, row.client_id, row.host) for row in group.members]
     attributes = make_group(name, type_, offsets, members)
     return Observed(
         identity,
@@ -307,7 +307,7 @@ def _read_logs(
     leaders: Mapping[Place, int],
     current: Mapping[Place, int],
     reset: Reset,
-) -> dict[Place, Log] | Fault:
+) -> dict[Place, LogRange] | Fault:
     """The logs of these partitions, without those that could not be read."""
     starts = _look_up(context, leaders, dict.fromkeys(leaders, EARLIEST))
     ends = _look_up(context, leaders, dict.fromkeys(leaders, LATEST))
@@ -324,7 +324,7 @@ def _read_logs(
         at_time = timed.get(partition)
         if reset.mode == "to-datetime" and at_time is None:
             continue
-        logs[partition] = Log(
+        logs[partition] = LogRange(
             partition,
             current.get(partition),
             starts[partition].offset,
@@ -379,7 +379,10 @@ class _Span(Struct, frozen=True):
 
 
 def _find_times(
-    context: ClusterContext, leaders: Mapping[Place, int], logs: Mapping[Place, Log], reset: Reset
+    context: ClusterContext,
+    leaders: Mapping[Place, int],
+    logs: Mapping[Place, LogRange],
+    reset: Reset,
 ) -> Mapping[Place, Mapping[int, int]]:
     """Partition -> offset -> time of its record, for offsets now and after the reset, as far as
     they can be found. Without a right or an answer nothing is known, and nothing depends on it."""
@@ -402,7 +405,7 @@ def _find_times(
 def _search_times(
     context: ClusterContext,
     leaders: Mapping[Place, int],
-    logs: Mapping[Place, Log],
+    logs: Mapping[Place, LogRange],
     offsets: Mapping[Place, int],
 ) -> Mapping[Place, int]:
     first = _look_up(context, leaders, dict.fromkeys(offsets, 0))

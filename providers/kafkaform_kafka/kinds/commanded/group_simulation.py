@@ -52,8 +52,8 @@ from .group_offsets import (
     GROUP_POSITIONS,
     OFFSETS,
     SHARE,
-    Log,
-    Member,
+    GroupMember,
+    LogRange,
     Place,
     find_foreign_paths,
     make_group,
@@ -71,7 +71,7 @@ class SimulatedGroup(Struct, frozen=True):
     type: str = "classic"
     offsets: FrozenMap = EMPTY
     """Partition (`orders:0`) -> the next offset."""
-    members: tuple[Member, ...] = ()
+    members: tuple[GroupMember, ...] = ()
 
 
 class SimulatedLog(Struct, frozen=True):
@@ -152,7 +152,7 @@ def _read_position(scene: ReadScene, identity: Identity) -> Reading:
             render_partition(partition), SimulatedLog()
         )
         at_time = log.find_offset(reset.value) if reset.mode == "to-datetime" else None
-        row = Log(
+        row = LogRange(
             partition,
             current.get(partition),
             log.start,

@@ -16,7 +16,7 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Level
 from kafkaform.core.resource import Identity
 from kafkaform_kafka.capacity.forecast import (
-    Cluster,
+    DiskWorld,
     Forecast,
     Spread,
     TopicSettings,
@@ -24,7 +24,7 @@ from kafkaform_kafka.capacity.forecast import (
     make_forecast,
     needs_room,
 )
-from kafkaform_kafka.capacity.projection import DAY_MS, Disk, Growth, read_limits
+from kafkaform_kafka.capacity.projection import DAY_MS, Disk, LogGrowth, read_limits
 from kafkaform_kafka.rules.disks import NEARLY_FULL, ROOM_UNKNOWN, TOO_SMALL, find_full_disks
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
@@ -58,7 +58,7 @@ def make_cluster(
     paths: Sequence[Paths] = (("/data/1",),),
     values: Mapping[str, str] = VALUES,
     own: Sequence[str] = (),
-) -> Cluster:
+) -> DiskWorld:
     """Brokers 1, 2 and 3 with these disks. size: GiB of each partition; rate: GiB a day; total,
     used: GiB of each disk; own: configs that topics override."""
     places = {
@@ -75,8 +75,8 @@ def make_cluster(
         for broker in (1, 2, 3)
         for disk, directories in enumerate(paths)
     ]
-    growth = Growth(None if rate is None else rate * GIB, read_limits(values))
-    return Cluster(
+    growth = LogGrowth(None if rate is None else rate * GIB, read_limits(values))
+    return DiskWorld(
         disks,
         {
             name: Spread(tuple(map(tuple, rows)), tuple(map(tuple, rows)))
@@ -297,7 +297,7 @@ def test_a_broker_without_an_answer_has_copies_of_unknown_size() -> None:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[Cluster, list[Change]]:
+def worlds(draw: st.DrawFn) -> tuple[DiskWorld, list[Change]]:
     """Three brokers with random topics, of which some change."""
     topics, changes = {}, []
     for number in range(draw(st.integers(1, 4))):
@@ -339,7 +339,7 @@ def worlds(draw: st.DrawFn) -> tuple[Cluster, list[Change]]:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(worlds())
-def test_shares_make_up_what_disks_get(world: tuple[Cluster, list[Change]]) -> None:
+def test_shares_make_up_what_disks_get(world: tuple[DiskWorld, list[Change]]) -> None:
     """Each copy goes to exactly one disk of its broker, and no disk gets more than its shares."""
     cluster, changes = world
     forecast = make_forecast(cluster, changes, FACTS)

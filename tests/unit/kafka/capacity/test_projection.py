@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kafkaform_kafka.capacity.projection import (
     DAY_MS,
     Disk,
-    Growth,
-    Limits,
+    LogGrowth,
+    LogLimits,
     Replica,
     choose_disk,
     compute_days,
@@ -29,10 +29,10 @@ SEGMENTS = {"segment.bytes": str(GIB), "segment.ms": str(7 * DAY_MS)}
 WEEK = {"cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS), "retention.bytes": "-1"}
 
 
-def make_growth(rate: float | None, days: float = math.inf, limit: float = math.inf) -> Growth:
+def make_growth(rate: float | None, days: float = math.inf, limit: float = math.inf) -> LogGrowth:
     """rate: GiB a day; days: retention; limit: GiB. Segments take no room."""
-    return Growth(
-        None if rate is None else rate * GIB, Limits(days * DAY_MS, limit * GIB, math.inf, 0.0)
+    return LogGrowth(
+        None if rate is None else rate * GIB, LogLimits(days * DAY_MS, limit * GIB, math.inf, 0.0)
     )
 
 
@@ -82,7 +82,7 @@ def test_what_bounds_a_partition_on_its_disk(
 def test_compaction_alone_has_no_limit_to_compute_with() -> None:
     """What stays depends on the keys, which no rate shows."""
     assert read_limits({**WEEK, "cleanup.policy": "compact"}) is None
-    assert Growth(5.0, None).ceiling is None
+    assert LogGrowth(5.0, None).ceiling is None
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_compaction_alone_has_no_limit_to_compute_with() -> None:
         (make_growth(0), 0),
         (make_growth(None, days=7), None),
         # The segment that is written is never deleted: it is full, or it is rolled by its age.
-        (Growth(10.0 * GIB, read_limits({**WEEK, **SEGMENTS})), 71 * GIB),
-        (Growth(GIB / 10, read_limits({**WEEK, **SEGMENTS})), 1.4 * GIB),
+        (LogGrowth(10.0 * GIB, read_limits({**WEEK, **SEGMENTS})), 71 * GIB),
+        (LogGrowth(GIB / 10, read_limits({**WEEK, **SEGMENTS})), 1.4 * GIB),
     ],
 )
-def test_where_growth_ends(growth: Growth, ceiling: float | None) -> None:
+def test_where_growth_ends(growth: LogGrowth, ceiling: float | None) -> None:
     """Age and size together bound a partition, with one segment more."""
     assert growth.ceiling == (None if ceiling is None else pytest.approx(ceiling))
 
