@@ -297,9 +297,9 @@ def alter_group(
     forget: Annotated[bool, Option("--delete-offsets", "Delete its offsets.")] = False,
     delete: Annotated[bool, Option("--delete", "Delete the group.")] = False,
 ) -> Alteration:
-    """Change group configs, reset or delete offsets, or delete groups.
+    """Change group configs and offsets, or delete groups.
 
-    Offsets change only while the group has no members.
+    Offsets are reset or deleted only while the group has no members.
     """
     flags = GroupFlags(
         reset=reset,

@@ -290,9 +290,15 @@ def use_the_shop(folder: Path) -> subprocess.Popen[bytes]:
         "group.id": "reports",
         "client.id": "reports-app",
         "auto.offset.reset": "earliest",
+        "auto.commit.interval.ms": 200,
     }
     reader = subprocess.Popen([sys.executable, "-c", READER, json.dumps(login)])
-    wait_for(lambda: "reports-app" in run(folder, "kafkaform", "describe", "groups", "reports"))
+
+    def has_read() -> bool:
+        printed = run(folder, "kafkaform", "describe", "groups", "reports")
+        return re.search(r"shop\.clicks +0 +1 +1 +0 .*reports-app", printed) is not None
+
+    wait_for(has_read)
     return reader
 
 

@@ -40,6 +40,7 @@ KEYS = {
     "kafka_broker_config": "1",
     "kafka_cluster_config": "default",
     "kafka_rights": "",
+    "kafka_group_positions": "nothing|to-earliest|0",
 }
 """Keys that the kinds' reads take apart; "" for none."""
 
