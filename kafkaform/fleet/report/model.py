@@ -38,7 +38,7 @@ from .figures import (
     render_count,
     sum_column,
 )
-from .questions import DAYS, Answers
+from .questions import DAYS, KNOWN, Answers
 
 _OUTCOMES = (
     Series("applied", "applied", "A"),
@@ -223,7 +223,7 @@ _SERIES = (
     Series("failed", "failed", "F"),
     Series("never", "never read", "N"),
 )
-_READ = frozenset({"read", "partial"})
+_READ = frozenset(KNOWN)
 _OUTLINES = (DRIFT, CHANGES, PERMISSIONS, UNUSED, QUOTAS, CAPACITY, APPLIES, TRUST)
 
 

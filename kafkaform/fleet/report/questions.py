@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..tables.definitions import quote_text
 from ..tables.reader import Gold
 from .rows import Mask, render_utc
 
@@ -16,6 +17,16 @@ LIMIT = 500
 """Rows of a table in the report; the CSV files have all."""
 DAYS = 30
 """How many days the report looks back where it counts events."""
+
+KNOWN = ("read", "partial")
+"""Status of clusters whose rows tell how they are now."""
+LIVE_TABLES = frozenset(
+    (
+        *("capacity", "change_attribution", "drift", "drift_daily", "effective_permissions"),
+        *("effective_quotas", "grant_findings", "policy_findings", "unused_topics"),
+    )
+)
+"""Tables about what clusters show. What logs and registers say holds for any cluster."""
 
 Rows = list[Mapping[str, Any]]
 Answers = Mapping[str, Rows | None]
@@ -260,13 +271,28 @@ def ask_questions(
     }
 
 
+def select_known(question: ReportQuestion) -> str:
+    """The query of a question. Clusters of which nobody knows how they are now are in none of its
+    rows that say how clusters are."""
+    known = ", ".join(map(quote_text, KNOWN))
+    views = [
+        f"{name} as (select * from {name} where cluster in"
+        f" (select cluster from cluster where status in ({known})))"
+        for name in question.tables
+        if name in LIVE_TABLES
+    ]
+    return f"with {', '.join(views)} {question.sql}" if views else question.sql
+
+
 def _answer_question(
     gold: Gold, question: ReportQuestion, times: Mapping[str, str], mask: Mask | None
 ) -> Rows | None:
-    # A table that is missing is "unknown", never an empty answer.
-    if not gold.has(*question.tables):
+    # A table that is missing is "unknown", never an empty answer. Without `cluster`, nobody knows
+    # which rows tell how clusters are now.
+    scope = ("cluster",) if LIVE_TABLES.intersection(question.tables) else ()
+    if not gold.has(*scope, *question.tables):
         return None
-    sql = question.sql
+    sql = select_known(question)
     for name, value in times.items():
         sql = sql.replace(name, value)
     rows = gold.read_rows(sql)

@@ -44,8 +44,15 @@ from kafkaform.fleet.report.figures import (
     render_value,
 )
 from kafkaform.fleet.report.model import FleetReport, build_report
-from kafkaform.fleet.report.questions import DETAILS, LIMIT, NUMBERS, ask_questions
+from kafkaform.fleet.report.questions import (
+    DETAILS,
+    LIMIT,
+    LIVE_TABLES,
+    NUMBERS,
+    ask_questions,
+)
 from kafkaform.fleet.tables import reader
+from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.fleet.tables.reader import Build, Gold
 from kafkaform.provider.registry import Registry
 
@@ -95,6 +102,33 @@ def answered(**answers: list[dict[str, Any]] | None) -> dict[str, Any]:
 
 
 # ── what it says ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("status", ["stale", "failed", "never"])
+def test_a_cluster_that_nobody_knows_is_in_no_figure(tmp_path: Path, status: str) -> None:
+    """Each question about live clusters has the answer that it has without the cluster's rows."""
+    lost, tables = sample.KNOWN[0], sample.tables(Random(7))
+    for row in tables["cluster"]:
+        if row["cluster"] == lost:
+            row["status"] = status
+    rest = {
+        name: [row for row in rows if name not in LIVE_TABLES or row["cluster"] != lost]
+        for name, rows in tables.items()
+    }
+    publish(tmp_path / "with", "b-1", tables)
+    publish(tmp_path / "without", "b-1", rest)
+    answers, expected = (
+        ask_questions(Gold(reader.read_current(str(tmp_path / name))), {**NUMBERS, **DETAILS})
+        for name in ("with", "without")
+    )
+    assert answers == expected
+    assert {name for name in LIVE_TABLES if any(r["cluster"] == lost for r in tables[name])}
+
+
+def test_every_table_about_clusters_is_judged() -> None:
+    """A new gold table is either about what clusters show, or its rows hold for any cluster."""
+    gold = {name for name, table in TABLES.items() if table.layer == "gold"}
+    assert gold - LIVE_TABLES == {"apply_reliability", "fleet_consistency"}
 
 
 def test_numbers_are_those_of_the_tables(root: Path, found: FleetReport) -> None:
@@ -148,13 +182,13 @@ def test_unknown_is_never_zero() -> None:
 
 def test_a_build_without_tables_says_unknown(tmp_path: Path) -> None:
     """Not one figure is made up, and every section names what is missing."""
-    publish(tmp_path, "b-1", {"capacity": []})
+    publish(tmp_path, "b-1", {"quarantine": []})
     made = documents.make_report(Gold(reader.read_current(str(tmp_path))))
     assert made.coverage.expected is None
     assert [number.value for number in made.numbers] == [None] * 5
     missing = {section.id: section.missing for section in made.sections}
     assert missing["drift"] == ("drift", "drift by day", "drift by class")
-    assert missing["capacity"] == ()
+    assert missing["trust"] == ("audit logs", "consistency")
     assert "is unknown" in Page(render_html(made)).within("section")
     assert "Coverage: unknown" in render_markdown(made)
 
@@ -281,7 +315,8 @@ def test_tables_are_cut_and_say_so(tmp_path: Path) -> None:
         {"cluster": "a", "finding": "any_host", "severity": "low", "subject": f"s{n:04}"}
         for n in range(LIMIT + 34)
     ]
-    publish(tmp_path, "b-1", {"grant_findings": rows})
+    clusters = [{"cluster": "a", "status": "read", "registered": True}]
+    publish(tmp_path, "b-1", {"grant_findings": rows, "cluster": clusters})
     made = documents.make_report(Gold(reader.read_current(str(tmp_path))), csv="fleet")
     table = next(g for s in made.sections for g in s.grids if g.csv == "grant_findings")
     assert (len(table.rows), table.total, table.more) == (LIMIT, LIMIT + 34, 34)
