@@ -109,10 +109,13 @@ def _landed(shots: Mapping[str, Sequence[Shot]], build: str) -> Tables:
     has failed, which tells nothing."""
     tables: Tables = {"snapshot": [], "snapshot_raw": []}
     for name, mine in shots.items():
-        for shot in mine:
+        for number, shot in enumerate(mine):
             known = {"source": "live", "subject": name, "captured_at": shot.at, "_build": build}
+            # Snapshots that ended at the same time differ in their names.
+            same = sum(other.at == shot.at for other in mine[:number])
+            known["snapshot"] = f"{shot.at.isoformat()}-{same}"
             tables["snapshot"].append({**known, "coverage": shot.coverage, "sha256": "0"})
-            failed = {**known, "captured_at": shot.at - timedelta(hours=9)}
+            failed = {**known, "captured_at": shot.at - timedelta(hours=9), "snapshot": "failed"}
             tables["snapshot"].append({**failed, "coverage": {GROUP_USAGE: "complete"}})
             for row in _usage(name, shot):
                 about = {n: row[n] for n in ("kind", "key", "attrs")}
@@ -240,7 +243,7 @@ def made(
 
 def _plain(rows: Sequence[Row]) -> dict[tuple[str, str], Row]:
     """Without what is said in words, and what the oracle does not count."""
-    left_out = ("evidence", "partitions", "bytes")
+    left_out = ("evidence", "partitions", "bytes", "known_until", "known_snapshots")
     return {
         (row["cluster"], row["topic"]): {n: v for n, v in row.items() if n not in left_out}
         for row in rows
@@ -293,6 +296,41 @@ def test_build_after_build_is_as_reading_it_all(found: list[Row], world: World) 
     assert made_of.keys() == wanted.keys()
     for key, row in wanted.items():
         assert made_of[key] == row
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_order_of_landing_decides_nothing(spark: SparkSession, world: World, seed: int) -> None:
+    """Snapshots land shuffled, in chunks, some of them twice; and topics are hidden from the last
+    look of a build. The last build says the same as one from nothing."""
+    shots, tables = world
+    dice = Random(seed)
+    stages = [_choose_stage(dice, mine) for mine in shots.values()]
+    before: DataFrame | None = None
+    for stage in range(3):
+        landed_shots = {
+            name: [shot for shot, first in zip(mine, chosen, strict=True) if first <= stage]
+            for (name, mine), chosen in zip(shots.items(), stages, strict=True)
+        }
+        there = {name: mine for name, mine in landed_shots.items() if mine}
+        known = _as_of({**tables, "cluster": _select(tables["cluster"], there)}, there)
+        hidden = TOPICS[dice.randrange(len(TOPICS))] if stage == 1 else ""
+        live_rows = [
+            row for row in known["live"] if row["key"] != hidden and row["cluster"] in there
+        ]
+        built = made(spark, there, {**known, "live": live_rows}, _landed(there, BUILD), before)
+        before = frames(spark, {"unused_topics": rows_of(built)})["unused_topics"]
+    assert before is not None
+    whole = rows_of(made(spark, shots, tables, _landed(shots, BUILD), None))
+    assert _plain(rows_of(before)) == _plain(whole)
+
+
+def _choose_stage(dice: Random, shots: Sequence[Shot]) -> list[int]:
+    """In which of three builds each snapshot lands; the newest one in the last."""
+    return [*(dice.randrange(3) for _ in shots[:-1]), 2]
+
+
+def _select(rows: Sequence[Row], clusters: Mapping[str, object]) -> list[Row]:
+    return [row for row in rows if row["cluster"] in clusters]
 
 
 def test_what_is_said_of_the_signals(found: list[Row]) -> None:

@@ -456,6 +456,7 @@ DATASETS = (
         "unused_topics",
         ("cluster", "history", "live", "snapshot", "snapshot_raw", "unused_topics", *_OWNED),
         unused_topics.build,
+        unused_topics.find_new_builds,
     ),
     Dataset("policy_findings", ("cluster", "live", "policy_findings", *_OWNED), policy.build),
     Dataset("capacity", ("cluster", "history", "live", *_OWNED), capacity.build),

@@ -344,11 +344,11 @@ def build_history(frames: Frames, context: BuildContext) -> DataFrame:
     that is older than one that is known, its cluster's history is computed again. Of two snapshots
     with the same time, the one with the greater name counts.
     """
-    before, good = frames["history"], _select_good(frames["snapshot"])
-    covered = F.broadcast(_select_known(before, good))
+    before, good = frames["history"], select_good(frames["snapshot"])
+    covered = F.broadcast(select_known(before, good))
     # Clusters with late snapshots are not among them: their old intervals may be wrong now.
     continued = before.join(covered.select("cluster"), "cluster", how="left_semi")
-    times = _select_unread(_build_timeline(good), covered)
+    times = select_unread(_build_timeline(good), covered)
     # An open interval counts as if the object had been seen at its start. following: the first new
     # snapshot that could prove its deletion.
     proofs = times.groupBy("cluster", "kind").agg(F.min("proof").alias("following"))
@@ -372,23 +372,19 @@ def build_history(frames: Frames, context: BuildContext) -> DataFrame:
     intervals = _build_intervals(sightings.unionByName(open_intervals, allowMissingColumns=True))
     closed = continued.where(F.col("valid_to").isNotNull()).select(*_INTERVAL_COLUMNS)
     # What the new history covers, one row per cluster.
-    marks = F.broadcast(
-        good.groupBy("cluster").agg(
-            F.max("at").alias("known_until"), F.count_distinct("snapshot").alias("known_snapshots")
-        )
-    )
+    marks = F.broadcast(mark_known(good))
     rows = intervals.unionByName(closed).join(marks, "cluster", how="inner")
     return rows.select(*TABLES["history"].names)
 
 
 def find_new_builds(frames: Frames) -> DataFrame:
     """Return the builds that read the new snapshots."""
-    good = _select_good(frames["snapshot"])
-    covered = F.broadcast(_select_known(frames["history"], good))
-    return _select_unread(good, covered).select("_build").distinct()
+    good = select_good(frames["snapshot"])
+    covered = F.broadcast(select_known(frames["history"], good))
+    return select_unread(good, covered).select("_build").distinct()
 
 
-def _select_unread(good: DataFrame, covered: DataFrame) -> DataFrame:
+def select_unread(good: DataFrame, covered: DataFrame) -> DataFrame:
     """Return the snapshots that the previous history does not cover."""
     all_of_them = good.join(covered, "cluster", how="left")
     # null: the cluster has no history yet, or must be computed again.
@@ -396,7 +392,7 @@ def _select_unread(good: DataFrame, covered: DataFrame) -> DataFrame:
     return all_of_them.where(unread).drop("known_until")
 
 
-def _select_good(snapshot: DataFrame) -> DataFrame:
+def select_good(snapshot: DataFrame) -> DataFrame:
     """Return the clusters' snapshots that have rows."""
     good = snapshot.where((F.col("source") == LIVE) & F.col(CHECKSUM_COLUMN).isNotNull())
     at = F.col("captured_at").alias("at")
@@ -404,7 +400,14 @@ def _select_good(snapshot: DataFrame) -> DataFrame:
     return good.select(name, "snapshot", at, "coverage", "_file", "_build")
 
 
-def _select_known(before: DataFrame, good: DataFrame) -> DataFrame:
+def mark_known(good: DataFrame) -> DataFrame:
+    """Return cluster, known_until and known_snapshots of what these snapshots cover."""
+    return good.groupBy("cluster").agg(
+        F.max("at").alias("known_until"), F.count_distinct("snapshot").alias("known_snapshots")
+    )
+
+
+def select_known(before: DataFrame, good: DataFrame) -> DataFrame:
     """Return cluster and known_until of the clusters for which nothing landed late. One row per
     cluster."""
     marks = before.groupBy("cluster").agg(

@@ -4,10 +4,11 @@ A candidate is not a proof. Readers that commit no offsets leave no trace in a s
 group that came and went between two snapshots and left its offsets as they were.
 
 When topics were last written and read: each build continues from the previous one (STATE) with the
-snapshots that landed since; old ones are never read again, and one that lands late adds nothing.
-End offsets only grow, so two looks reveal any write between them. Committed offsets of a group
-expire some time after the group is gone, so a topic counts as unread only while looks at the groups
-are close enough.
+snapshots that landed since. If one lands late, or a topic is back that the last snapshot did not
+show, the cluster's use is computed again from all its snapshots, so that the order in which they
+landed, and the number of builds, decide nothing. End offsets only grow, so two looks reveal any
+write between them. Committed offsets of a group expire some time after the group is gone, so a
+topic counts as unread only while looks at the groups are close enough.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import GROUP_USAGE, LIVE, TOPIC_USAGE
 from ..landed.register import Register
-from ..landed.snapshots import CHECKSUM_COLUMN
 from ..tables.definitions import TABLES, BuildContext, Frames
-from .history import is_internal
+from .history import is_internal, mark_known, select_good, select_known, select_unread
 from .resources import add_owner
 
 OFFSETS = ("end_offset", "written_at", "offsets_since", "offsets_at")
@@ -40,17 +40,23 @@ SIGNALS = ("written", "read", "empty", "granted", "aged")
 """Columns that count for the confidence, if they can be judged."""
 
 
-def build_usage(frames: Frames, build: str) -> DataFrame:
+def build_usage(frames: Frames) -> DataFrame:
     """Return KEY and STATE: one row per topic whose use any snapshot has shown.
 
-    Inputs: live, cluster, snapshot, snapshot_raw, and the previous unused_topics. build: the build
-    that read the new snapshots.
+    Inputs: history, live, snapshot, snapshot_raw, and the previous unused_topics.
     """
-    before = frames["unused_topics"].select(*KEY, *STATE)
-    looks = _list_looks(frames, build, before)
+    good = select_good(frames["snapshot"])
+    covered = F.broadcast(_select_covered(frames, good))
+    before = (
+        frames["unused_topics"]
+        .select(*KEY, *STATE)
+        .join(covered.select("cluster"), "cluster", how="left_semi")
+    )
+    snapshots = select_unread(good, covered)
+    looks = _list_looks(snapshots, before)
     # A row per look at a topic, some of them twice.
     end = F.col("attrs")["end_offsets_sum"].try_cast("bigint")
-    topic_offsets = _list_seen(frames, build, TOPIC_USAGE).select(
+    topic_offsets = _list_seen(frames, snapshots, TOPIC_USAGE).select(
         "cluster", F.col("key").alias("topic"), "at", end.alias("end_offset")
     )
     offsets = _find_written(topic_offsets.where(F.col("end_offset").isNotNull()), before)
@@ -58,7 +64,7 @@ def build_usage(frames: Frames, build: str) -> DataFrame:
     key, attrs = F.col("key"), F.col("attrs")
     topic = F.substring_index(key, " ", -1)
     groups = _find_read(
-        _list_seen(frames, build, GROUP_USAGE).select(
+        _list_seen(frames, snapshots, GROUP_USAGE).select(
             *("cluster", topic.alias("topic"), "at"),
             F.left(key, F.length(key) - F.length(topic) - 1).alias("group"),
             attrs["committed_sum"].try_cast("bigint").alias("committed"),
@@ -74,14 +80,39 @@ def build_usage(frames: Frames, build: str) -> DataFrame:
     return rows.withColumn("committed", committed).select(*KEY, *STATE)
 
 
-def _list_seen(frames: Frames, build: str, kind: str) -> DataFrame:
-    """Return cluster, key, attrs, at: rows of this kind in new snapshots and in `live`. The newest
-    snapshot may be in both; a build with `--only` may have read it without making this table."""
-    raw, live = frames["snapshot_raw"], frames["live"]
-    new = (F.col("_build") == build) & (F.col("source") == LIVE) & (F.col("kind") == kind)
+def find_new_builds(frames: Frames) -> DataFrame:
+    """Return the builds that read the snapshots which this table has not used yet."""
+    good = select_good(frames["snapshot"])
+    covered = F.broadcast(_select_covered(frames, good))
+    return select_unread(good, covered).select("_build").distinct()
+
+
+def _select_covered(frames: Frames, good: DataFrame) -> DataFrame:
+    """Return cluster and known_until of the clusters whose use continues from the previous rows.
+    One row per cluster."""
+    before = frames["unused_topics"]
+    known = select_known(before, good)
+    # A topic that the last snapshot hid has no row, although earlier ones have shown its use.
+    topics = frames["live"].where(F.col("kind") == _TOPIC).select("cluster", "key")
+    rowless = topics.join(
+        before.select("cluster", F.col("topic").alias("key")), ["cluster", "key"], how="left_anti"
+    )
+    shown = frames["history"].where(F.col("kind") == _TOPIC).select("cluster", "key", "valid_from")
+    returned = (
+        rowless.join(shown, ["cluster", "key"], how="inner")
+        .join(known, "cluster", how="inner")
+        .where(F.col("valid_from") <= F.col("known_until"))
+    )
+    return known.join(returned.select("cluster").distinct(), "cluster", how="left_anti")
+
+
+def _list_seen(frames: Frames, snapshots: DataFrame, kind: str) -> DataFrame:
+    """Return cluster, key, attrs, at: rows of this kind in these snapshots."""
+    rows = frames["snapshot_raw"].where((F.col("source") == LIVE) & (F.col("kind") == kind))
+    chosen = F.broadcast(snapshots.select("cluster", "snapshot").distinct())
     columns = ("key", "attrs", F.col("captured_at").alias("at"))
-    rows = raw.where(new).select(F.col("subject").alias("cluster"), *columns)
-    return rows.unionByName(live.where(F.col("kind") == kind).select("cluster", *columns))
+    named = rows.select(F.col("subject").alias("cluster"), "snapshot", *columns)
+    return named.join(chosen, ["cluster", "snapshot"], how="left_semi").drop("snapshot")
 
 
 # -- writes
@@ -95,7 +126,7 @@ def _find_written(looks: DataFrame, before: DataFrame) -> DataFrame:
     rows = looks.unionByName(previous, allowMissingColumns=True)
     of_topic = Window.partitionBy(*KEY)
     old = F.col("offsets_since").isNotNull()
-    # A late snapshot lies before what is known and is dropped: the state cannot be wound back.
+    # A snapshot at the very time of the last look adds nothing to it.
     until = F.max(F.when(old, F.col("at"))).over(of_topic)
     later = rows.withColumn("until", until).where(old | _is_after("at", "until"))
     # end_offset breaks ties: two looks at the same time are ordered, so every build agrees.
@@ -118,22 +149,14 @@ def _is_after(at: str, until: str) -> Column:
 # -- looks at groups
 
 
-def _list_looks(frames: Frames, build: str, before: DataFrame) -> DataFrame:
+def _list_looks(snapshots: DataFrame, before: DataFrame) -> DataFrame:
     """Return one row per cluster whose groups were ever looked at: cluster; old_at, the last look
     that the previous build knew (null: none); times, that look and all later ones, in order;
     groups_at, the last of them; groups_since, the start of an unbroken series of complete looks
     that are close enough to each other (null: the last one is not complete)."""
-    newest = frames["cluster"].select("cluster", F.col("captured_at").alias("newest"))
-    metas = frames["snapshot"].where((F.col("source") == LIVE) & F.col(CHECKSUM_COLUMN).isNotNull())
-    named = metas.select(F.col("subject").alias("cluster"), "_build", "captured_at", "coverage")
-    is_wanted = (F.col("_build") == build) | (F.col("captured_at") == F.col("newest"))
     coverage = F.try_element_at("coverage", F.lit(GROUP_USAGE))
-    look = F.struct(F.col("captured_at").alias("at"), (coverage == COMPLETE).alias("whole"))
-    new = (
-        named.join(newest, ["cluster"], "left")
-        .where(is_wanted & coverage.isin(COMPLETE, VISIBLE))
-        .select("cluster", look.alias("look"))
-    )
+    look = F.struct("at", (coverage == COMPLETE).alias("whole"))
+    new = snapshots.where(coverage.isin(COMPLETE, VISIBLE)).select("cluster", look.alias("look"))
     old = F.struct(F.col("groups_at").alias("at"), F.col("groups_since").alias("since"))
     previous = before.where(F.col("groups_at").isNotNull()).select("cluster", old.alias("old"))
     grouped = new.unionByName(previous, allowMissingColumns=True).groupBy("cluster")
@@ -214,7 +237,7 @@ def _find_read(rows: DataFrame, looks: DataFrame, before: DataFrame) -> DataFram
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
     """Return the rows of `unused_topics`, from `live`, `history`, `cluster`, `snapshot`,
-    `snapshot_raw`, `desired`, `recorded` and itself.
+    `snapshot_raw`, `desired`, `recorded` and its previous rows.
 
     One row per topic that is not Kafka's own, judged as of its cluster's newest snapshot. `in_use`:
     written or read within the grace days. `too_new`: it appeared within them. `candidate`: neither
@@ -223,7 +246,7 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     """
     # Several signals: an empty topic may be a queue that is read quickly, and a full one an old
     # archive.
-    usage = build_usage(frames, context.build)
+    usage = build_usage(frames)
     form = F.struct("incarnation", "valid_from", "seen_before")
     intervals = frames["history"].where(F.col("kind") == _TOPIC).groupBy("cluster", "key")
     # principals: who may read or write the topic by an ALLOW. An empty array: all ACLs of the topic
@@ -257,7 +280,9 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     verdicts = judged.withColumn("verdict", _judge_verdict()).withColumn(
         "evidence", _describe_evidence()
     )
-    return verdicts.select(*TABLES["unused_topics"].names)
+    # What the rows cover, one row per cluster.
+    marks = F.broadcast(mark_known(select_good(frames["snapshot"])))
+    return verdicts.join(marks, "cluster", how="left").select(*TABLES["unused_topics"].names)
 
 
 def _select_topics(frames: Frames, register: Register) -> DataFrame:
