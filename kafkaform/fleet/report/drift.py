@@ -57,6 +57,8 @@ _GROUP_OF: Mapping[str, str] = {
     "unknown": "unknown",
 }
 """Drift class -> key of the group that charts show it in."""
+_DIFFERING = ("outside", "pending", "behind")
+"""Groups of objects that differ from what is declared or recorded."""
 _MEANING: Mapping[str, str] = {
     "in_sync": "declared, recorded and live are the same",
     "drifted": "changed on the cluster; an apply would set it back",
@@ -148,20 +150,33 @@ def show_drift_by_cluster(answers: SectionAnswers, as_of: datetime) -> SectionBl
         bars[:CHART_ROWS],
         more=max(0, len(bars) - CHART_ROWS),
     )
-    return SectionBlock((_write_lead(answers["drift_classes"], as_of, len(oldest)),), (chart,))
+    clusters = sum(any(groups[key] for key in _DIFFERING) for groups in counted.values())
+    return SectionBlock((_write_lead(answers["drift_classes"], as_of, clusters),), (chart,))
 
 
 def _write_lead(classes: Sequence[Mapping[str, Any]], as_of: datetime, clusters: int) -> str:
-    differing = [row for row in classes if row["drift_class"] not in ("in_sync", "unknown")]
-    unknown = sum_column([row for row in classes if row["drift_class"] == "unknown"], "objects")
-    unknown_text = f" {render_count(unknown, 'object')} could not be compared." if unknown else ""
+    differing = [row for row in classes if _GROUP_OF.get(row["drift_class"]) in _DIFFERING]
+    counts = {
+        group: sum_column(
+            [row for row in classes if _GROUP_OF.get(row["drift_class"]) == group], "objects"
+        )
+        for group in ("unmanaged", "unknown")
+    }
+    others_text = "".join(
+        f" {render_count(count, 'object')} {verb}."
+        for count, verb in (
+            (counts["unmanaged"], "are managed by nobody"),
+            (counts["unknown"], "could not be compared"),
+        )
+        if count
+    )
     if not differing:
-        return f"No object that could be compared differs from what is declared.{unknown_text}"
+        return f"No object that could be compared differs from what is declared.{others_text}"
     since = min(row["oldest"] for row in differing)
     return (
         f"{render_count(sum_column(differing, 'objects'), 'object')} on "
         f"{render_count(clusters, 'cluster')} differ from "
-        f"what is declared, the oldest for {render_age(since, as_of)}.{unknown_text}"
+        f"what is declared, the oldest for {render_age(since, as_of)}.{others_text}"
     )
 
 

@@ -341,6 +341,7 @@ class _Count(Struct, frozen=True):
 
 _COUNTS = (
     _Count("differing", "objects differ from what is declared", "drift", True),
+    _Count("unmanaged", "objects that nobody manages", "drift", True),
     _Count("outside", f"changes out of band in {DAYS} days", "changes", True),
     _Count("policy_high", "rules broken, severity high", "permissions", True),
     _Count("grants_high", "access findings, severity high", "permissions", True),

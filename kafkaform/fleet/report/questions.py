@@ -52,7 +52,14 @@ NUMBERS: Mapping[str, ReportQuestion] = {
     "differing": ReportQuestion(
         ("drift",),
         "select count(*) as n from drift"
-        " where path = '' and drift_class not in ('in_sync', 'unknown', 'undeclared_override')",
+        " where path = '' and drift_class not in ('in_sync', 'unknown', 'undeclared_override',"
+        " 'unmanaged', 'unadopted')",
+    ),
+    # Nobody has declared or recorded them, so they differ from nothing.
+    "unmanaged": ReportQuestion(
+        ("drift",),
+        "select count(*) as n from drift"
+        " where path = '' and drift_class in ('unmanaged', 'unadopted')",
     ),
     "outside": ReportQuestion(
         ("change_attribution",),

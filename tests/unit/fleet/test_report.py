@@ -135,6 +135,7 @@ def test_numbers_are_those_of_the_tables(root: Path, found: FleetReport) -> None
     """Counted once more, row by row."""
     tables = sample.tables(Random(7), grown=2)
     objects = [r for r in tables["drift"] if not r["path"]]
+    foreign = ("unmanaged", "unadopted")
     outside = [
         r
         for r in tables["change_attribution"]
@@ -145,7 +146,8 @@ def test_numbers_are_those_of_the_tables(root: Path, found: FleetReport) -> None
     high = Counter(r["severity"] for r in tables["grant_findings"])["high"]
     rules = [r for r in tables["policy_findings"] if r["severity"] == "high" and not r["waived"]]
     assert [number.value for number in found.numbers] == [
-        sum(r["drift_class"] not in ("in_sync", "unknown") for r in objects),
+        sum(r["drift_class"] not in ("in_sync", "unknown", *foreign) for r in objects),
+        sum(r["drift_class"] in foreign for r in objects),
         len(outside),
         len(rules),
         high,
@@ -153,7 +155,7 @@ def test_numbers_are_those_of_the_tables(root: Path, found: FleetReport) -> None
     ]
     before = documents.make_report(Gold(reader.read_build(str(root), "b-1")))
     assert [n.before for n in found.numbers] == [n.value for n in before.numbers]
-    assert [n.change for n in before.numbers] == [None] * 5
+    assert [n.change for n in before.numbers] == [None] * 6
 
 
 def test_coverage_counts_expected_clusters(found: FleetReport) -> None:
@@ -162,7 +164,7 @@ def test_coverage_counts_expected_clusters(found: FleetReport) -> None:
     assert known.expected == 12
     assert known.counts == {"read": 8, "partial": 1, "stale": 1, "failed": 1, "never": 1}
     assert (known.unknown, known.unregistered, known.whole) == (3, 1, False)
-    assert [number.least for number in found.numbers] == [True] * 4 + [False]
+    assert [number.least for number in found.numbers] == [True] * 5 + [False]
 
 
 def test_sections_stand_in_their_order(found: FleetReport) -> None:
@@ -175,9 +177,9 @@ def test_unknown_is_never_zero() -> None:
     """No cluster was read: what is counted on clusters is unknown, steps of applies are known."""
     failed = [{"status": "failed", "registered": True, "clusters": 3, "oldest": None}]
     made = build_report(build(), answered(clusters=failed))
-    assert [number.value for number in made.numbers] == [None] * 4 + [0]
+    assert [number.value for number in made.numbers] == [None] * 5 + [0]
     assert "unknown" in render_markdown(made)
-    assert render_html(made).count('<span class="figure none">unknown</span>') == 4
+    assert render_html(made).count('<span class="figure none">unknown</span>') == 5
 
 
 def test_a_build_without_tables_says_unknown(tmp_path: Path) -> None:
@@ -185,7 +187,7 @@ def test_a_build_without_tables_says_unknown(tmp_path: Path) -> None:
     publish(tmp_path, "b-1", {"quarantine": []})
     made = documents.make_report(Gold(reader.read_current(str(tmp_path))))
     assert made.coverage.expected is None
-    assert [number.value for number in made.numbers] == [None] * 5
+    assert [number.value for number in made.numbers] == [None] * 6
     missing = {section.id: section.missing for section in made.sections}
     assert missing["drift"] == ("drift", "drift by day", "drift by class")
     assert missing["trust"] == ("audit logs", "consistency")
@@ -252,7 +254,8 @@ def test_drift_is_oldest_first() -> None:
         ("c", (0, 0, 0, 0, 7), ""),
     ]
     assert made.sections[0].leads[0] == (
-        "8 objects on 2 clusters differ from what is declared, the oldest for 9 d. "
+        "3 objects on 2 clusters differ from what is declared, the oldest for 2 d. "
+        "5 objects are managed by nobody. "
         "7 objects could not be compared."
     )
 
