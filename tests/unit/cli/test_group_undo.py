@@ -9,7 +9,7 @@ import pytest
 from kafkaform.cli.commands import alter as command
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.registry import Registry
-from kafkaform_kafka.kinds.commanded.group_offsets import Member
+from kafkaform_kafka.kinds.commanded.group_offsets import GroupMember
 from kafkaform_kafka.kinds.commanded.group_simulation import (
     SimulatedGroup,
     SimulatedLog,
@@ -106,7 +106,7 @@ def test_an_undo_while_the_group_has_members_is_refused(
     """With who they are."""
     run = alter(there, "--reset-offsets", "--to-earliest", "--all-topics")
     set_group(
-        cluster, {"orders:0": 0, "orders:1": 0}, members=(Member("app-1", "app", "10.0.0.7"),)
+        cluster, {"orders:0": 0, "orders:1": 0}, members=(GroupMember("app-1", "app", "10.0.0.7"),)
     )
     ended = there.run("undo", run, "--auto-approve")
     assert "app at 10.0.0.7 (app-1)" in ended.text
