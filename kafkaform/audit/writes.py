@@ -83,22 +83,27 @@ class WrittenPaths(Struct):
             self._own.pop(identity, None)
             self._paths.pop(identity, None)
         elif action != Action.REFRESH.value:
-            made = action in MAKING or body["adopts"]
-            self._note_own(identity, listed, target, made=made)
+            is_new = action in MAKING or body["adopts"]
+            self._note_own(identity, listed, target, is_new=is_new)
         if action in _SETS_NOTHING:
             return
         write = LastWrite(record.time, intern(record.actor), intern(run))
         self._last[identity] = write
         if action not in ENDING:
-            made = action in MAKING or body["adopts"]
+            is_new = action in MAKING or body["adopts"]
             paths = self._paths.setdefault(identity, {})
-            paths |= dict.fromkeys((*listed, *(target.paths if made else ())), write)
+            paths |= dict.fromkeys((*listed, *(target.paths if is_new else ())), write)
 
     def _note_own(
-        self, identity: Identity, listed: Mapping[Path, bool], target: WrittenTarget, *, made: bool
+        self,
+        identity: Identity,
+        listed: Mapping[Path, bool],
+        target: WrittenTarget,
+        *,
+        is_new: bool,
     ) -> None:
         removed = {path for path, gone in listed.items() if gone}
-        before = frozenset[Path]() if made else self._own.get(identity, frozenset())
+        before = frozenset[Path]() if is_new else self._own.get(identity, frozenset())
         after = before | target.paths | (listed.keys() - removed)
         own_paths = frozenset(after - removed - target.foreign_paths)
         self._own[identity] = self._sets.setdefault(own_paths, own_paths)

@@ -74,8 +74,8 @@ def _park(
     if kind.closures is None:
         return Parking(obstacle=f"objects of the type {kind.name} cannot be parked")
     remaining = [
-        other.attributes
-        for identity, other in state.objects.items()
+        item.attributes
+        for identity, item in state.objects.items()
         if identity.kind == kind.name and identity in standing
     ]
     try:

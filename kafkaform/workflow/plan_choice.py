@@ -167,9 +167,9 @@ def find_remaker(scene: Scene, plan: Plan) -> Remake | None:
         }
         pending, space = list_pending(scene.log_index), scene.space
         whole = complete_declared(desired, space.types, scene.sessions, world)
-        made = parse_time(plan.created)
+        plan_time = parse_time(plan.created)
         parked = find_parked_objects(
-            space, scene.sessions, scene.planned, scene.log_index, made, plan.options.mode
+            space, scene.sessions, scene.planned, scene.log_index, plan_time, plan.options.mode
         )
         whole = replace(whole, parked=parked)
         return remake_changes(plan.options, whole, scene.planned, world, pending, space.providers)

@@ -91,19 +91,21 @@ def _select_covered(frames: Frames, good: DataFrame) -> DataFrame:
     """Return cluster and known_until of the clusters whose use continues from the previous rows.
     One row per cluster."""
     before = frames["unused_topics"]
-    known = select_known(before, good)
+    clusters = select_known(before, good)
     # A topic that the last snapshot hid has no row, although earlier ones have shown its use.
     topics = frames["live"].where(F.col("kind") == _TOPIC).select("cluster", "key")
     rowless = topics.join(
         before.select("cluster", F.col("topic").alias("key")), ["cluster", "key"], how="left_anti"
     )
-    shown = frames["history"].where(F.col("kind") == _TOPIC).select("cluster", "key", "valid_from")
+    intervals = (
+        frames["history"].where(F.col("kind") == _TOPIC).select("cluster", "key", "valid_from")
+    )
     returned = (
-        rowless.join(shown, ["cluster", "key"], how="inner")
-        .join(known, "cluster", how="inner")
+        rowless.join(intervals, ["cluster", "key"], how="inner")
+        .join(clusters, "cluster", how="inner")
         .where(F.col("valid_from") <= F.col("known_until"))
     )
-    return known.join(returned.select("cluster").distinct(), "cluster", how="left_anti")
+    return clusters.join(returned.select("cluster").distinct(), "cluster", how="left_anti")
 
 
 def _list_seen(frames: Frames, snapshots: DataFrame, kind: str) -> DataFrame:

@@ -281,10 +281,10 @@ def ask_questions(
 def select_known(question: ReportQuestion) -> str:
     """The query of a question. Clusters of which nobody knows how they are now are in none of its
     rows that say how clusters are."""
-    known = ", ".join(map(quote_text, KNOWN))
+    statuses = ", ".join(map(quote_text, KNOWN))
     views = [
         f"{name} as (select * from {name} where cluster in"
-        f" (select cluster from cluster where status in ({known})))"
+        f" (select cluster from cluster where status in ({statuses})))"
         for name in question.tables
         if name in LIVE_TABLES
     ]

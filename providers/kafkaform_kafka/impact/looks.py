@@ -14,13 +14,23 @@ from kafkaform.core.resource import Identity
 from kafkaform.core.secret import mask_secrets
 from kafkaform.provider.contract import LookBounds, Session
 
+from ..capacity.readings import read_forecast
 from ..inspect.source import DescribeSource
 from ..kinds.context import ClusterContext
+from ..rules.disks import find_full_disks
 from ..rules.users_now import USERS_UNSEEN
-from .disks import look_at_disks
 from .inquiry import Inquiry, Sighting, list_targets
 from .readers import look_at_readers
 from .writers import look_at_writers
+
+
+def look_at_disks(inquiry: Inquiry) -> Sighting:
+    """The disks that get more by the changes, if they may not hold it."""
+    forecast = read_forecast(inquiry.source, inquiry.changes, inquiry.objects)
+    if forecast is None:
+        return Sighting()
+    return Sighting(tuple(find_full_disks(forecast)), forecast.gaps)
+
 
 LOOKS: Mapping[str, Callable[[Inquiry], Sighting]] = {
     "disks": look_at_disks,

@@ -165,7 +165,7 @@ def _list_closures(
     # A credential that was deleted cannot come back, because nobody can read the password. So the
     # user can still log in, and do nothing.
     username = attributes["username"]
-    if any(other["username"] == username for other in remaining):
+    if any(credential["username"] == username for credential in remaining):
         raise ValueError(f'"{username}" keeps another credential, and so needs its access')
     return tuple(
         make_closure(name, f"User:{username}", "All", (name, resource))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kafkaform.core.resource import Identity
-from kafkaform_kafka.impact.disks import look_at_disks
 from kafkaform_kafka.impact.inquiry import Inquiry, Sighting, list_targets
+from kafkaform_kafka.impact.looks import look_at_disks
 
 from ....kit.kafka.changes import FACTS
 from ..capacity.test_readings import LONGER, SILENT, make_cluster
