@@ -136,7 +136,7 @@ def test_filters_choose_by_kind_action_and_risk(review: Browser) -> None:
     for fields, number in (
         ({"kind": "kafka_acl"}, acls),
         ({"action": "destroy"}, 2),
-        ({"risk": "data-loss"}, 2),
+        ({"finding": "data-loss"}, 2),
         ({"finding": "any"}, sum(bool(one.findings) for one in subject)),
         ({"kind": "kafka_acl", "action": "destroy"}, 1),
         ({}, 2000),
