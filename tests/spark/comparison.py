@@ -34,7 +34,8 @@ def plain(made: Any) -> list[Row]:
     import pyspark.sql.functions as F
 
     times = {n: F.col(n).cast("string") for n, kind in made.dtypes if kind == "timestamp"}
-    return [row.asDict(recursive=True) for row in made.withColumns(times).collect()]
+    rows = (made.withColumns(times) if times else made).collect()
+    return [row.asDict(recursive=True) for row in rows]
 
 
 def text(value: Any) -> Any:

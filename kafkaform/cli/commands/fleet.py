@@ -33,7 +33,7 @@ Master = Annotated[
         "--master",
         metavar="URL",
         envvar="KAFKAFORM_FLEET_MASTER",
-        help="Where Spark runs: local[N], spark://…, yarn, k8s://…, or sc://… for Connect.",
+        help="Where it runs: embedded, or Spark: local[N], spark://…, yarn, k8s://…, sc://….",
     ),
 ]
 Jars = Annotated[
@@ -62,7 +62,6 @@ Principal = Annotated[
     typer.Option("--principal", metavar="NAME", help="Only this principal, such as User:ci."),
 ]
 Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, json or csv.")]
-LOCAL = "local[*]"
 INCOMPLETE = 5
 """Exit code if not everything is known."""
 
@@ -162,7 +161,7 @@ def run(
         int | None,
         typer.Option("--keep", metavar="N", min=1, help="Keep only the newest N builds."),
     ] = None,
-    master: Master = LOCAL,
+    master: Master = "",
     jars: Jars = "",
     ivy_settings: Ivy = None,
     lock_timeout: LockTimeout = "0s",
@@ -258,7 +257,7 @@ def permissions(
         Path | None,
         typer.Option("--out", metavar="FILE", help="A new file for csv, a new folder for parquet."),
     ] = None,
-    master: Master = LOCAL,
+    master: Master = "",
     jars: Jars = "",
     ivy_settings: Ivy = None,
     quiet: Quiet = False,
@@ -321,7 +320,7 @@ def status(root: Root = None, json: Json = False) -> None:
 @app.command()
 def doctor(
     root: Root = None,
-    master: Master = LOCAL,
+    master: Master = "",
     jars: Jars = "",
     ivy_settings: Ivy = None,
     json: Json = False,
@@ -338,7 +337,7 @@ def doctor(
 
 @app.command()
 def prepare(
-    master: Master = LOCAL,
+    master: Master = "",
     jars: Jars = "",
     ivy_settings: Ivy = None,
     quiet: Quiet = False,

@@ -182,7 +182,7 @@ def select_wanted(rows: Iterable[Row], only: PermissionFilter) -> Iterator[Row]:
         if row["pattern_type"] == PREFIXED:
             fits = can_begin(glob, name.removesuffix(EVERYTHING))
         else:
-            fits = name == EVERYTHING or regex.match(name) is not None
+            fits = name == EVERYTHING or regex.fullmatch(name) is not None
         if fits:
             yield row
 

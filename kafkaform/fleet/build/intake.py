@@ -145,7 +145,7 @@ def take_in(
     )
     # Side by side: most of the time goes into planning, which uses one core.
     lines, rows, _ = write_all(
-        audit_raw=_make_printable(parse_records(_read_audit_lines(reader.read_folder(AUDIT)))),
+        audit_raw=parse_records(_read_audit_lines(reader.read_folder(AUDIT))),
         snapshot_raw=snapshots.select_rows(),
         register_raw=registers.where(F.col("reason").isNull()),
     )
@@ -174,11 +174,7 @@ def take_in(
 
 def make_audit_rows(lines: DataFrame, stamp: BuildStamp) -> DataFrame:
     """Return the rows of `audit_raw` for parsed lines."""
-    return _stamp_rows("audit_raw", _make_printable(lines), stamp)
-
-
-def _make_printable(lines: DataFrame) -> DataFrame:
-    return lines.withColumn("line", _printable(F.col("line")))
+    return _stamp_rows("audit_raw", lines, stamp)
 
 
 class _Files(Struct, frozen=True):
@@ -258,7 +254,7 @@ def _select_bad(frame: DataFrame) -> DataFrame:
 
 
 def _set_aside(frame: DataFrame, source: Column) -> DataFrame:
-    text = F.substring(_printable(F.col("line")), 1, LINE_CHARACTERS)
+    text = F.substring("line", 1, LINE_CHARACTERS)
     bad = frame.where(F.col("reason").isNotNull())
     return bad.select(source.alias("source"), "reason", "position", text.alias("text"), "_file")
 
@@ -274,12 +270,6 @@ def _select_bad_of_topics(bronze: Frames) -> list[DataFrame]:
     # A retried batch may have brought an offset twice.
     bad = _set_aside(lines.dropDuplicates(["_file", "position"]), F.lit("topic"))
     return [bad.join(quarantined, ["_file", "position"], how="left_anti")]
-
-
-def _printable(text: Column) -> Column:
-    """Make the text valid UTF-8: delta-rs and Arrow refuse a whole table because of one bad byte.
-    The landing file keeps the original bytes."""
-    return F.make_valid_utf8(text)
 
 
 def _stamp_rows(table: str, rows: DataFrame, stamp: BuildStamp) -> DataFrame:

@@ -150,7 +150,9 @@ def _explode_shares(topics: DataFrame) -> DataFrame:
     )
     below = (F.col("factor") < F.col("default")).alias("below")
     shares = topics.select(
-        "cluster", "as_of", below, F.concat(cluster_and_owner, brokers).alias("shares")
+        # `flatten`: Sail's `concat` rejects arrays that differ in what may be null.
+        *("cluster", "as_of", below),
+        F.flatten(F.array(cluster_and_owner, brokers)).alias("shares"),
     )
     topic_count = F.lit(1).alias("topics")
     return shares.select("cluster", "as_of", topic_count, "below", F.inline("shares"))

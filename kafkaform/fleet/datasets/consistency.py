@@ -7,7 +7,7 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ..landed.register import NamingRule, to_regex
+from ..landed.register import NamingRule, matches
 from ..tables.definitions import TABLES, BuildContext, Frames
 from .history import is_internal
 from .resources import add_owner
@@ -178,9 +178,9 @@ def _find_misnamed(frames: Frames, rule: NamingRule) -> DataFrame:
     rows = live.unionByName(frames["desired"].select(*columns))
     wrong = (
         rows.where(F.col("kind") == rule.kind)
-        # `rlike` searches anywhere in the text, hence the anchors in both patterns.
-        .where(F.col("cluster").rlike(to_regex(rule.cluster)))
-        .where(~F.col("key").rlike(rf"\A(?:{rule.pattern})(?![\s\S])"))
+        .where(matches(F.col("cluster"), rule.cluster))
+        # `rlike` searches anywhere in the text, hence the anchors.
+        .where(~F.col("key").rlike(rf"\A(?:{rule.pattern})\z"))
         .groupBy("cluster", "kind", "key")
         .agg(F.max("owner").alias("owner"))
     )
@@ -337,8 +337,9 @@ def _find_renamed(cluster: DataFrame) -> DataFrame:
         .withColumn("clusters", F.array_sort(F.collect_set("cluster").over(same_id)))
         .where(F.size("clusters") > 1)
     )
-    other_names = F.array_join(F.array_except("clusters", F.array("cluster")), ", ")
-    detail = F.concat(F.lit("its id "), "cluster_id", F.lit(" is also that of "), other_names)
+    other_names = F.filter("clusters", lambda name: name != F.col("cluster"))
+    words = F.lit("its id "), F.col("cluster_id"), F.lit(" is also that of ")
+    detail = F.concat(*words, F.array_join(other_names, ", "))
     return _make_finding(
         rows, "renamed", CLUSTER, F.col("cluster"), detail, _take_some(F.col("clusters"))
     )

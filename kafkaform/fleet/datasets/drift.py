@@ -65,9 +65,10 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     objects = _join_objects(frames, context).withColumn("_paths", _find_differing())
     # Null where one side is unknown; `when` takes null for false, but say so.
     has_all = F.coalesce(F.col("has_d") & F.col("has_s") & F.col("has_l"), F.lit(False))
+    made = F.array(_make_object_rows(), _make_path_rows(has_all), _make_undeclared_rows())
+    # `flatten`: Sail's `concat` rejects arrays that differ in what may be null.
     rows = objects.withColumn("drift_class", _classify_object(has_all)).withColumn(
-        "_row",
-        F.explode(F.concat(_make_object_rows(), _make_path_rows(has_all), _make_undeclared_rows())),
+        "_row", F.explode(F.flatten(made))
     )
     rows = rows.drop("drift_class").select("*", "_row.*")
     # By class: an object that was `unknown` in between starts again, since its drift was not seen.

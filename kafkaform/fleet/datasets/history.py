@@ -322,9 +322,9 @@ def _add_next_look(sent: DataFrame, looks: DataFrame, skew: Column) -> DataFrame
     )
     # Effects and looks sorted into one sequence: joining each effect with each later look would
     # grow with the product of the two.
-    line = sent.withColumn("_at", F.col("until") + skew).unionByName(
-        marks, allowMissingColumns=True
-    )
+    no_look = F.lit(None).cast("struct<captured_at:timestamp,previous:timestamp>")
+    effects = sent.withColumns({"_at": F.col("until") + skew, "_look": no_look})
+    line = effects.unionByName(marks, allowMissingColumns=True)
     # At the same time, the effect comes first here: a look that began with it may have missed it.
     newest_first = (F.col("_at").desc(), F.col("_look").isNull().desc())
     order = Window.partitionBy("cluster", "kind").orderBy(*newest_first)

@@ -20,6 +20,8 @@ _ANY_OTHER = ""
 """As a user or client id: any that no row names."""
 _SIDES = {USER: "user", CLIENT_ID: "client_id"}
 """Part of an entity -> column."""
+_WIN = ("value", "level", "entity", "shared_scope")
+"""The members of `win`, the level that applies."""
 _QUOTA_KEY = ("cluster", "user", "client_id", "quota_key")
 
 
@@ -45,36 +47,43 @@ def build(frames: Frames, _: BuildContext) -> DataFrame:
     client_ids = _add_any_other(quotas.select("cluster", "client_id"), quotas, "client_id")
     # Users by client ids by keys: within one cluster these are few, so the product stays small.
     users = _add_any_other(all_users, quotas, "user").join(client_ids, ["cluster"], "inner")
-    key = F.explode(F.map_keys("limits")).alias("quota_key")
-    user_keys = users.join(quotas.select("cluster", key).distinct(), ["cluster"], "inner")
+    limits = _list_limits(quotas)
+    user_keys = users.join(limits.select("cluster", "quota_key").distinct(), ["cluster"], "inner")
     callbacks = frames["cluster"].select("cluster", "quota_callback")
-    rows = user_keys.join(_find_applying(users, quotas), list(_QUOTA_KEY), "left")
+    rows = user_keys.join(_find_applying(users, limits), list(_QUOTA_KEY), "left")
     judged = rows.join(callbacks, ["cluster"], "left")
     evaluable = F.col("quota_callback").isNull()
     # A callback replaces Kafka's rules altogether; a limit computed by them would be wrong.
-    described = judged.withColumn("win", F.when(evaluable, F.col("win")))
-    return described.select(
-        *(*_QUOTA_KEY, "win.value", "win.level"),
-        F.coalesce("win.entity", F.lit("")).alias("entity"),
-        F.coalesce("win.shared_scope", F.lit("")).alias("shared_scope"),
-        evaluable.alias("evaluable"),
-    ).select(*TABLES["effective_quotas"].names)
+    # By member: Sail finds the members of a struct that `when` has made null.
+    win = {name: F.when(evaluable, F.col(f"win.{name}")) for name in _WIN}
+    texts = {name: F.coalesce(win[name], F.lit("")) for name in ("entity", "shared_scope")}
+    return judged.withColumns({**win, **texts, "evaluable": evaluable}).select(
+        *TABLES["effective_quotas"].names
+    )
 
 
 def _select_quotas(live: DataFrame) -> DataFrame:
-    """Return cluster, key, user, client_id and limits (quota key -> value), one row per entity.
-    Names are attributes; default parts appear in the key only."""
+    """Return cluster, key, user, client_id and attrs, one row per entity. Names are attributes;
+    default parts appear in the key only."""
     object_key, attrs = F.col("key"), F.col("attrs")
     address = (object_key == "ip") | object_key.startswith("ip=")
-    config = F.map_filter(attrs, lambda name, _: name.startswith(_CONFIG))
-    short = F.transform_keys(config, lambda name, _: F.substring(name, len(_CONFIG) + 1, 1_000))
-    # try_cast: a value that is not a number is no limit, and must not fail the build.
     return live.where((F.col("kind") == _QUOTA) & ~address).select(
         "cluster",
         "key",
         attrs["entity.user"].alias("user"),
         attrs["entity.client-id"].alias("client_id"),
-        F.transform_values(short, lambda _, value: value.try_cast("double")).alias("limits"),
+        "attrs",
+    )
+
+
+def _list_limits(quotas: DataFrame) -> DataFrame:
+    """Return cluster, key, quota_key and value, one row per quota key of an entity; value is null
+    if it is not a number."""
+    settings = quotas.select("cluster", "key", F.explode("attrs").alias("name", "text"))
+    return settings.where(F.col("name").startswith(_CONFIG)).select(
+        *("cluster", "key", F.substring("name", len(_CONFIG) + 1, 1_000).alias("quota_key")),
+        # try_cast: a value that is not a number is no limit, and must not fail the build.
+        F.col("text").try_cast("double").alias("value"),
     )
 
 
@@ -86,11 +95,10 @@ def _add_any_other(names: DataFrame, quotas: DataFrame, column: str) -> DataFram
 # -- levels
 
 
-def _find_applying(users: DataFrame, quotas: DataFrame) -> DataFrame:
+def _find_applying(users: DataFrame, limits: DataFrame) -> DataFrame:
     """Return _QUOTA_KEY and `win`, the level that applies: one row each, none if nothing limits. An
     entity is one object with one key, so a level is found at most once."""
     level = F.explode(F.array(*map(_make_level, LEVELS))).alias("level")
-    limits = quotas.select("cluster", "key", F.explode("limits").alias("quota_key", "value"))
     levels = (
         users.select("*", level)
         .withColumn("key", F.col("level.key"))

@@ -5,6 +5,8 @@ A step is attempted one or more times. Each attempt is an intent and the record 
 
 from __future__ import annotations
 
+from functools import reduce
+
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
@@ -29,10 +31,15 @@ _BODY = (
     "action string, address string, adopts boolean, approval string, attempt int, "
     "duration_ms bigint, error struct<code:string,message:string>, incarnation string, "
     "instance string, key string, kind string, of_run string, outcome string, "
-    "paths array<struct<path:string,before:variant,after:variant,sensitive:boolean>>, "
+    "paths array<struct<path:string,before:string,after:string,sensitive:boolean>>, "
     "phase string, plan string, scope_id string, step string"
 )
-"""Values are variants: read as strings, numbers would get exponents."""
+_NUMBERS = (
+    (r'"after":(-?[0-9.]+),"(before|path)":', '"after":"$1","$2":'),
+    (r'"before":(-?[0-9.]+),"path":', '"before":"$1","path":'),
+)
+"""Numbers among a path's members, and what they become as strings; read as they are, large numbers
+would get exponents. Canonical JSON fixes the order of members."""
 _COPIED_MEMBERS = (
     *("action", "address", "adopts", "approval", "attempt", "duration_ms", "incarnation"),
     *("instance", "key", "kind", "outcome", "phase", "plan", "scope_id", "step"),
@@ -41,6 +48,8 @@ _ID = ("lineage", "seq")
 OUTCOME, RECOVER, INTENT = "outcome", "recover", "intent"
 UNKNOWN = "unknown"
 _SENDER = ("ts", "run", "actor", "commit")
+_DIGITS = 2
+"""Of a percentile of whole milliseconds; beyond them, engines round differently."""
 STEP = ("lineage", "run", "step")
 """The columns that identify a step."""
 DONE_OUTCOMES = ("applied", "started")
@@ -161,7 +170,8 @@ def build_event(frames: Frames, context: BuildContext) -> DataFrame:
     topic has no body is ignored until the log itself lands.
     """
     raw = frames["audit_raw"].where(F.col("kind").isin(*STEPS))
-    parsed = raw.select(*_ID, "time", "run", "actor", "kind", F.from_json("body", _BODY).alias("b"))
+    quoted = reduce(lambda body, pair: F.regexp_replace(body, *pair), _NUMBERS, F.col("body"))
+    parsed = raw.select(*_ID, "time", "run", "actor", "kind", F.from_json(quoted, _BODY).alias("b"))
     # A file and a topic may both have brought the record; the copies are equal, except for the
     # body.
     steps = select_newest(parsed.where(F.col("b.step").isNotNull()), _ID, F.asc("time"))
@@ -174,7 +184,7 @@ def build_event(frames: Frames, context: BuildContext) -> DataFrame:
         F.col("kind").alias("record"),
         F.col("b.error.code").alias("error_code"),
         F.col("b.error.message").alias("error"),
-        F.transform("b.paths", _make_change).alias("changes"),
+        F.col("b.paths").alias("changes"),
         *(F.col(f"b.{name}") for name in _COPIED_MEMBERS),
     )
     doubted = frames["event_conflict"].select("event_id").distinct()
@@ -183,15 +193,6 @@ def build_event(frames: Frames, context: BuildContext) -> DataFrame:
     commits = frames["run"].select("lineage", "run", "commit")
     with_commit = sure.join(commits, ["lineage", "run"], how="left")
     return add_cluster_names(with_commit, frames["cluster"]).select(*TABLES["event"].names)
-
-
-def _make_change(path: Column) -> Column:
-    return F.struct(
-        path["path"].alias("path"),
-        path["before"].cast("string").alias("before"),
-        path["after"].cast("string").alias("after"),
-        path["sensitive"].alias("sensitive"),
-    )
 
 
 def build_event_conflict(frames: Frames, context: BuildContext) -> DataFrame:
@@ -292,8 +293,8 @@ def build_reliability(frames: Frames, context: BuildContext) -> DataFrame:
             F.count_distinct(F.when(F.col("_partial"), this_run)).alias("partial_runs"),
             F.count_if(is_counted & clean & (end == "failed")).alias("validated_then_failed"),
             # Exact, not `approx_percentile`: the same input must give the same table.
-            F.percentile("_measured", 0.5).alias("p50_ms"),
-            F.percentile("_measured", 0.95).alias("p95_ms"),
+            F.round(F.percentile("_measured", 0.5), _DIGITS).alias("p50_ms"),
+            F.round(F.percentile("_measured", 0.95), _DIGITS).alias("p95_ms"),
         )
         .select(*TABLES["apply_reliability"].names)
     )

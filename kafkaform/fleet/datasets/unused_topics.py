@@ -161,7 +161,9 @@ def _list_looks(snapshots: DataFrame, before: DataFrame) -> DataFrame:
     new = snapshots.where(coverage.isin(COMPLETE, VISIBLE)).select("cluster", look.alias("look"))
     old = F.struct(F.col("groups_at").alias("at"), F.col("groups_since").alias("since"))
     previous = before.where(F.col("groups_at").isNotNull()).select("cluster", old.alias("old"))
-    grouped = new.unionByName(previous, allowMissingColumns=True).groupBy("cluster")
+    no_look = F.lit(None).cast("struct<at:timestamp,since:timestamp>").alias("old")
+    looks = new.select("*", no_look).unionByName(previous, allowMissingColumns=True)
+    grouped = looks.groupBy("cluster")
     # Every topic of a cluster has the same last look, so `max` only picks it.
     old_at = F.col("old.at")
     later = F.filter("looks", lambda look: old_at.isNull() | (look["at"] > old_at))
@@ -336,7 +338,8 @@ def _find_covering(names: DataFrame, patterns: DataFrame) -> DataFrame:
     prefixes = F.transform(fitting, lambda n: _make_pattern("Prefixed", F.left(topic, n)))
     literals = F.array(_make_pattern("Literal", topic), _make_pattern("Literal", F.lit("*")))
     topics = names.join(lengths, ["cluster"], "inner")
-    return topics.select(*KEY, F.inline(F.concat(literals, prefixes)))
+    # `flatten`: Sail's `concat` rejects arrays that differ in what may be null.
+    return topics.select(*KEY, F.inline(F.flatten(F.array(literals, prefixes))))
 
 
 def _make_pattern(kind: str, name: Column) -> Column:
@@ -351,7 +354,7 @@ def _is_granted(register: Register) -> Column:
     owner_principals = F.coalesce(
         F.try_element_at(owners, F.col("owner")), F.array().cast("array<string>")
     )
-    has_others = F.size(F.array_except("principals", owner_principals)) > 0
+    has_others = F.exists("principals", lambda name: ~F.array_contains(owner_principals, name))
     granted = F.when(F.col("principals").isNull(), F.col("allow_if_no_acl")).otherwise(has_others)
     coverage = F.try_element_at("coverage", F.lit(_ACL))
     return F.when(coverage == COMPLETE, granted).when(

@@ -162,10 +162,10 @@ def read_register(text: str) -> Register:
 
 
 def to_regex(glob: str) -> str:
-    """Translate the glob to a regular expression for the whole name, for Java and Python alike."""
-    # `$` and `\Z` also match before a trailing newline in Java, and `\z` is new in Python: a
-    # look-ahead that nothing follows means the same in both. `(?s)` lets `*` match newlines, too.
-    return r"(?s)\A" + "".join(_MEANING.get(c) or re.escape(c) for c in glob) + r"(?!.)"
+    """Translate the glob to a regular expression that must match the whole name (`fullmatch`)."""
+    # Without anchors: Java and Sail write the end of a text as `\z`, older Pythons as `\Z`. `(?s)`
+    # lets `*` match newlines, too.
+    return "(?s)" + "".join(_MEANING.get(c) or re.escape(c) for c in glob)
 
 
 def matches(text: Column, glob: str) -> Column:
@@ -173,7 +173,7 @@ def matches(text: Column, glob: str) -> Column:
     regular expression, which costs Spark many times a comparison."""
     stem = glob.removesuffix("*")
     if "*" in stem or "?" in stem:
-        return text.rlike(to_regex(glob))
+        return text.rlike(rf"\A(?:{to_regex(glob)})\z")
     if glob == "*":
         return text.isNotNull()
     return text == glob if stem == glob else text.startswith(stem)

@@ -68,6 +68,7 @@ FILE = "file"
 TOPIC = "topic "
 """Prefix of `origin` of a line that was read from a Kafka topic."""
 _HASH_MARK = '"hash":"'
+_SEQ_MARK = '"seq":'
 _HASH_CHARACTERS = 64
 """Length of a hash in characters."""
 # Possessive (`++`, `*+`): backtracking over a long text overflows the stack of Java's matcher.
@@ -90,7 +91,7 @@ _RECORD = (
 
 def split_lines(files: DataFrame) -> DataFrame:
     """Return _file, position (counted from 1) and line. files: _file, content."""
-    split = F.split(F.col("content").cast("string"), "\n")
+    split = F.split(_read_text(), "\n")
     # The position makes a finding useful: an editor can jump to the line.
     lines = files.select("_file", F.posexplode(_drop_last_empty(split)).alias("at", "line"))
     return lines.select("_file", (F.col("at") + 1).cast("bigint").alias("position"), "line")
@@ -171,7 +172,7 @@ class Snapshots(Struct, frozen=True):
         paired = self.files.join(
             F.broadcast(self._select_good().select("stem", "parsed")), "stem", "inner"
         )
-        lines = _drop_last_empty(F.split(F.col("content").cast("string"), "\n"))
+        lines = _drop_last_empty(F.split(_read_text(), "\n"))
         # One array per file instead of one row per line: the checksum and the count decide for the
         # file as a whole, without a second read and without grouping its lines again.
         parsed = paired.withColumn(
@@ -219,7 +220,7 @@ class Snapshots(Struct, frozen=True):
             "stem",
             "content",
             F.sha2("content", 256).alias("sum"),
-            F.size(_drop_last_empty(F.split(F.col("content").cast("string"), "\n"))).alias("n"),
+            F.size(_drop_last_empty(F.split(_read_text(), "\n"))).alias("n"),
         )
         # Spark passes over files without bytes, as if they were not there.
         total, count = F.coalesce("sum", F.lit(_EMPTY_CHECKSUM)), F.coalesce("n", F.lit(0))
@@ -230,7 +231,7 @@ class Snapshots(Struct, frozen=True):
             F.concat("stem", F.lit(ROWS)).alias("_file"),
             F.lit(CHANGED).alias("reason"),
             F.lit(None).cast("bigint").alias("position"),
-            F.col("content").cast("string").alias("line"),
+            _read_text().alias("line"),
         )
         # left_semi: only lines of files that pass the checksum are looked at one by one.
         sound = self.files.join(judged.where("right").select("stem"), "stem", how="left_semi")
@@ -251,7 +252,9 @@ class Snapshots(Struct, frozen=True):
         coverage = F.coalesce("parsed.coverage", F.create_map().cast(_NO_MAP))
         # Every kind becomes `failed`: the rows are gone, and a kind that stays `complete` without
         # rows would prove that all of its objects were deleted.
-        failed = F.transform_values(coverage, lambda _, __: F.lit("failed"))
+        failed = F.map_from_arrays(
+            F.map_keys(coverage), F.array_repeat(F.lit("failed"), F.size(coverage))
+        )
         return self._select_good().select(
             F.col("parsed.source"),
             F.col("parsed.subject"),
@@ -260,7 +263,9 @@ class Snapshots(Struct, frozen=True):
             _parse_time("parsed.ended").alias("captured_at"),
             (F.col("parsed.complete") & ~bad).alias("complete"),
             # An unread cluster is never an empty one: `sha256` (CHECKSUM_COLUMN) becomes null, too.
-            F.when(bad, F.lit(0)).otherwise(F.coalesce("parsed.rows", F.lit(0))).alias("rows"),
+            F.when(bad, F.lit(0).cast("bigint"))
+            .otherwise(F.coalesce("parsed.rows", F.lit(0).cast("bigint")))
+            .alias("rows"),
             F.when(~bad, F.col("parsed.sha256")).alias("sha256"),
             F.col("parsed.scope_id"),
             F.when(bad, failed).otherwise(coverage).alias("coverage"),
@@ -273,10 +278,19 @@ class Snapshots(Struct, frozen=True):
         return self.metas.where(F.col("reason").isNull())
 
 
+def _read_text() -> Column:
+    """Return the content of a file as valid UTF-8: delta-rs and Arrow refuse a whole table because
+    of one bad byte, and Sail any text with one. The landing file keeps the original bytes."""
+    return F.make_valid_utf8(F.col("content"))
+
+
 def _read_members(files: DataFrame, members: str) -> DataFrame:
     """Parse files of one line: _file, position, line, parsed (the members)."""
-    line = F.rtrim(F.col("content").cast("string"), F.lit("\n"))
-    lines = files.select("_file", F.lit(1).cast("bigint").alias("position"), line.alias("line"))
+    line = F.rtrim(_read_text(), F.lit("\n"))
+    # `explode`: Sail would test conditions about the line while it lists files, where it has no
+    # content yet.
+    line = F.explode(F.array(line)).alias("line")
+    lines = files.select("_file", F.lit(1).cast("bigint").alias("position"), line)
     return lines.withColumn("parsed", F.from_json("line", members))
 
 
@@ -318,9 +332,7 @@ def _parse_time(name: str) -> Column:
 
 
 def _get_stem(ending: str) -> Column:
-    # `\Q…\E` quotes the dots of `.meta.json` for Java; `\z` does not match before a newline, as `$`
-    # does.
-    return F.regexp_extract("_file", rf"^(.*)\Q{ending}\E\z", 1)
+    return F.left("_file", F.length("_file") - len(ending))
 
 
 def _drop_last_empty(lines: Column) -> Column:
@@ -400,7 +412,7 @@ def _split_parts(lines: DataFrame) -> DataFrame:
     split = lines.select("*", tail.alias("tail"), F.from_json("line", _RECORD).alias("parsed"))
     head = F.left("line", F.length("line") - F.length("tail") - len(_HASH_MARK))
     headed = split.withColumn("head", head)
-    begin = F.length(F.regexp_extract("head", _BEGIN, 0))
+    begin = F.length("head") - F.length(F.regexp_replace("head", _BEGIN, ""))
     parsed = F.col("parsed")
     # `from_json` accepts repeated and unknown members. Counting the keys and matching the text
     # exactly rejects both.
@@ -436,9 +448,9 @@ def _read_record_members(lines: DataFrame) -> DataFrame:
 def parse_claimed_seq() -> Column:
     """Return the sequence number that a line claims, whether or not it verifies; null if it has
     none."""
-    # 18 digits at most, so that the ANSI cast to bigint cannot overflow and fail the job.
-    seq = F.regexp_extract("line", r'"seq":([1-9][0-9]{0,17}),"time":"[^"\\]*"\}\z', 1)
-    return F.when(F.col("line").rlike(_CLAIM), seq.cast("bigint"))
+    # `_CLAIM` allows 18 digits, so that the ANSI cast to bigint cannot overflow and fail the job.
+    seq = F.substring_index(F.substring_index("line", _SEQ_MARK, -1), ",", 1)
+    return F.when(F.col("line").rlike(_CLAIM), seq.try_cast("bigint"))
 
 
 def _has_shape() -> Column:
@@ -475,7 +487,7 @@ def _find_reason() -> Column:
     one does not, and only the former is `newer_format`.
     """
     keys, parsed = F.json_object_keys("line"), F.col("parsed")
-    missing = F.size(F.array_except(F.array(*map(F.lit, MEMBERS)), keys)) > 0
+    missing = ~reduce(and_, (F.array_contains(keys, name) for name in MEMBERS))
     return (
         # `json_object_keys` is null for anything but an object, so valid JSON needs a second look.
         F.when(keys.isNull() & F.try_parse_json("line").isNull(), "not_json")

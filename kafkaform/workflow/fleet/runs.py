@@ -20,6 +20,7 @@ from msgspec.structs import replace
 import kafkaform_kafka.connection
 
 from ...audit.event import render_time
+from ...core import landing
 from ...core.clock import SystemClock
 from ...core.errors import Blocked, UsageError
 from ...core.installation import render_extra_command
@@ -28,10 +29,15 @@ from ...core.progress import Reporter, ignore_event
 from ...fleet import build, landed, tables
 from ...fleet.spark import doctor
 from ...fleet.spark.session import (
+    CONNECT,
+    EMBEDDED,
     LOCAL,
+    NOTHING_LANDED,
+    Engine,
     LandedBytes,
     SparkSetup,
     build_session,
+    choose_master,
     is_submitted,
     prepare,
 )
@@ -77,7 +83,7 @@ DELTA = (
     ),
 )
 """The jars, with checksum and size."""
-PACKAGES = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
+PACKAGES = ("pyspark", "deltalake", "pandas", "pyarrow")
 _MARKS = {True: "ok", False: "bad", None: "?"}
 LEASE_SECONDS = 60.0
 """How long the lock must still be ours before a table is written."""
@@ -93,7 +99,7 @@ def add_jars(setup: SparkSetup, report: Reporter = ignore_event) -> SparkSetup:
     If the user names jars or a mirror, or Spark's server has its own jars, those are used. Raises
     ConnectError: they cannot be downloaded; KafkaformError: a file is not the pinned one.
     """
-    if setup.jars or setup.ivy or setup.connect or is_submitted():
+    if setup.jars or setup.ivy or setup.connect or setup.embedded or is_submitted():
         return setup
     jars = ensure_jars(DELTA, report, open_repository, "Delta Lake")
     return replace(setup, jars=(*map(str, jars), *_read_default_jars()))
@@ -113,13 +119,35 @@ def _read_default_jars() -> tuple[str, ...]:
 class SparkOptions(Struct, frozen=True):
     """As on the command line; see `session.SparkSetup`."""
 
-    master: str = LOCAL
+    master: str = ""
+    """Empty: by what is installed and has landed."""
     jars: tuple[str, ...] = ()
     ivy: Path | None = None
 
-    @property
-    def setup(self) -> SparkSetup:
-        return SparkSetup(self.master, record.get_cache_folder(), self.jars, self.ivy)
+    def choose_engine(
+        self, root: str, landed: LandedBytes = NOTHING_LANDED, topic: str | None = None
+    ) -> Engine:
+        """Return where Spark's code runs, and why there. topic: read first.
+
+        Raises UsageError: Sail is named for what it cannot do.
+        """
+        beyond = f"the topic {topic}" if topic else root if is_remote(root) else ""
+        if self.master == EMBEDDED and beyond:
+            raise UsageError(
+                f"--master {EMBEDDED} cannot read {beyond}, only folders of this computer",
+                "Leave out --master, or name a Spark.",
+            )
+        if self.master:
+            return Engine(self.master, "--master names it")
+        if is_submitted():
+            return Engine(LOCAL, "spark-submit started it")
+        if beyond:
+            return Engine(LOCAL, f"{EMBEDDED} cannot read {beyond}")
+        return choose_master(landed, record.get_cache_folder())
+
+    def make_setup(self, master: str, landed: LandedBytes = NOTHING_LANDED) -> SparkSetup:
+        """Return how a session is started on this master."""
+        return SparkSetup(master, record.get_cache_folder(), self.jars, self.ivy, landed)
 
 
 class BuildRequest(Struct, frozen=True):
@@ -195,6 +223,12 @@ def open_root(root: str) -> Objects:
     return open_remote(root) if is_remote(root) else Folder(Path(root).absolute(), shared=True)
 
 
+def measure_landed(root: str) -> LandedBytes:
+    """Return how much has landed in a root."""
+    entries = open_root(root).names(f"{landing.ROOT}/")
+    return LandedBytes(sum(entry.size for entry in entries))
+
+
 def make_build(
     request: BuildRequest, spark: SparkOptions, connect: Callable[[], Connection], report: Reporter
 ) -> BuildResult:
@@ -204,8 +238,10 @@ def make_build(
     # The root as a text for Spark and delta-rs, and as objects for everything else.
     objects = open_root(request.root)
     root = request.root if is_remote(request.root) else str(Path(request.root).absolute())
-    with _lock_root(root, request.patience) as lease, _prepare_session(spark) as start:
-        follow = _make_follower(request.topic, connect, spark.setup) if request.topic else None
+    # Before the lock: what is named wrongly is refused before anything starts.
+    master = spark.choose_engine(root, topic=request.topic).master
+    with _lock_root(root, request.patience) as lease, _prepare_session(spark, request) as start:
+        follow = _make_follower(request.topic, connect, master) if request.topic else None
         options = build.driver.BuildOptions(
             VERSION,
             request.only,
@@ -223,7 +259,7 @@ def make_build(
 
 
 @contextmanager
-def _prepare_session(spark: SparkOptions) -> Iterator[Start]:
+def _prepare_session(spark: SparkOptions, request: BuildRequest) -> Iterator[Start]:
     """Yield a function that starts Spark when it is needed. Spark is stopped at the end."""
     with ExitStack() as stack:
         sessions: list[SparkSession] = []
@@ -231,7 +267,8 @@ def _prepare_session(spark: SparkOptions) -> Iterator[Start]:
         def start(size: LandedBytes) -> SparkSession:
             if not sessions:
                 # One session for all of the run: starting a JVM takes seconds.
-                sessions.append(build_session(add_jars(replace(spark.setup, landed=size))))
+                engine = spark.choose_engine(request.root, size, request.topic)
+                sessions.append(build_session(add_jars(spark.make_setup(engine.master, size))))
                 stack.callback(sessions[0].stop)
             return sessions[0]
 
@@ -256,11 +293,11 @@ def _lock_root(root: str, patience: float) -> Iterator[Lease]:
         yield lease
 
 
-def _make_follower(topic: str, connect: Callable[[], Connection], setup: SparkSetup) -> Follow:
+def _make_follower(topic: str, connect: Callable[[], Connection], master: str) -> Follow:
     """Return the reader of a topic. The connection goes into the environment, where Spark's workers
     find it; workers of a Connect server have an environment of their own."""
     variable = landed.topic_source.SETTINGS
-    if variable not in os.environ and not setup.connect:
+    if variable not in os.environ and not master.startswith(CONNECT):
         connection = connect()
         settings = kafkaform_kafka.connection.settings.read_settings(
             connection.settings.instance, connection.settings.config, connection.secrets
@@ -357,7 +394,7 @@ def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]
 def prepare_spark(spark: SparkOptions, report: Reporter) -> str:
     """Run `fleet prepare`; return what it did. Raises KafkaformError."""
     need_packages()
-    file = prepare(add_jars(spark.setup, report), report)
+    file = prepare(add_jars(spark.make_setup(spark.master or LOCAL), report), report)
     size = f"{file.stat().st_size / 1_000_000:.0f} MB"
     return f"Archived Java's classes in {file} ({size}). Spark will start from this archive here."
 
@@ -369,7 +406,9 @@ def examine_computer(root: str | None, spark: SparkOptions) -> tuple[doctor.Doct
     """Run all checks of `fleet doctor`."""
     folder = Path(root) if root and not is_remote(root) else None
     objects = open_root(root) if root else None
-    return tuple(doctor.run_checks(spark.setup, objects, folder))
+    landed = measure_landed(root) if root and folder else NOTHING_LANDED
+    engine = spark.choose_engine(root or "", landed)
+    return tuple(doctor.run_checks(spark.make_setup(engine.master), engine, objects, folder))
 
 
 def render_checks(checks: Sequence[doctor.DoctorCheck]) -> Iterator[str]:

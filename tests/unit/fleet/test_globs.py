@@ -18,7 +18,7 @@ def test_random_globs_and_names() -> None:
         name = glob.replace("*", dice.choice(("", "a", "x\n"))).replace("?", dice.choice("a.\n"))
         if dice.random() < 0.5:
             name = "".join(dice.sample(name, len(name))) + dice.choice(("", "\n", "a"))
-        found = re.search(to_regex(glob), name) is not None
+        found = re.fullmatch(to_regex(glob), name) is not None
         assert found == fnmatchcase(name, glob.replace("[", "[[]")), (glob, name)
         hits += found
     assert 5_000 < hits < 19_000

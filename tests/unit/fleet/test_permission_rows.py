@@ -120,7 +120,7 @@ def test_rows_about_a_glob_are_those_of_patterns_that_share_a_name_with_it(
     letters = ("", *"abcdxz*")
     short = {"".join(word) for word in _words(letters, 4)}
     names = short | {pattern + more for pattern in PATTERNS for more in ("", "b", "x")}
-    fits = [name for name in names if re.match(to_regex(glob), name)]
+    fits = [name for name in names if re.fullmatch(to_regex(glob), name)]
     expected = keys(
         row
         for row in ROWS
@@ -144,7 +144,7 @@ def test_a_glob_begins_with_what_one_of_its_names_begins_with(glob: str, prefix:
     """Tried with names that are long enough for every glob."""
     whole = re.compile(to_regex(glob))
     names = ("".join((prefix, *word)) for word in _words(("", "a", "b"), 6))
-    assert can_begin(glob, prefix) == any(whole.match(name) for name in names)
+    assert can_begin(glob, prefix) == any(whole.fullmatch(name) for name in names)
 
 
 def test_what_the_store_is_asked_for_is_not_much_more_than_is_wanted(root: str) -> None:
