@@ -21,12 +21,10 @@ from ..core.secret import mask_secrets
 from ..provider.contract import ConsequenceFinder, LookBounds, Provider
 from ..state.model import State
 from .model import Extent
-from .observe import Look
+from .observe import BOUNDS, Look, LookBudget
 from .rules import CONSEQUENCES_UNKNOWN, PARKED, RELIED_ON
 from .uses import find_used, join_first, list_managed, list_partners
 
-BOUNDS = {Extent.FAST: LookBounds(5.0, 500), Extent.FULL: LookBounds(None, None)}
-"""How much each extent asks."""
 HARMFUL = (
     Harm.DATA_LOSS,
     Harm.DURABILITY,
@@ -65,9 +63,11 @@ def tell_consequences(
             harmful[change.identity.instance].append(change)
     if not harmful or extent not in BOUNDS:
         return changes, remarks
-    # Side by side, so that several systems take no longer than one.
-    ask = partial(_ask_system, harmful, providers, look, BOUNDS[extent])
-    answers = map_parallel(ask, harmful, SYSTEMS_AT_ONCE)
+    budget = look.budget if extent is Extent.FAST else LookBudget(BOUNDS[extent])
+    ask = partial(_ask_system, harmful, providers, look, budget.bounds)
+    with budget.spend(sum(map(len, harmful.values()))):
+        # Side by side, so that several systems take no longer than one.
+        answers = map_parallel(ask, harmful, SYSTEMS_AT_ONCE)
     of_objects: dict[Identity, list[Finding]] = defaultdict(list)
     of_systems = dict(remarks)
     for instance, answer in zip(harmful, answers, strict=True):
@@ -116,6 +116,15 @@ def can_harm(change: Change) -> bool:
     return change.effective and change.has_harm(*HARMFUL)
 
 
+def _make_unasked() -> Finding:
+    limits = BOUNDS[Extent.FAST]
+    return CONSEQUENCES_UNKNOWN.find(
+        "it was not looked at whom this plan hits: the plans of other folders have used up what a "
+        f"run has for that ({limits.seconds:g} s and {limits.objects} objects)",
+        fix="Plan this folder alone, or with --impact full.",
+    )
+
+
 def _ask_system(
     harmful: Mapping[str, Sequence[Change]],
     providers: Mapping[str, Provider],
@@ -123,6 +132,8 @@ def _ask_system(
     bounds: LookBounds,
     instance: str,
 ) -> Sequence[tuple[Identity | None, Finding]]:
+    if 0 in (bounds.seconds, bounds.objects):
+        return [(None, _make_unasked())]
     find: ConsequenceFinder = load(providers[instance].consequences)
     try:
         return find(look.sessions[instance], harmful[instance], bounds)

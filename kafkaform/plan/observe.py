@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import attrgetter
 from shlex import quote
 
@@ -19,7 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..core.change import Change, Impact, Path, add_findings
-from ..core.clock import Clock
+from ..core.clock import Clock, SystemClock
 from ..core.progress import Progress, Reporter, ignore_event
 from ..core.resource import (
     NO_OBJECTS,
@@ -42,9 +43,10 @@ from ..core.resource import (
 )
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL
-from ..provider.contract import Provider, ResourceType, Session
+from ..provider.contract import LookBounds, Provider, ResourceType, Session
 from ..state.model import State
 from .diff import flatten, hide_reported, render_leaf, render_path
+from .model import Extent
 from .rules import DISPUTED
 
 POLL_SECONDS = 0.5
@@ -52,6 +54,8 @@ AGREEMENT_SECONDS = 5.0
 """How long nodes have to show the same before they disagree; a system needs part of a second."""
 SHOWN = 3
 """How many differing values of one object a text names."""
+BOUNDS = {Extent.FAST: LookBounds(5.0, 500), Extent.FULL: LookBounds(None, None)}
+"""How much each extent asks to find out whom dangerous changes hit."""
 NO_FAULTS: Mapping[str, Fault] = {}
 _IN_ORDER = attrgetter("kind", "key")
 
@@ -414,6 +418,29 @@ class Configured(Struct, frozen=True):
     """Opens a session of an instance. Raises ConnectError, ConfigurationError."""
 
 
+class LookBudget(Struct):
+    """How much may still be asked to find out whom dangerous changes hit. Plans that are made in
+    one run share it, so that a run of many folders takes no longer for it than one of a single
+    folder."""
+
+    bounds: LookBounds = BOUNDS[Extent.FAST]
+    clock: Clock = SystemClock()
+
+    @contextmanager
+    def spend(self, objects: int) -> Iterator[None]:
+        """Take off so many objects, and the time that the body needs."""
+        seconds, limit = self.bounds.seconds, self.bounds.objects
+        began = self.clock.monotonic()
+        try:
+            yield
+        finally:
+            took = self.clock.monotonic() - began
+            self.bounds = LookBounds(
+                None if seconds is None else max(0.0, seconds - took),
+                None if limit is None else max(0, limit - objects),
+            )
+
+
 class Look(Struct, frozen=True):
     """Further questions that a plan or a review asks while it is made."""
 
@@ -429,6 +456,8 @@ class Look(Struct, frozen=True):
     """Provider instances that nothing selected needs: they were not asked."""
     elsewhere: FolderObjects = NO_OBJECTS
     """Objects of other folders (`Desired.elsewhere`)."""
+    budget: LookBudget = field(default_factory=LookBudget)
+    """For those whom dangerous changes hit, with `--impact fast`."""
 
     def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
         """The listings of the world, and those that a review needs beyond them."""

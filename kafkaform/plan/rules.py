@@ -339,8 +339,9 @@ CONSEQUENCES_UNKNOWN = Rule(
     Harm.NONE,
     (),
     Needs.SYSTEM,
-    "A plan asks a system who uses what dangerous changes are about. A look that fails neither "
-    "passes nor blocks a change.",
+    "A plan asks a system who uses what dangerous changes are about, and the plans of one run "
+    "share the time for that. A look that fails or that there is no time for neither passes nor "
+    "blocks a change.",
     "kafkaform plan --impact fast   # and a node does not answer",
     "Look at the users of these objects before you apply, or plan again.",
 )

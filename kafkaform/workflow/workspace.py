@@ -45,7 +45,7 @@ from ..core.words import Vocabulary
 from ..plan.build import select_instances
 from ..plan.codec import read_instances
 from ..plan.model import Mode, Options, Plan
-from ..plan.observe import Configured, Look
+from ..plan.observe import Configured, Look, LookBudget
 from ..plan.parking import park_released
 from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..render.text import render_count
@@ -118,6 +118,8 @@ class Workspace(PartialRepr, frozen=True):
     """Opens the sessions of its provider instances."""
     records: Records | None = None
     """State and log, if they were read for the next plan already."""
+    look_budget: LookBudget | None = None
+    """What its plans share with those of other folders; None for as much as a run has."""
 
     @property
     def types(self) -> dict[str, ResourceType]:
@@ -239,7 +241,8 @@ class Reached(Struct, frozen=True):
         """What a plan asks while it is made, after it has read this world."""
         configured = Configured(space.providers, partial(open_instance, space))
         elsewhere = space.desired.elsewhere
-        return Look(self.sessions, world, configured, self.unread, self.unasked, elsewhere)
+        budget = space.look_budget or LookBudget()
+        return Look(self.sessions, world, configured, self.unread, self.unasked, elsewhere, budget)
 
 
 @contextmanager

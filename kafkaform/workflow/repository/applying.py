@@ -28,6 +28,7 @@ from ...core.errors import (
     exit_code,
 )
 from ...plan.model import Mode, Options, Plan
+from ...plan.observe import LookBudget
 from ..configuration.instances import open_session
 from ..configuration.repository import RepositoryFolder
 from ..configuration.untrusted import apply_error
@@ -209,6 +210,8 @@ class _Job(Struct, frozen=True):
     """Path -> what became of each folder so far."""
     claims: list[FolderClaim] = field(default_factory=list)
     """The objects of all folders, as they were evaluated last."""
+    look_budget: LookBudget = field(default_factory=LookBudget)
+    """What the plans that are made again may ask, all together, about those whom they hit."""
 
     def has_new_outputs(self, path: str) -> bool:
         """Whether a folder that was applied has other outputs than when the plans were made."""
@@ -309,7 +312,7 @@ def _open_to_apply(job: _Job, opened: OpenFolder, *, renewed: bool) -> Workspace
     # As in the plan that was approved.
     opened = job.plan.remainder.add_objects(opened, job.plan.scopes[opened.folder.path])
     assert opened.workspace is not None, "it was open before"
-    return replace(opened.workspace, opener=open_session)
+    return replace(opened.workspace, opener=open_session, look_budget=job.look_budget)
 
 
 def _refuse_conflicts(job: _Job, opened: OpenFolder) -> None:

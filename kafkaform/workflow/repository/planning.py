@@ -33,6 +33,7 @@ from ...language.evaluate.providers import OUTPUTS
 from ...language.expressions.dependencies import order_names
 from ...language.expressions.references import Unset
 from ...plan.model import Mode, Options, Plan
+from ...plan.observe import LookBudget
 from ...provider.registry import Registry
 from ...state.model import State
 from ..configuration.evaluation import Configuration, DataAnswers, read_configuration
@@ -258,6 +259,8 @@ class PlanWishes(Struct, frozen=True):
     verify_log: bool = False
     fail_on: tuple[str, ...] = ()
     """Conditions that block a folder."""
+    look_budget: LookBudget = field(default_factory=LookBudget)
+    """What all plans together may ask about those whom they hit."""
 
 
 FolderListener = Callable[[str, RunEvent | FolderOutcome], None]
@@ -508,7 +511,7 @@ def _plan_folder(
     try:
         own_options = select_options(opened, options)
         plan = plan_changes(
-            replace(opened.workspace, records=records),
+            replace(opened.workspace, records=records, look_budget=wishes.look_budget),
             own_options,
             validate=wishes.validate,
             verify_log=wishes.verify_log,

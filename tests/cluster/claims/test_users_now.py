@@ -19,8 +19,8 @@ from kafkaform.core.change import Action, Change, add_findings
 from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
 from kafkaform.core.resource import Identity
 from kafkaform.core.text.quantity import render_span
-from kafkaform.plan.consequences import BOUNDS
 from kafkaform.plan.model import Extent
+from kafkaform.plan.observe import BOUNDS
 from kafkaform.sandbox import Sandbox
 from kafkaform_kafka.impact.looks import find_consequences
 from kafkaform_kafka.rules.topics.config_rows import SIZE_CUT

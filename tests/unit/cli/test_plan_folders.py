@@ -4,10 +4,19 @@ what failed. The cluster is simulated."""
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from kafkaform.core.change import Change
+from kafkaform.core.clock import SystemClock
+from kafkaform.core.finding import Finding
+from kafkaform.core.resource import Identity
+from kafkaform.provider.contract import LookBounds
+from kafkaform_kafka.impact import looks
+from kafkaform_kafka.provider import KafkaProvider
 
 from ...kit.commands.here import Here
 from ...kit.simulated.repository import (
@@ -60,6 +69,41 @@ def test_all_folders_are_planned(top: Here) -> None:
     assert following == f"Next: kafkaform apply --all --expect {digest}"
     assert "kafkaform: teams/pay: 1 to add, 0 to change, 0 to destroy" in said.err
     assert "kafkaform: teams/shop: no changes" in said.err
+
+
+def test_all_folders_share_the_time_for_looks(top: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first folder leaves is the second one's, and a folder for which nothing is left says
+    so; with --impact full each folder is looked at, and so is a folder that is planned alone."""
+    times, asked = [0.0], list[tuple[str, LookBounds]]()
+
+    def find(
+        _: object, changes: Sequence[Change], bounds: LookBounds
+    ) -> Sequence[tuple[Identity | None, Finding]]:
+        times[0] += 3.0
+        asked.extend((change.identity.key, bounds) for change in changes)
+        return ()
+
+    monkeypatch.setattr(looks, "find_consequences", find)
+    monkeypatch.setattr(CountingProvider, "consequences", KafkaProvider.consequences)
+    monkeypatch.setattr(SystemClock, "monotonic", staticmethod(lambda: times[0]))
+    removed = "removed {\n  from = kafka_topic.a\n  lifecycle {\n    destroy = true\n  }\n}\n"
+    for team in ("pay", "shop", "web"):
+        write_topics(top.path, team, f"{team}.a", f"{team}.b")
+        apply_alone(top, f"teams/{team}")
+        folder = write_topics(top.path, team, f"{team}.b")
+        (folder / "removed.kf.hcl").write_text(removed)
+    said = top.done("plan", "--all")
+    assert asked == [("pay.a", LookBounds(5.0, 500)), ("shop.a", LookBounds(2.0, 499))]
+    shop, web = said.out.partition("── teams/web")[::2]
+    unasked = "the plans of other folders have used up what a run has for that"
+    assert unasked in " ".join(web.split()) and unasked not in " ".join(shop.split())
+    assert "Plan this folder alone, or with --impact full" in " ".join(web.split())
+    asked.clear()
+    top.done("plan", "--all", "--impact", "full")
+    assert asked == [(f"{team}.a", LookBounds(None, None)) for team in ("pay", "shop", "web")]
+    asked.clear()
+    top.done("plan", "--folder", "teams/web")
+    assert asked == [("web.a", LookBounds(5.0, 500))]
 
 
 def test_globs_choose_folders(top: Here) -> None:

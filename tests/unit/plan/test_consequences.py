@@ -10,12 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, add_findings
+from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import KafkaformError, OtherSystem
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Identity, InstanceWorld
-from kafkaform.plan.consequences import BOUNDS, can_harm, tell_consequences
+from kafkaform.plan.consequences import can_harm, tell_consequences
 from kafkaform.plan.model import Extent, Options, compute_approval
-from kafkaform.plan.observe import Look
+from kafkaform.plan.observe import BOUNDS, Look, LookBudget
 from kafkaform.provider.contract import LookBounds
 
 from ...kit.simulated.engine import KAFKA, desired, identity, topic
@@ -55,14 +56,18 @@ def made(name: str, *harms: Harm, action: Action = Action.UPDATE) -> Change:
 
 
 def told(
-    *changes: Change, extent: Extent = Extent.FAST
+    *changes: Change, extent: Extent = Extent.FAST, budget: LookBudget | None = None
 ) -> tuple[Sequence[Change], tuple[Finding, ...]]:
     """The changes afterwards, and the findings about the system."""
     provider: Any = SimpleNamespace(
         consequences=f"{__name__}:find", needs_look=lambda change, _: change.identity.key == "large"
     )
     session: Any = object()
-    look = Look({KAFKA: session}, {KAFKA: InstanceWorld(facts(), {})})
+    look = Look(
+        {KAFKA: session},
+        {KAFKA: InstanceWorld(facts(), {})},
+        budget=LookBudget() if budget is None else budget,
+    )
     after, remarks = tell_consequences(changes, {}, {KAFKA: provider}, look, extent)
     return after, remarks.get(KAFKA, ())
 
@@ -99,6 +104,37 @@ def test_the_extent_decides_how_much_is_asked(extent: Extent) -> None:
     ASKED.clear()
     assert told(made("cut", Harm.DATA_LOSS), extent=Extent.OFF)[1] == ()
     assert ASKED == []
+
+
+def test_plans_of_one_run_share_what_it_may_ask() -> None:
+    """The second plan has the time and the objects that the first one has left, and a plan for
+    which nothing is left asks nothing and says so. `full` has no limit and takes nothing away."""
+    clock = SimulatedClock()
+    budget = LookBudget(clock=clock)
+
+    def answer_slowly(changes: Sequence[Change]) -> Sequence[tuple[Identity | None, Finding]]:
+        clock.sleep(2.0)
+        return [(change.identity, READ) for change in changes]
+
+    answer_with(answer_slowly)
+    cuts = [made(f"cut{number}", Harm.DATA_LOSS) for number in range(100)]
+    told(cuts[0], extent=Extent.FULL, budget=budget)
+    for seconds, objects in ((5.0, 500), (3.0, 400), (1.0, 300)):
+        ASKED.clear()
+        told(*cuts, budget=budget)
+        assert {bounds for _, bounds in ASKED} == {LookBounds(seconds, objects)}
+    ASKED.clear()
+    after, remarks = told(*cuts, budget=budget)
+    assert (ASKED, list(after)) == ([], cuts)
+    (unknown,) = remarks
+    assert unknown.rule == "consequences-unknown" and unknown.level is Level.NOTE
+    assert "have used up what a run has for that (5 s and 500 objects)" in unknown.text
+    assert told(made("plain"), budget=budget)[1] == (), "it has nothing that could be looked at"
+    told(cuts[0], extent=Extent.FULL, budget=budget)
+    assert [key for key, _ in ASKED] == ["cut0"]
+    objects = LookBudget(clock=clock)
+    told(*(made(f"cut{number}", Harm.DATA_LOSS) for number in range(600)), budget=objects)
+    assert objects.bounds == LookBounds(3.0, 0)
 
 
 @pytest.mark.parametrize(

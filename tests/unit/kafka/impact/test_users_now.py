@@ -12,8 +12,8 @@ from kafkaform.core.change import Action, Change, PathChange, add_findings
 from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.plan.consequences import BOUNDS
 from kafkaform.plan.model import Extent
+from kafkaform.plan.observe import BOUNDS
 from kafkaform_kafka.impact.inquiry import date_positions
 from kafkaform_kafka.impact.looks import find_consequences
 from kafkaform_kafka.inspect.source import DescribeSource
