@@ -239,6 +239,9 @@ class Change(_WithDigest, Struct, frozen=True):
     """The labels of the block."""
     park: int | None = None
     """For how many milliseconds the object is parked before it is deleted."""
+    expectations: FrozenMap = EMPTY
+    """What the block expects of the object: attribute -> value, of those that only estimates use
+    (`AttributeSchema.expected`)."""
     depends_on: tuple[str, ...] = ()
     """Addresses whose steps come first."""
     reason: str = ""

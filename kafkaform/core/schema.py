@@ -151,6 +151,9 @@ class AttributeSchema(Struct, frozen=True):
     # whom to connect, so the author of a pull request can say it.
     policy: bool = False
     """In a provider block: it is taken from an untrusted configuration, too."""
+    expected: bool = False
+    """Of a block alone: it says what to expect of the object. Rules that estimate use it, and no
+    system and no state has it."""
     unread: bool = False
     """It says how the object is made or changed, and nobody can read it back afterwards."""
     names: bool = False

@@ -231,9 +231,23 @@ def decide(case: Case) -> Change:
         reviewed = case.mode is Mode.DESTROY or claim.removed is not None
         requested = bool(claim.declared) or reviewed
         change = block_reserved(change, case.kind, reading, requested=requested)
+        if change.effective and case.claim.declared:
+            change = replace(change, expectations=_find_expectations(case))
     if case.pending is None and moving is None:
         return change
     return add_findings(change, *map(UNFINISHED.find, _describe_unfinished(settled, change)))
+
+
+def _find_expectations(case: Case) -> FrozenMap:
+    """What the block expects of the object."""
+    attributes = case.claim.declared[0].attributes
+    return FrozenMap(
+        {
+            name: attributes[name]
+            for name, attribute in case.kind.schema.attributes.items()
+            if attribute.expected and attributes.get(name) is not None
+        }
+    )
 
 
 def _find_ours(case: Case) -> FrozenMap | None:

@@ -80,7 +80,9 @@ class KafkaProvider(OptionalParts, Struct, frozen=True):
             raise error if detection is None else explain_connection(detection, error) from None
 
     def needs_look(self, change: Change, facts: Facts) -> bool:
-        return capacity.forecast.needs_room(change, facts)
+        return capacity.forecast.needs_room(change, facts) or capacity.amounts.needs_count(
+            change, facts
+        )
 
     def read_rules(self) -> bytes:
         return RULES.read_bytes()

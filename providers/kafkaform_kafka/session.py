@@ -105,6 +105,8 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         authorizer=settings.authorizer,
         security_protocol=settings.protocol,
         client_id=CLIENT_ID,
+        rates=settings.rates,
+        limits=settings.limits,
         brokers=len(nodes),
         racks=FrozenMap(cluster.brokers),
         rights=listings.decode_operations(cluster.operations),

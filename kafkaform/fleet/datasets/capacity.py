@@ -8,8 +8,10 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
+from kafkaform_kafka.protocol.rates import Rates
+
 from ...core.landing import CLUSTER, TOPIC_USAGE
-from ..landed.register import Rates, Register
+from ..landed.register import Register
 from ..tables.definitions import TABLES, BuildContext, Frames
 from .resources import add_owner
 
@@ -19,7 +21,6 @@ MIN_DAYS = 7
 """With fewer days, growth is unknown."""
 HORIZON_DAYS = 5 * 365
 """A breach farther away than this is not reported."""
-GIGABYTE = 10**9
 _TOPIC = "kafka_topic"
 _SUBJECT = ("cluster", "as_of", "subject")
 
@@ -262,11 +263,5 @@ def _compute_cost(rates: Rates | None) -> Column:
     """Return the cost per month, rounded to cents; null if a rate counts what was not measured."""
     if rates is None:
         return F.lit(None).cast("double")
-    counted = {
-        "topics": rates.topic,
-        "partitions": rates.partition,
-        "replicas": rates.replica,
-        "bytes": None if rates.gigabyte is None else rates.gigabyte / GIGABYTE,
-    }
-    shares = [F.col(name) * F.lit(rate) for name, rate in counted.items() if rate is not None]
+    shares = [F.col(name) * F.lit(price) for name, price in rates.prices.items()]
     return F.round(sum(shares, F.lit(0.0)), 2)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kafkaform_kafka.protocol.rates import Rates
+
 from ...core.canonical import Misfit, from_data, parse_json
 from ...core.errors import StorageError
 from ...core.landing import FORMAT
@@ -69,16 +71,6 @@ class Owner(Struct, frozen=True):
     """Globs over topic names."""
     principals: tuple[str, ...] = ()
     """As ACLs write them, such as `User:orders`."""
-
-
-class Rates(Struct, frozen=True):
-    """Cost of one of each per month. None: not counted."""
-
-    currency: str
-    topic: float | None = None
-    partition: float | None = None
-    replica: float | None = None
-    gigabyte: float | None = None
 
 
 class RegisteredWaiver(Struct, frozen=True):

@@ -13,6 +13,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kafkaform_kafka.protocol.rates import RATES, refuse_negative
+
 from ...core.diagnostics import Diagnostic
 from ...core.errors import KafkaformError, UsageError
 from ...core.resource import ProviderConfig
@@ -257,23 +259,12 @@ def _check_share(value: Any) -> Iterator[tuple[str, str]]:
         )
 
 
-def _check_not_negative(value: Any) -> Iterator[tuple[str, str]]:
-    if value < 0:
-        yield f"{value} is less than 0", "Write 0 or more."
-
-
 def _make_duration(name: str, doc: str) -> AttributeSchema:
     return AttributeSchema(name, STRING, doc, refuses=_check_duration)
 
 
 def _make_count(name: str, doc: str) -> AttributeSchema:
-    return AttributeSchema(name, NUMBER, doc, whole=True, refuses=_check_not_negative)
-
-
-def _make_rate(name: str) -> AttributeSchema:
-    return AttributeSchema(
-        name, NUMBER, f"Cost of one {name} a month.", refuses=_check_not_negative
-    )
+    return AttributeSchema(name, NUMBER, doc, whole=True, refuses=refuse_negative)
 
 
 FLEET = make_schema(
@@ -339,11 +330,6 @@ OWNER = make_schema(
     "The topics and principals of a team.",
     AttributeSchema("topics", list_of(STRING), "Names of topics; * is any text."),
     AttributeSchema("principals", list_of(STRING), "As ACLs write them, such as User:orders."),
-)
-RATES = make_schema(
-    "What things cost.",
-    AttributeSchema("currency", STRING, "Such as EUR.", required=True),
-    *map(_make_rate, ("topic", "partition", "replica", "gigabyte")),
 )
 RULE = make_schema(
     "A rule that objects must not break.",

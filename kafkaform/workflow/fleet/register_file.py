@@ -18,6 +18,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kafkaform_kafka.protocol.rates import read_rates
+
 from ...apply.secrets import Lookup
 from ...core.canonical import dumps
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
@@ -94,7 +96,7 @@ def make_register(
     for kind in LABELLED_BLOCKS:
         named[kind] = [(block.labels[0].text, values) for block, values in blocks[kind]]
     fleet = next((values for _, values in blocks["fleet"]), EMPTY)
-    rates = next((select_set(values) for _, values in blocks["rates"]), None)
+    rates = next((read_rates(values) for _, values in blocks["rates"]), None)
     return model.Register(
         tuple(
             model.RegisteredCluster(name, **select_set(values.without(("provider",))))
@@ -106,7 +108,7 @@ def make_register(
         ),
         tuple(model.Owner(name, **select_set(values)) for name, values in named["owner"]),
         tuple(fleet.get("principals") or ()),
-        model.Rates(**rates) if rates else None,
+        rates,
         tuple(
             model.PolicyRule(block.labels[0].text, **select_set(values), waivers=waivers[block])
             for block, values in blocks["rule"]

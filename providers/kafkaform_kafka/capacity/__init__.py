@@ -10,8 +10,8 @@ from kafkaform.core.lazy import load_on_use
 
 # Only plans need forecasts.
 if TYPE_CHECKING:
-    from . import forecast
+    from . import amounts, forecast
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["forecast"]
+__all__ = ["amounts", "forecast"]

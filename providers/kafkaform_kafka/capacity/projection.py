@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from ..protocol.config_keys import FOLLOWS, parse_integer, parse_items
 
-DAY_MS = 86_400_000
+DAY_SECONDS = 86_400
+DAY_MS = DAY_SECONDS * 1000
 Place: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
@@ -146,6 +147,12 @@ class Replica(Struct, frozen=True):
     def added(self) -> float:
         """Bytes that the changes add to it at most: not those of a copy that runs already."""
         return (self.whole if self.is_new else 0.0) + max(0.0, self.settled - self.whole)
+
+    @property
+    def net(self) -> float:
+        """Bytes that the changes add to it, negative for what they free: not those of a copy that
+        runs already."""
+        return self.settled - (0.0 if self.is_new else self.whole)
 
     @property
     def is_unknown(self) -> bool:

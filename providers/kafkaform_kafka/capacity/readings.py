@@ -34,6 +34,7 @@ from ..wire.usage import (
     find_offsets,
     group_by_leader,
 )
+from .amounts import is_limited, is_size_priced
 from .forecast import (
     DiskWorld,
     Forecast,
@@ -243,18 +244,21 @@ def compute_rate(size: int, log: _Log, first: DatedOffset, now: int) -> float | 
 
 
 def read_forecast(asker: Asker, changes: Sequence[Change], limit: int | None) -> Forecast | None:
-    """What the changes of a plan add to the disks; None, without any request, if none of them needs
-    room. limit: the most topics whose growth is read, None for all."""
+    """What the changes of a plan add to the disks and to the replicas of brokers; None, without any
+    request, if none of them needs that. limit: the most topics whose growth is read, None for
+    all."""
     facts = asker.context.facts
-    adding = [change for change in changes if needs_room(change, facts)]
-    if not adding:
+    weighed = [c for c in changes if needs_room(c, facts) or is_size_priced(c, facts)]
+    if not weighed and not any(is_limited(change, facts) for change in changes):
         return None
     listed = asker.ask("Metadata", list_topics, None)
     if isinstance(listed, Fault):
         return Forecast({}, {}, (f"the disks of the brokers: {listed.message}",))
     rows = {row.name: row for row in listed if not row.code}
     spreads = {name: Spread(row.replicas, row.in_sync) for name, row in rows.items()}
-    brokers = list_concerned_brokers(adding, spreads, facts)
+    if not weighed:
+        return make_forecast(DiskWorld((), spreads, {}, {}, {}), changes, facts)
+    brokers = list_concerned_brokers(weighed, spreads, facts)
     reading = read_disks(asker, brokers)
     gaps = list(_explain_gaps(reading))
     sizes = measure_partitions(reading.disks)

@@ -18,6 +18,7 @@ from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, m
 from kafkaform.provider.block_checks import CERTIFICATES, parse_seconds
 
 from ..protocol.config_keys import parse_size
+from ..protocol.rates import LIMITS, RATES
 from ..vendors.detection import PROFILES
 from .login_attributes import (
     AWS_ATTRIBUTES,
@@ -317,7 +318,9 @@ CONFIG = make_schema(
                 "Whether everybody can use resources without ACLs.",
                 policy=True,
             ),
-        )
+        ),
+        "limits": LIMITS,
+        "rates": RATES,
     },
     conflicts=(("security_protocol", "tls_enabled"),),
 )

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from kafkaform.core.diagnostics import Diagnostic, Severity
@@ -16,6 +16,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider.block_checks import is_pem, parse_seconds
 
 from ..protocol.config_keys import parse_size
+from ..protocol.rates import Limits
 from . import provider_block
 from .login_attributes import (
     AWS_MECHANISM,
@@ -62,6 +63,9 @@ class KafkaSettings(Struct, frozen=True):
     authorizer: FrozenMap = EMPTY
     reassignment_throttle: int | None = None
     """Bytes per second and broker."""
+    rates: FrozenMap | UnsetType = UNSET
+    """The block, as `protocol.rates.read_rates` takes it."""
+    limits: Limits | UnsetType = UNSET
     profile: str | None = None
     """One of `vendors.names.PROFILES`; None: to be found."""
     token_url: str | None = None
@@ -131,6 +135,8 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         authorizer=block.get("authorizer") or EMPTY,
         reassignment_throttle=parse_size(block.get("reassignment_throttle")),
         profile=block.get("profile") or None,
+        rates=block.get("rates") or UNSET,
+        limits=Limits(**block["limits"]) if block.get("limits") else UNSET,
     )
 
 

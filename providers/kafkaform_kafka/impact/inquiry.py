@@ -69,8 +69,8 @@ class Inquiry(Struct, frozen=True):
 class Sighting(Struct, frozen=True):
     """What one look has seen."""
 
-    findings: tuple[tuple[Identity, Finding], ...] = ()
-    """Each with the object of its change."""
+    findings: tuple[tuple[Identity | None, Finding], ...] = ()
+    """Each with the object of its change; None if it is about the cluster."""
     gaps: tuple[str, ...] = ()
     """What it could not see, and why: clauses."""
 

@@ -14,10 +14,11 @@ from kafkaform.core.resource import Identity
 from kafkaform.core.secret import mask_secrets
 from kafkaform.provider.contract import LookBounds, Session
 
+from ..capacity.amounts import compute_costs, find_rates
 from ..capacity.readings import read_forecast
 from ..inspect.source import DescribeSource
 from ..kinds.context import ClusterContext
-from ..rules.disks import find_full_disks
+from ..rules.disks import find_costs, find_exceeded_limits, find_full_disks
 from ..rules.users_now import USERS_UNSEEN
 from .inquiry import Inquiry, Sighting, list_targets
 from .readers import look_at_readers
@@ -25,11 +26,18 @@ from .writers import look_at_writers
 
 
 def look_at_disks(inquiry: Inquiry) -> Sighting:
-    """The disks that get more by the changes, if they may not hold it."""
+    """The disks and brokers that get more by the changes, if they may not hold it; and what the
+    changes cost."""
+    facts = inquiry.source.context.facts
     forecast = read_forecast(inquiry.source, inquiry.changes, inquiry.objects)
-    if forecast is None:
-        return Sighting()
-    return Sighting(tuple(find_full_disks(forecast)), forecast.gaps)
+    rates = find_rates(facts)
+    findings: list[tuple[Identity | None, Finding]] = []
+    if forecast is not None:
+        findings += [*find_full_disks(forecast), *find_exceeded_limits(forecast, facts)]
+    if rates is not None:
+        costs = compute_costs(forecast, inquiry.changes, facts)
+        findings += find_costs(costs, rates.currency)
+    return Sighting(tuple(findings), () if forecast is None else forecast.gaps)
 
 
 LOOKS: Mapping[str, Callable[[Inquiry], Sighting]] = {

@@ -24,6 +24,7 @@ from kafkaform.core.resource import Facts, Fault, FaultClass, ProviderFacts
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from .config_keys import AT_BROKERS, REPLACEMENTS, ConfigKey, UpdateMode, all_broker_keys
+from .rates import Limits
 
 
 class MutationWindow(Struct, frozen=True):
@@ -56,6 +57,10 @@ class KafkaFacts(ProviderFacts, frozen=True, kw_only=True):
     """Kafka's name of the protocol: `SASL_SSL`."""
     client_id: str = ""
     """The `client.id` of our requests, by which quotas can name us."""
+    rates: FrozenMap | UnsetType = UNSET
+    """What things cost: the block, as `rates.read_rates` takes it."""
+    limits: Limits | UnsetType = UNSET
+    """How much the cluster is to hold."""
 
     # ── configs of the brokers ──────────────────────────────────────────────────────────
     default_partitions: int | None = None

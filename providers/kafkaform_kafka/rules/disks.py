@@ -7,17 +7,24 @@ their disks are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from msgspec import UNSET
 
 from kafkaform.core.finding import Finding, Harm, Level
-from kafkaform.core.resource import Identity
+from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.rule import Needs, Rule
 from kafkaform.core.text.quantity import render_amount, render_count, render_days
 from kafkaform.core.value import FrozenMap, Value
 
+from ..capacity.amounts import Cost, find_limits
 from ..capacity.forecast import Forecast, Share
-from ..capacity.projection import Disk, Projection
-from .topics.config_rows import TYPES
+from ..capacity.projection import Disk
+from ..protocol.cluster_facts import KafkaFacts
+from ..protocol.rates import GUIDANCE
+from .topics.config_rows import TOPIC, TYPES
 
 FULLEST = 0.85
 """The part of a disk beyond which it counts as nearly full."""
@@ -28,6 +35,7 @@ _SOON_DAYS, _LATER_DAYS, _FAR_DAYS = 30.0, 365.0, 3650.0
 retention that the disk does not hold; beyond the last, today's rate says nothing."""
 _NAMED = 3
 """Disks and topics in a sentence; the figures have all disks."""
+_CENT = Decimal("0.01")
 _PROOFS = "tests/cluster/claims/test_disks.py"
 _REPLICATE = "replication_factor = 3   # was 1"
 
@@ -74,7 +82,36 @@ ROOM_UNKNOWN = Rule(
     "Compare what is added with what is free on the disks of these brokers.",
     proof=f"{_PROOFS}::test_a_topic_that_is_minutes_old_has_no_growth_yet",
 )
-RULES = (NEARLY_FULL, ROOM_UNKNOWN, TOO_SMALL)
+ABOVE_LIMIT = Rule(
+    "broker-replicas-above-limit",
+    "Brokers hold more replicas than the limit",
+    Level.CAUTION,
+    Harm.CAPACITY,
+    (TOPIC,),
+    Needs.SYSTEM,
+    "Each replica costs its brokers files and memory, and its leader's failure an election. The "
+    "limit is that of `limits` in the provider block (a danger), or with ZooKeeper what Kafka's "
+    f"developers recommend since 1.1.0: {GUIDANCE.replicas_per_broker:,} on a broker, "
+    f'{GUIDANCE.replicas:,} in a cluster (blogs.apache.org/kafka, "Apache Kafka Supports 200K '
+    'Partitions Per Cluster"). With KRaft, no such number is published.',
+    "partitions = 5000   # was 50",
+    "Use fewer partitions, delete topics, or add brokers and move replicas to them.",
+    proof=f"{_PROOFS}::test_replicas_are_counted_as_brokers_have_them",
+)
+MONTHLY_COST = Rule(
+    "topic-monthly-cost",
+    "The change costs or saves something each month",
+    Level.NOTE,
+    Harm.CAPACITY,
+    TYPES,
+    Needs.SYSTEM,
+    "The `rates` of the provider block, times what the change adds or frees: topics, partitions, "
+    "replicas, and bytes on all disks once the change has had its full effect, which are estimated "
+    "as for `disk-too-small`.",
+    'partitions = 6   # was 3, and rates { currency = "EUR", partition = 0.25 }',
+    proof=f"{_PROOFS}::test_what_a_deletion_frees_is_what_the_disks_had",
+)
+RULES = (ABOVE_LIMIT, MONTHLY_COST, NEARLY_FULL, ROOM_UNKNOWN, TOO_SMALL)
 
 
 def find_full_disks(forecast: Forecast) -> Iterator[tuple[Identity, Finding]]:
@@ -85,6 +122,91 @@ def find_full_disks(forecast: Forecast) -> Iterator[tuple[Identity, Finding]]:
             yield identity, finding
     for identity, topics in forecast.unknown.items():
         yield identity, _tell_unknown(identity, topics)
+
+
+def find_exceeded_limits(forecast: Forecast, facts: Facts) -> Iterator[tuple[None, Finding]]:
+    """What the plan brings above the limits, each once for the cluster."""
+    limits = find_limits(facts)
+    if limits is None:
+        return
+    declared = KafkaFacts.of(facts).limits is not UNSET
+    source = "limits" if declared else "what Kafka's developers recommend with ZooKeeper"
+    level = Level.DANGER if declared else None
+    most = limits.replicas_per_broker
+    above = sorted(
+        (
+            (count, broker)
+            for broker, count in forecast.replicas.items()
+            if most is not None and count.before < count.after > most
+        ),
+        key=lambda pair: (-pair[0].after, pair[1]),
+    )
+    if above:
+        count, broker = above[0]
+        more = render_count(len(above) - 1, "broker")
+        ending = f", and so would {more} more" if above[1:] else ""
+        text = (
+            f"broker {broker} would hold about {render_count(count.after, 'replica')} "
+            f"({count.before:,} now), more than the {most:,} of {source}{ending}"
+        )
+        figures = FrozenMap(
+            brokers=tuple(str(broker) for _, broker in above),
+            replicas=count.after,
+            replicas_before=count.before,
+            limit=most,
+        )
+        yield None, ABOVE_LIMIT.find(text, figures=figures, level=level)
+    before = sum(count.before for count in forecast.replicas.values())
+    after = sum(count.after for count in forecast.replicas.values())
+    if limits.replicas is not None and before < after > limits.replicas:
+        text = (
+            f"the cluster would hold {render_count(after, 'replica')} ({before:,} now), more than "
+            f"the {limits.replicas:,} of {source}"
+        )
+        figures = FrozenMap(replicas=after, replicas_before=before, limit=limits.replicas)
+        yield None, ABOVE_LIMIT.find(text, figures=figures, level=level)
+
+
+def find_costs(
+    costs: Mapping[Identity, Cost], currency: str
+) -> Iterator[tuple[Identity | None, Finding]]:
+    """What each change costs a month, and the sum if there are several."""
+    for identity, cost in costs.items():
+        yield identity, _tell_cost("it", cost, currency)
+    if len(costs) > 1:
+        amounts: dict[str, float] = defaultdict(float)
+        for cost in costs.values():
+            for name, amount in cost.amounts.items():
+                amounts[name] += amount
+        monthly = sum(cost.monthly for cost in costs.values())
+        # Of several reasons, that nobody knows is the one that holds for the sum.
+        obstacle = max(cost.obstacle for cost in costs.values())
+        yield None, _tell_cost("this plan", Cost(amounts, monthly, obstacle), currency)
+
+
+def _tell_cost(subject: str, cost: Cost, currency: str) -> Finding:
+    """`it costs about 12.40 EUR more a month (+6 partitions, +34 GiB)`."""
+    money = Decimal(cost.monthly).quantize(_CENT)
+    amounts = [
+        f"{'-' if amount < 0 else '+'}{_render_counted(name, abs(round(amount)))}"
+        for name, amount in cost.amounts.items()
+        if round(amount)
+    ]
+    counted = f" ({', '.join(amounts)})" if amounts else ""
+    ending = f", without bytes on disks, {cost.obstacle}" if cost.obstacle else ""
+    figures = {name: round(amount) for name, amount in cost.amounts.items()}
+    saved = f"{subject} saves about {-money:,} {currency} a month{counted}{ending}"
+    spent = f"{subject} costs about {money:,} {currency} more a month{counted}{ending}"
+    return MONTHLY_COST.find(
+        saved if money < 0 else spent,
+        figures=FrozenMap(figures, monthly_cost=money, currency=currency),
+    )
+
+
+def _render_counted(name: str, amount: int) -> str:
+    if name == "bytes":
+        return render_amount(amount, "bytes")
+    return render_count(amount, name.removesuffix("s"))
 
 
 def _tell_unknown(identity: Identity, topics: Sequence[str]) -> Finding:
@@ -156,12 +278,14 @@ def _describe(share: Share) -> str:
             f"{_render_bytes(used)} → {_render_bytes(needed)} of {_render_bytes(total)} "
             f"({needed / total:.0%}; {_render_bytes(share.added)} of it by this change)"
         )
-    return f"{name_disk(disk)}: {step}{_render_end(projection)}"
+    return f"{name_disk(disk)}: {step}{_render_end(share)}"
 
 
-def _render_end(projection: Projection) -> str:
+def _render_end(share: Share) -> str:
+    projection = share.projection
     if projection.days:
-        return f"; full in about {render_days(projection.days)} at today's rate"
+        rate = "the expected rates" if share.expected else "today's rate"
+        return f"; full in about {render_days(projection.days)} at {rate}"
     # Nothing grows, so it is what is copied that does not fit.
     full = (projection.needed or 0) > (projection.disk.total or 0)
     return "; it is full before the copies are complete" if full else ""

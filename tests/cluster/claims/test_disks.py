@@ -14,8 +14,10 @@ import pytest
 from confluent_kafka import Producer
 
 from kafkaform.core.change import Action, Change
+from kafkaform.core.value import FrozenMap
 from kafkaform.sandbox import Sandbox
 from kafkaform.sandbox.record import Broker
+from kafkaform_kafka.capacity.amounts import compute_costs
 from kafkaform_kafka.capacity.forecast import Share
 from kafkaform_kafka.capacity.projection import DAY_MS, Disk
 from kafkaform_kafka.capacity.readings import (
@@ -26,6 +28,7 @@ from kafkaform_kafka.capacity.readings import (
     read_settings,
 )
 from kafkaform_kafka.inspect.source import DescribeSource
+from kafkaform_kafka.protocol.rates import Limits
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.topics import list_topics
 
@@ -264,6 +267,90 @@ def test_a_topic_that_is_minutes_old_has_no_growth_yet(
     made = read_forecast(make_source(session), [longer], None)
     assert made is not None
     assert made.unknown == {longer.identity: ("young",)}
+
+
+def test_what_a_deletion_frees_is_what_the_disks_had(
+    box: Sandbox, clients: Clients, other_volume: Path
+) -> None:
+    """`topic-monthly-cost`: the bytes that it counts are those of the segments of all replicas."""
+    assert clients.create("priced", replicas=3, segment_bytes=MIB) == ""
+    write_days(clients, "priced")
+    deletion = change(Action.DELETE, topic("priced", partitions=1, replication_factor=3), None)
+    priced = connect(
+        box, servers=tuple(box.bootstrap.split(",")), rates=FrozenMap(currency="EUR", gigabyte=1)
+    )
+    try:
+        source = make_source(priced)
+        made = read_forecast(source, [deletion], None)
+        assert made is not None
+        directories = [d for b in BROKERS for d in list_directories(box, b, other_volume)]
+        stored = measure_logs(directories, "priced")
+        assert stored > 3 * COUNT * RECORD * 0.9
+        assert made.net[deletion.identity] == pytest.approx(-stored, rel=0.01)
+        cost = compute_costs(made, [deletion], priced.facts)[deletion.identity]
+        assert cost.monthly == pytest.approx(-stored / 1e9, rel=0.01)
+    finally:
+        priced.close()
+
+
+def test_replicas_are_counted_as_brokers_have_them(box: Sandbox, clients: Clients) -> None:
+    """`broker-replicas-above-limit`: what is counted for each broker, before and after topics are
+    created, is what lies in its log directories, up to where the controller begins."""
+    limited = connect(box, servers=tuple(box.bootstrap.split(",")), limits=Limits(1))
+    try:
+        changes = [
+            change(Action.CREATE, None, topic(f"counted-{n}", partitions=9, replication_factor=2))
+            for n in range(2)
+        ]
+        made = read_forecast(make_source(limited), changes, None)
+        assert made is not None
+        assert {b: c.before for b, c in made.replicas.items()} == count_replicas(limited)
+        for item in changes:
+            assert clients.create(item.identity.key, partitions=9, replicas=2) == ""
+        wait_for(
+            lambda: (
+                sum(count_replicas(limited).values())
+                == sum(count.after for count in made.replicas.values())
+            )
+        )
+        live = count_replicas(limited)
+        assert all(abs(made.replicas[b].after - live[b]) <= 4 for b in BROKERS)
+    finally:
+        limited.close()
+
+
+def count_replicas(session: KafkaSession) -> dict[int, int]:
+    """Broker -> the replicas in its log directories."""
+    counts = dict.fromkeys(BROKERS, 0)
+    for disk in read_disks(make_source(session), BROKERS).disks:
+        counts[disk.broker] += len(disk.replicas)
+    return counts
+
+
+EXPECTED = """
+resource "kafka_topic" "hoped" {{
+  name               = "hoped"
+  partitions         = 3
+  replication_factor = 3
+  expected_rate      = "{rate}"
+}}
+"""
+
+
+def test_an_expected_rate_is_planned_with_and_sent_nowhere(box: Sandbox, tmp_path: Path) -> None:
+    """A new topic that would not fit is a danger. Neither the state nor the broker has the rate,
+    and another rate is no change."""
+    folder = Folder(tmp_path, box.bootstrap, box.admin_password)
+    folder.write(EXPECTED.format(rate="900GiB"))
+    text = " ".join(folder.plan().out.split())
+    assert "[disk-too-small]" in text
+    assert "full in about 1 hour at the expected rates" in text
+    folder.write(EXPECTED.format(rate="1kB"))
+    assert "disk-" not in folder.plan().out
+    assert folder.apply().code == 0
+    assert "expected" not in (tmp_path / "kafkaform.state.json").read_text("utf-8")
+    folder.write(EXPECTED.format(rate="900GiB"))
+    assert "No changes." in folder.plan().out
 
 
 TOPIC = """

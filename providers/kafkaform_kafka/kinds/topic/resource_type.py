@@ -5,11 +5,12 @@ The number of partitions only grows, and a topic is never replaced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Step
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import (
+    ANY,
     BOOL,
     NUMBER,
     STRING,
@@ -51,6 +52,7 @@ from .configs import (
 )
 
 KIND = "kafka_topic"
+EXPECTED_RATE = "expected_rate"
 # Far below the 10,000 that CreateTopics accepts: the controller handles one request at a time.
 MAX_PARTITIONS = 2_000
 """Partitions in one request that creates them; see `_compute_weight`."""
@@ -243,6 +245,14 @@ def _list_closures(attributes: FrozenMap, _: Facts, __: Sequence[FrozenMap]) -> 
     return tuple(make_closure(name, EVERYBODY, name, topic) for name in ("Read", "Write"))
 
 
+def _find_rate_faults(value: Value) -> Iterator[tuple[str, str]]:
+    if config_keys.parse_size(value) is None:
+        yield (
+            f"{EXPECTED_RATE} {str(value)[:40]!r} is not a number of bytes over 0",
+            'Write bytes a second, or text such as "2MiB".',
+        )
+
+
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
@@ -298,6 +308,15 @@ TYPE = ResourceType(
             "managed_replication_factor",
             BOOL,
             "true: the cluster chooses the number of replicas, as without replication_factor.",
+        ),
+        AttributeSchema(
+            EXPECTED_RATE,
+            ANY,
+            "How many bytes a second producers are expected to write to the topic, as they are "
+            'stored, such as "2MiB". Plans estimate disks and costs of a new topic and of more '
+            "partitions from it. Neither the cluster nor the state has it.",
+            refuses=_find_rate_faults,
+            expected=True,
         ),
         AttributeSchema(
             "topic_id", STRING, "The id that the cluster gave the topic.", computed=True
