@@ -42,6 +42,8 @@ def _of_acl(
     if acl.permission == "Allow":
         risk = "low" if acl.operation in LOW else "high"
         risk = "medium" if acl.operation in MEDIUM else risk
+        if everything and acl.principal == "User:*":
+            risk = "medium" if risk == "low" else "high"
         if acl.principal == "User:*":
             yield "any_principal", risk
         elif acl.host == "*" and any(

@@ -206,10 +206,14 @@ def query(
     root: Root = None,
     form: Format = "table",
 ) -> None:
-    """Query the current build's tables with SQL."""
-    Console.make_standard().write(
-        fleet.answers.format_sheet(fleet.answers.query_build(_choose_root(root), sql), form)
-    )
+    """Query the current build's tables with SQL.
+
+    Names clusters whose rows are old on standard error.
+    """
+    target, console = _choose_root(root), Console.make_standard()
+    console.write(fleet.answers.format_sheet(fleet.answers.query_build(target, sql), form))
+    for line in fleet.answers.list_old_rows(target, sql):
+        console.note(line)
 
 
 @app.command("who-can")

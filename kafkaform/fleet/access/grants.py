@@ -148,6 +148,9 @@ def _find_broad(rules: DataFrame, facts: DataFrame, short: int) -> DataFrame:
     cluster = F.when(F.col("resource_type") == "Cluster", HIGH).otherwise(MEDIUM)
     everybody = principal == EVERYBODY
     everything = F.when(prefixed, width == 0).otherwise(name == EVERYTHING)
+    # Everybody on everything is as bad as it gets, even if a single right is harmless.
+    of_everybody = F.when(risk == LOW, MEDIUM).otherwise(HIGH)
+    risk = F.when(everybody & everything, of_everybody).otherwise(risk)
     loose = (F.col("host") == EVERYTHING) & ~everybody & F.array_contains("held", principal)
     is_for = F.concat(operation, F.lit(" is for every"))
     topics = (F.col("resource_type") == "Cluster") & operation.isin(sorted(EVERY_TOPIC))

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from ...core.errors import StorageError, UsageError
+from ...core.text.display import inline
+from ..report.figures import render_age, render_moment
+from ..report.questions import PLACED, UNKNOWN
 from ..report.rows import Sheet
 from ..tables.definitions import TABLES, quote_text
 from ..tables.reader import Gold, describe_error, to_rows
@@ -54,6 +60,31 @@ def run_query(gold: Gold, sql: str) -> Sheet:
         raise UsageError(f"the query failed: {text}") from None
     rows = (tuple(row.values()) for batch in table.to_batches() for row in to_rows(batch))
     return Sheet(tuple(table.column_names), tuple(rows))
+
+
+def list_old_rows(gold: Gold, sql: str) -> Iterator[str]:
+    """Yield a sentence for each cluster of which a query over these tables may return rows that
+    tell how the cluster was, not how it is. Raises StorageError."""
+    names = {word.lower() for word in re.findall(r"\w+", sql)} & gold.build.tables.keys()
+    if not names & PLACED or not gold.has("cluster"):
+        return
+    statuses = ", ".join(map(quote_text, UNKNOWN))
+    for row in gold.read_rows(
+        f"select cluster, status, captured_at from cluster where status in ({statuses})"
+        " and captured_at is not null order by cluster"
+    ):
+        cluster, status = inline(row["cluster"]), row["status"]
+        yield f"Rows of {cluster} may be old: {status}{describe_age(row, gold.build.as_of)}."
+
+
+def describe_age(row: Mapping[str, Any], as_of: datetime) -> str:
+    """`, last read 2026-11-19 05:00 UTC, 3 d before the newest data`; empty if it never was. row:
+    of `cluster`."""
+    time = row["captured_at"]
+    if time is None:
+        return ""
+    age = render_age(time, as_of)
+    return f", last read {render_moment(time)} UTC, {age} before the newest data"
 
 
 def _explain_error(gold: Gold, sql: str, text: str) -> UsageError:

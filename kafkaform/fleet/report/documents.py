@@ -30,6 +30,8 @@ from ...html.document import make_environment, render_document
 from ..access.permission_rows import MASKS
 from ..tables.definitions import GOLD, TABLES
 from ..tables.reader import Build, Gold, find_before, read_current, to_rows
+from .cause_questions import CAUSES
+from .causes import SHOWN_CAUSES, describe_cause
 from .figures import (
     HEIGHT,
     ROW,
@@ -44,7 +46,15 @@ from .figures import (
     sort_key,
 )
 from .model import STATUSES, FleetReport, Number, build_report
-from .questions import DETAILS, LIMIT, NUMBERS, Answers, ask_questions
+from .questions import (
+    DETAILS,
+    LIMIT,
+    NUMBERS,
+    Answers,
+    ask_questions,
+    is_known,
+    select_known,
+)
 from .rows import (
     INTERNAL,
     SECOND,
@@ -117,12 +127,13 @@ def csv_name(stem: str, table: str) -> str:
 
 
 def write_csv(gold: Gold, folder: Path, stem: str, mask: Mask | None = None) -> tuple[Path, ...]:
-    """Write every gold table of the build to `<stem>-<table>.csv`, ordered by its key. A file is
-    there completely or not at all. mask: applied to each row.
+    """Write every gold table of the build to `<stem>-<table>.csv`, ordered by its key, without
+    clusters of which nobody knows how they are now. A file is there completely or not at all.
+    mask: applied to each row.
 
     Raises StorageError.
     """
-    tables = [name for name in GOLD if gold.has(name)]
+    tables = [name for name in GOLD if is_known(gold, name)]
     paths = tuple(folder / csv_name(stem, name) for name in tables)
     for name, path in zip(tables, paths, strict=True):
         with write_whole(path, "cannot write the report's tables") as half:
@@ -133,7 +144,8 @@ def write_csv(gold: Gold, folder: Path, stem: str, mask: Mask | None = None) -> 
             with half.open("x", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\r\n")
                 writer.writerow([MASKS.get(column, column) for column in names])
-                for batch in gold.read_batches(f"select {columns} from {name} order by {order}"):
+                sql = select_known((name,), f"select {columns} from {name} order by {order}")
+                for batch in gold.read_batches(sql):
                     if mask:
                         masked = (mask(name, row) for row in to_rows(batch))
                         writer.writerows(
@@ -169,7 +181,7 @@ SERIES_ALIASES: Mapping[str, str] = {
 }
 """Series that look like another one, with which they are never in the same chart."""
 _CHIPS: Mapping[str, Mapping[str, str]] = {
-    "severity": {"high": "bad", "medium": "warn", "low": "note"},
+    "severity": {"critical": "bad", "high": "bad", "medium": "warn", "low": "note"},
     "status": {"failed": "bad", "never": "bad", "stale": "warn", "partial": "warn"},
     "verdict": {"out_of_band": "bad", "not_effective": "warn", "unclear": "note"},
     "chain": {"broken": "bad", "gap": "warn"},
@@ -184,10 +196,14 @@ _STATUS_TITLES: Mapping[str, str] = {
 }
 TABLE_ROWS = 5
 """Rows per table."""
+UNREAD_ROWS = 20
+"""Clusters that were not fully read, which come first of all."""
 TABLE_COLUMNS = 7
 """Columns per table; the page has the rest."""
 CELL_CHARACTERS = 80
 """Characters per cell."""
+COMMAND_CHARACTERS = 1000
+"""Characters of a command, which is of no use if it is cut."""
 _FOREIGN_KINDS = (
     ColumnKind.CODE,
     ColumnKind.KEY,
@@ -196,7 +212,7 @@ _FOREIGN_KINDS = (
     ColumnKind.LONG,
 )
 _MARKDOWN_CHARACTERS = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
-_PRINCIPALS = frozenset({"principal", "user", "actor"})
+_PRINCIPALS = frozenset({"principal", "user", "actor", "actors"})
 _TEXTS = frozenset(
     {"subject", "detail", "message", "error", "before", "after", "desired", "state", "live"}
     | {"via", "evidence", "entity", "shared_scope", "address", "path", "text", "waiver"}
@@ -236,6 +252,7 @@ def render_html(report: FleetReport) -> str:
         {
             "cell": _render_cell,
             "change": _render_change,
+            "about": describe_cause,
             # A length with at most three decimals.
             "figure": lambda value: f"{value:.3f}".rstrip("0").rstrip("."),
             "moment": render_moment,
@@ -251,6 +268,8 @@ def render_html(report: FleetReport) -> str:
         "colours": {key: SERIES_ALIASES.get(key, key) for key in patterns},
         "statuses": _STATUS_TITLES,
         "limit": LIMIT,
+        "shown": SHOWN_CAUSES,
+        "chips": _CHIPS["severity"],
         "row": ROW,
         "field": HEIGHT,
     }
@@ -282,6 +301,10 @@ def _render_lines(report: FleetReport) -> Iterator[str]:
     yield f"# Fleet report, {render_moment(report.as_of)} UTC"
     yield ""
     yield _render_coverage(report)
+    yield from _render_unread(report)
+    yield from _render_causes(report)
+    yield ""
+    yield "## At a glance"
     yield ""
     yield "| | Now | Change |"
     yield "|---|---:|---:|"
@@ -314,6 +337,45 @@ def _render_lines(report: FleetReport) -> Iterator[str]:
     )
 
 
+def _render_unread(report: FleetReport) -> Iterator[str]:
+    """The clusters that are in no figure, or not whole, and how to read them."""
+    clusters = report.coverage.clusters
+    names = [column.name for column in clusters.columns]
+    if clusters.rows:
+        yield ""
+    for cells in clusters.rows[:UNREAD_ROWS]:
+        row = dict(zip(names, cells, strict=True))
+        about = row["error"] or row["missing"] or "" if row["registered"] else "not in fleet.hcl"
+        command = f": {escape_code(row['command'], COMMAND_CHARACTERS)}" if row["command"] else ""
+        text = clip_text(inline(about), CELL_CHARACTERS)
+        words = ", ".join(filter(None, (row["status"], text)))
+        yield f"- {escape_code(row['cluster'])} ({escape_prose(words)}){command}"
+    if clusters.total > UNREAD_ROWS:
+        yield f"- {clusters.total - UNREAD_ROWS:,} more"
+
+
+def _render_causes(report: FleetReport) -> Iterator[str]:
+    yield ""
+    yield "## Do this first"
+    yield ""
+    if report.unjudged:
+        yield f"Unknown: this build has no tables for {', '.join(report.unjudged)}."
+        yield ""
+    for number, cause in enumerate(report.causes[:SHOWN_CAUSES], 1):
+        rule = f" [{cause.rule}]" if cause.rule else ""
+        about = describe_cause(cause, report.as_of)
+        yield f"{number}. **{escape_prose(cause.title)}**{escape_prose(rule)} ({cause.severity})"
+        for text in filter(None, (about, cause.mend, cause.waiting)):
+            yield f"   {escape_prose(text)}  "
+        yield f"   {escape_code(cause.command, COMMAND_CHARACTERS)}"
+    if not report.causes:
+        yield "Nothing that the clusters that were read show needs to be done."
+    more = len(report.causes) - SHOWN_CAUSES
+    if more > 0:
+        yield ""
+        yield f"{more:,} more are on the page."
+
+
 def _render_coverage(report: FleetReport) -> str:
     coverage = report.coverage
     if coverage.expected is None:
@@ -338,11 +400,11 @@ def escape_prose(text: str) -> str:
     return _MARKDOWN_CHARACTERS.sub(lambda match: f"&#{ord(match[0])};", inline(text))
 
 
-def escape_code(text: str) -> str:
+def escape_code(text: str, length: int = CELL_CHARACTERS) -> str:
     r"""Make a code span. Tables read a pipe after a backslash in two ways, so it is written
     `\x7c`."""
     printable = inline(text)
-    clipped = clip_text(printable, CELL_CHARACTERS)
+    clipped = clip_text(printable, length)
     clear = re.sub(r"(?<=\\)\|", "x7c", clipped)
     ticks = "`" * (max(map(len, re.findall(r"`+", clear)), default=0) + 1)
     gap = " " if not clear.strip() or clear[0] in "` " or clear[-1] in "` " else ""
@@ -403,7 +465,7 @@ class Redactor(PartialRepr, frozen=True):
             return self.mask_name(value)
         if column == "key" and kind in _PRINCIPAL_FIELDS:
             return self._mask_key(value, _PRINCIPAL_FIELDS[kind])
-        if column == "address" and kind in _PRINCIPAL_FIELDS:
+        if column in ("address", "addresses") and kind in _PRINCIPAL_FIELDS:
             return f"{kind}.{self.mask_name(value)}"
         return self._mask_text(value, own) if column in _TEXTS else value
 
@@ -485,7 +547,7 @@ def write_report(root: str, out: Path, *, redact: bool = False, csv: bool = Fals
 
 def make_report(gold: Gold, *, mask: Mask | None = None, csv: str | None = None) -> FleetReport:
     """Return the report of a build, compared with the one before. csv: as in `FleetReport`."""
-    answers = ask_questions(gold, {**NUMBERS, **DETAILS}, mask)
+    answers = ask_questions(gold, {**NUMBERS, **CAUSES, **DETAILS}, mask)
     previous, numbers = _read_earlier(gold.build)
     return build_report(gold.build, answers, numbers, previous, redacted=mask is not None, csv=csv)
 

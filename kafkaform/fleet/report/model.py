@@ -3,6 +3,7 @@ sections on how applies ended and on how far the data can be trusted."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,7 @@ from msgspec import Struct
 from ..tables.definitions import SCHEMA_VERSION
 from ..tables.reader import Build
 from .access import PERMISSIONS, QUOTAS, chart_findings
+from .causes import Cause, list_missing, rank_causes
 from .drift import CAPACITY, CHANGES, DRIFT, UNUSED
 from .figures import (
     CLUSTER,
@@ -38,7 +40,7 @@ from .figures import (
     render_count,
     sum_column,
 )
-from .questions import DAYS, KNOWN, Answers
+from .questions import DAYS, KNOWN, UNKNOWN, Answers
 
 _OUTCOMES = (
     Series("applied", "applied", "A"),
@@ -117,7 +119,7 @@ def show_applies(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
         f"{sums['failed']:,} "
         f"failed, and the outcome of {sums['unknown']:,} is unknown."
         if sent
-        else f"Nothing was applied in {DAYS} days."
+        else f"Nothing was applied in {DAYS} days to the clusters that were read."
     )
     title = f"Steps of applies by outcome and day, last {DAYS} days"
     return SectionBlock(
@@ -195,9 +197,8 @@ TRUST = Outline(
 )
 
 
-STATUSES = ("read", "partial", "stale", "failed", "never")
+STATUSES = (*KNOWN, *UNKNOWN)
 """Of clusters, from known to unknown."""
-_UNKNOWN = ("stale", "failed", "never")
 
 _CLUSTERS = (
     CLUSTER,
@@ -206,6 +207,8 @@ _CLUSTERS = (
     GridColumn("captured_at", "Last read", ColumnKind.TIME, "never"),
     GridColumn("missing", "Not fully read", missing="–"),
     GridColumn("error", "Error of the newest snapshot", ColumnKind.LONG),
+    GridColumn("failures", f"Applies in {DAYS} days, by their logs", missing="–"),
+    GridColumn("command", "Read it", ColumnKind.CODE),
     OWNER,
 )
 _STATES = (
@@ -244,7 +247,7 @@ class FleetCoverage(Struct, frozen=True):
     @property
     def unknown(self) -> int:
         """How many clusters are in no figure of the report."""
-        return sum(self.counts[status] for status in _UNKNOWN)
+        return sum(self.counts[status] for status in UNKNOWN)
 
     @property
     def chart(self) -> Chart:
@@ -266,7 +269,18 @@ def compute_coverage(answers: Answers) -> FleetCoverage:
     for row in expected:
         counts[row["status"]] += row["clusters"]
     used = [row["oldest"] for row in rows or () if row["oldest"] and row["status"] in STATUSES[:2]]
-    off = [{**row, "missing": _describe_missing(row)} for row in answers.get("clusters_off") or ()]
+    failures = {row["cluster"]: row for row in answers.get("failures_off") or ()}
+    off = [
+        {
+            **row,
+            "missing": _describe_missing(row),
+            "failures": _describe_failures(failures.get(row["cluster"], {})),
+            "command": f"kafkaform fleet snapshot --only {shlex.quote(row['cluster'])}"
+            if row["registered"]
+            else None,
+        }
+        for row in answers.get("clusters_off") or ()
+    ]
     states = answers.get("states_off") or []
     return FleetCoverage(
         expected=None if rows is None else sum_column(expected, "clusters"),
@@ -288,6 +302,15 @@ def _describe_missing(row: Mapping[str, Any]) -> str | None:
         if coverage != "complete"
     }
     return ", ".join(f"{kind} ({coverage})" for kind, coverage in sorted(short.items())) or None
+
+
+def _describe_failures(row: Mapping[str, int]) -> str | None:
+    """`12 steps failed, the outcome of 1 is unknown`, of a cluster in no figure."""
+    texts = (
+        f"{render_count(row['failed'], 'step')} failed" if row.get("failed") else "",
+        f"the outcome of {row['unknown']:,} is unknown" if row.get("unknown") else "",
+    )
+    return ", ".join(filter(None, texts)) or None
 
 
 class Number(Struct, frozen=True):
@@ -324,6 +347,10 @@ class FleetReport(Struct, frozen=True):
     csv: str | None
     """How the names of the CSV files begin. None: there are none."""
     coverage: FleetCoverage
+    causes: tuple[Cause, ...]
+    """What to do first."""
+    unjudged: tuple[str, ...]
+    """What causes lack, because the build lacks tables."""
     numbers: tuple[Number, ...]
     sections: tuple[ReportSection, ...]
     schema_version: int = SCHEMA_VERSION
@@ -335,17 +362,15 @@ class _Count(Struct, frozen=True):
     answer: str
     title: str
     place: str
-    live: bool
-    """It counts what clusters show, so it needs clusters that were read."""
 
 
 _COUNTS = (
-    _Count("differing", "objects differ from what is declared", "drift", True),
-    _Count("unmanaged", "objects that nobody manages", "drift", True),
-    _Count("outside", f"changes out of band in {DAYS} days", "changes", True),
-    _Count("policy_high", "rules broken, severity high", "permissions", True),
-    _Count("grants_high", "access findings, severity high", "permissions", True),
-    _Count("failed", f"steps of applies failed in {DAYS} days", "applies", False),
+    _Count("differing", "objects differ from what is declared", "drift"),
+    _Count("unmanaged", "objects that nobody manages", "drift"),
+    _Count("outside", f"changes out of band in {DAYS} days", "changes"),
+    _Count("policy_high", "rules broken, severity high", "permissions"),
+    _Count("grants_high", "access findings, severity high", "permissions"),
+    _Count("failed", f"steps of applies failed in {DAYS} days", "applies"),
 )
 
 
@@ -368,6 +393,8 @@ def build_report(
         redacted=redacted,
         csv=csv,
         coverage=coverage,
+        causes=rank_causes(answers, build.as_of),
+        unjudged=list_missing(answers),
         numbers=tuple(_make_number(count, answers, before or {}, coverage) for count in _COUNTS),
         sections=tuple(make_section(outline, answers, build.as_of) for outline in _OUTLINES),
     )
@@ -377,7 +404,7 @@ def _make_number(
     count: _Count, answers: Answers, before: Answers, coverage: FleetCoverage
 ) -> Number:
     value = _read_value(answers, count)
-    least = count.live and coverage.unknown > 0 and value is not None
+    least = coverage.unknown > 0 and value is not None
     return Number(count.title, value, _read_value(before, count), least, count.place)
 
 
@@ -387,4 +414,4 @@ def _read_value(answers: Answers, count: _Count) -> int | None:
     if not rows or clusters is None:
         return None
     read = [row for row in clusters if row["status"] in _READ]
-    return None if count.live and not sum_column(read, "clusters") else int(rows[0]["n"])
+    return int(rows[0]["n"]) if sum_column(read, "clusters") else None

@@ -3,13 +3,13 @@ the report of three thousand clusters takes no more memory than that of three.""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
 from msgspec import Struct
 
-from ..tables.definitions import quote_text
+from ..tables.definitions import TABLES, quote_text
 from ..tables.reader import Gold
 from .rows import Mask, render_utc
 
@@ -20,13 +20,12 @@ DAYS = 30
 
 KNOWN = ("read", "partial")
 """Status of clusters whose rows tell how they are now."""
-LIVE_TABLES = frozenset(
-    (
-        *("capacity", "change_attribution", "drift", "drift_daily", "effective_permissions"),
-        *("effective_quotas", "grant_findings", "policy_findings", "unused_topics"),
-    )
+UNKNOWN = ("stale", "failed", "never")
+"""Status of clusters of which nobody knows how they are now."""
+PLACED = frozenset(
+    name for name, table in TABLES.items() if "cluster" in table.names and name != "cluster"
 )
-"""Tables about what clusters show. What logs and registers say holds for any cluster."""
+"""Tables whose rows belong to a cluster."""
 
 Rows = list[Mapping[str, Any]]
 Answers = Mapping[str, Rows | None]
@@ -41,6 +40,8 @@ class ReportQuestion(Struct, frozen=True):
     """The tables that it needs. The rows are shown as rows of the first, by which names are
     masked."""
     sql: str
+    of_unknown: bool = False
+    """It asks about clusters of which nobody knows how they are now, and not about the others."""
 
 
 NUMBERS: Mapping[str, ReportQuestion] = {
@@ -87,6 +88,13 @@ DETAILS: Mapping[str, ReportQuestion] = {
         "select count(*) over () as total, cluster, status, registered, owner, captured_at,"
         " coverage, error from cluster where status <> 'read' or not registered"
         " order by status, cluster limit {limit}",
+    ),
+    # Logs say what was done to a cluster, even if nobody knows how it is now.
+    "failures_off": ReportQuestion(
+        ("apply_reliability",),
+        "select cluster, sum(failed) as failed, sum(unknown) as unknown from apply_reliability"
+        " where error_code = '' and day > {day} group by cluster order by cluster",
+        of_unknown=True,
     ),
     "states_off": ReportQuestion(
         ("lineage",),
@@ -278,28 +286,37 @@ def ask_questions(
     }
 
 
-def select_known(question: ReportQuestion) -> str:
-    """The query of a question. Clusters of which nobody knows how they are now are in none of its
-    rows that say how clusters are."""
-    statuses = ", ".join(map(quote_text, KNOWN))
+def select_known(tables: Iterable[str], sql: str, *, of_unknown: bool = False) -> str:
+    """The query over these tables without the rows of clusters of which nobody knows how they are
+    now; of_unknown: with their rows alone. Rows that belong to no cluster count as known."""
+    condition = "in" if of_unknown else "not in"
+    statuses = ", ".join(map(quote_text, UNKNOWN))
     views = [
-        f"{name} as (select * from {name} where cluster in"
+        f"{name} as (select * from {name} where cluster {condition}"
         f" (select cluster from cluster where status in ({statuses})))"
-        for name in question.tables
-        if name in LIVE_TABLES
+        for name in tables
+        if name in PLACED
     ]
-    return f"with {', '.join(views)} {question.sql}" if views else question.sql
+    if not views:
+        return sql
+    # A query that begins with views of its own goes on with them.
+    rest = sql.removeprefix("with ")
+    return f"with {', '.join(views)}{', ' if rest != sql else ' '}{rest}"
+
+
+def is_known(gold: Gold, table: str) -> bool:
+    """The build tells which rows of the table say how clusters are now."""
+    # A table that is missing is "unknown", never an empty answer. Without `cluster`, nobody knows
+    # which rows tell how clusters are now.
+    return gold.has(table, *(("cluster",) if table in PLACED else ()))
 
 
 def _answer_question(
     gold: Gold, question: ReportQuestion, times: Mapping[str, str], mask: Mask | None
 ) -> Rows | None:
-    # A table that is missing is "unknown", never an empty answer. Without `cluster`, nobody knows
-    # which rows tell how clusters are now.
-    scope = ("cluster",) if LIVE_TABLES.intersection(question.tables) else ()
-    if not gold.has(*scope, *question.tables):
+    if not all(is_known(gold, table) for table in question.tables):
         return None
-    sql = select_known(question)
+    sql = select_known(question.tables, question.sql, of_unknown=question.of_unknown)
     for name, value in times.items():
         sql = sql.replace(name, value)
     rows = gold.read_rows(sql)

@@ -107,6 +107,11 @@ def query_build(root: str, sql: str) -> Sheet:
     return answers.query.run_query(gold, sql)
 
 
+def list_old_rows(root: str, sql: str) -> tuple[str, ...]:
+    """Say whose rows a query may return although nobody knows how the cluster is now."""
+    return tuple(answers.query.list_old_rows(_open_gold(root), sql))
+
+
 def find_who_can(
     root: str,
     operation: str,

@@ -26,7 +26,7 @@ from ...core.errors import Blocked, UsageError
 from ...core.installation import render_extra_command
 from ...core.objects import Folder, Objects
 from ...core.progress import Reporter, ignore_event
-from ...fleet import build, landed, tables
+from ...fleet import answers, build, landed, tables
 from ...fleet.spark import doctor
 from ...fleet.spark.session import (
     CONNECT,
@@ -380,12 +380,15 @@ def refuse_findings(root: str, names: Sequence[str]) -> None:
 def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]:
     """Yield the clusters of fleet.hcl that are not fully known, a line each."""
     cluster_condition = f" AND cluster = {quote_text(cluster)}" if cluster else ""
-    sql = "SELECT cluster, status, error FROM cluster WHERE registered AND status <> 'read'"
-    for row in tables.reader.Gold(tables.reader.read_current(root)).read_rows(
-        f"{sql}{cluster_condition} ORDER BY cluster"
-    ):
+    sql = (
+        "SELECT cluster, status, error, captured_at FROM cluster"
+        f" WHERE registered AND status <> 'read'{cluster_condition} ORDER BY cluster"
+    )
+    gold = tables.reader.Gold(tables.reader.read_current(root))
+    for row in gold.read_rows(sql):
+        age = answers.query.describe_age(row, gold.build.as_of)
         cause = f": {row['error']}" if row["error"] else ""
-        yield inline(f"{row['cluster']}: {row['status']}{cause}")
+        yield inline(f"{row['cluster']}: {row['status']}{age}{cause}")
 
 
 # ── prepare ─────────────────────────────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ CLUSTERS = (
     *("analytics", "staging", "edge-oslo", "edge-lima", "legacy-on-premises-frankfurt"),
 )
 STATUS = {"edge-oslo": "stale", "edge-lima": "failed", "staging": "partial", "analytics": "never"}
+ENVS = {"payments": "prod", "orders": "prod", "staging": "staging"}
 OWNERS = ("team-payments", "team-orders", "platform", None)
 KNOWN = tuple(name for name in CLUSTERS if STATUS.get(name, "read") in ("read", "partial"))
 
@@ -44,6 +45,9 @@ def tables(random: Random, grown: int = 0) -> dict[str, list[Row]]:
         "fleet_consistency": consistency(),
         "run": runs(),
         "quarantine": quarantine(),
+        "event": events(),
+        "live": groups(),
+        "history": history(),
     }
     assert set(GOLD) <= made.keys()
     return {name: unique(name, rows) for name, rows in made.items()}
@@ -63,6 +67,7 @@ def clusters() -> Iterator[Row]:
             "cluster": name,
             "status": status,
             "registered": True,
+            "env": ENVS.get(name.partition("-")[0]),
             "owner": "platform",
             "captured_at": None if status == "never" else ago(3 if status == "stale" else 0.1),
             "coverage": {"kafka_topic": "complete", "kafka_acl": "failed"}
@@ -170,7 +175,7 @@ def grants(random: Random, grown: int) -> Iterator[Row]:
         finding, severity, detail = random.choice(kinds)
         who = random.choice(("orders", "billing", "old-etl", "mirror", "ann"))
         principal = "User:*" if finding == "any_principal" else f"User:{who}"
-        resource = f"topic {random.choice(('or', 'payments.', 'audit', '*'))}"
+        resource = f"topic/{random.choice(('or*', 'payments.*', 'audit', '*'))}"
         yield {
             "cluster": random.choice(KNOWN),
             "finding": finding,
@@ -259,6 +264,9 @@ def reliability(random: Random) -> Iterator[Row]:
             yield base
             if failed:
                 yield base | {"error_code": "POLICY_VIOLATION", "applied": 0}
+    # Nobody could read it lately; its log tells what was sent.
+    lost = {"day": ago(2).date(), "cluster": "edge-lima", "kind": "kafka_topic", "error_code": ""}
+    yield lost | {"steps": 3, "applied": 1, "failed": 2}
 
 
 def capacity(random: Random) -> Iterator[Row]:
@@ -312,6 +320,39 @@ def runs() -> Iterator[Row]:
             "refused": 0,
             "chain": "sound" if number else "broken",
         }
+
+
+def events() -> Iterator[Row]:
+    for number, (outcome, code) in enumerate((("failed", "POLICY_VIOLATION"), ("applied", None))):
+        yield {
+            "event_id": f"a1/{number}",
+            "cluster": "orders-eu-1",
+            "lineage": "a1",
+            "seq": number,
+            "ts": ago(2 - number),
+            "run": f"run-{number:04}",
+            "actor": "mia",
+            "record": "outcome",
+            "address": f"kafka_topic.orders_v{number}",
+            "kind": "kafka_topic",
+            "key": f"orders.v{number}",
+            "action": "update",
+            "outcome": outcome,
+            "error_code": code,
+            "error": "the policy refuses it" if code else None,
+        }
+
+
+def groups() -> Iterator[Row]:
+    for cluster in KNOWN:
+        for group in ("billing", "mirror"):
+            yield {"cluster": cluster, "kind": "group_usage", "key": f"{group}||orders.v1"}
+
+
+def history() -> Iterator[Row]:
+    for cluster in KNOWN:
+        key = "User:*|*|Write|Allow|Topic|t1|Literal"
+        yield {"cluster": cluster, "kind": "kafka_acl", "key": key, "valid_from": ago(40)}
 
 
 def quarantine() -> Iterator[Row]:

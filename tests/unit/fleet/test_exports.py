@@ -119,6 +119,7 @@ def test_files(tmp_path: Path) -> None:
     tables = sample.hostile(tables, HOSTILE[0])
     tables["drift"] = [{**row, "key": f"=k{n}"} for n, row in enumerate(tables["drift"][:40])]
     del tables["capacity"]
+    tables["cluster"] = []
     publish(tmp_path / "root", "b-1", tables)
     out = tmp_path / "out"
     out.mkdir()
@@ -176,7 +177,7 @@ def test_a_batch_gives_the_same_cells(values: list[str | None]) -> None:
 
 def test_files_are_masked(tmp_path: Path) -> None:
     """The mask sees every row with the name of its table."""
-    publish(tmp_path, "b-1", {"capacity": [{"cluster": "a", "subject": "cluster"}]})
+    publish(tmp_path, "b-1", {"capacity": [{"cluster": "a", "subject": "cluster"}], "cluster": []})
     paths = write_csv(
         Gold(reader.read_current(str(tmp_path))),
         tmp_path,
@@ -188,7 +189,7 @@ def test_files_are_masked(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """The error names the file."""
-    publish(tmp_path, "b-1", {"capacity": []})
+    publish(tmp_path, "b-1", {"capacity": [], "cluster": []})
     with pytest.raises(StorageError, match=r"x-capacity\.csv: it does not exist"):
         write_csv(Gold(reader.read_current(str(tmp_path))), tmp_path / "no", "x")
 

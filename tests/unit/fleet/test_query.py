@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from kafkaform.cli.app import run_command_line
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.fleet.answers import history
 from kafkaform.fleet.answers.query import run_query
@@ -376,6 +377,44 @@ def test_spans_that_are_none(text: str) -> None:
         history.parse_span(text)
 
 
+# ── age ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("words", "old", "incomplete"),
+    [
+        (("query", "select count(*) from drift"), True, False),
+        (("query", "select count(*) from capacity", "--format", "json"), True, False),
+        (("query", "select count(*) from quarantine"), False, False),
+        (("query", "select count(*) from cluster"), False, False),
+        (("who-can", "READ", "topic/orders"), False, True),
+    ],
+)
+def test_the_age_of_old_rows_is_told(
+    root: Path,
+    words: tuple[str, ...],
+    old: bool,
+    incomplete: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On standard error: a program gets the rows alone. Only where a cluster's rows are asked
+    for. `who-can` does not answer for such a cluster at all."""
+    code = run_command_line(("fleet", *words, "--root", str(root)))
+    said = capsys.readouterr()
+    assert code == (5 if incomplete else 0), said.err
+    line = (
+        "edge-oslo may be old: stale, last read 2026-11-19 05:00 UTC, 3 d before the newest data."
+    )
+    assert (line in said.err) is old
+    line = "Not known: edge-oslo: stale, last read 2026-11-19 05:00 UTC, 3 d before the newest data"
+    assert (line in said.err) is incomplete
+    assert "may be old" not in said.out
+    if incomplete:
+        told = [line.split() for line in said.out.splitlines() if line.startswith("edge-oslo")]
+        assert told and all("allowed" not in words for words in told)
+        assert all("2026-11-19T05:00:00Z" in words for words in told)
+
+
 # ── status ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -383,7 +422,7 @@ def test_status(root: Path) -> None:
     """Builds, coverage with ages, what failed and why, quarantine, tables."""
     found = history.read_status(str(root))
     assert found.complete is False
-    assert found.sheets["Builds"].rows == (("b-1", True, NOW, NOW, 0.0, 17),)
+    assert found.sheets["Builds"].rows == (("b-1", True, NOW, NOW, 0.0, 20),)
     clusters = {row[:2]: row[2] for row in found.sheets["Clusters"].rows}
     assert clusters[("read", True)] == 8
     assert clusters[("failed", True)] == 1

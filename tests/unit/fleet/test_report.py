@@ -18,6 +18,7 @@ import pytest
 
 from kafkaform.core.errors import UsageError
 from kafkaform.fleet.report import access, documents, drift, model
+from kafkaform.fleet.report.cause_questions import CAUSES
 from kafkaform.fleet.report.documents import (
     CELL_CHARACTERS,
     PATTERNS,
@@ -47,12 +48,12 @@ from kafkaform.fleet.report.model import FleetReport, build_report
 from kafkaform.fleet.report.questions import (
     DETAILS,
     LIMIT,
-    LIVE_TABLES,
     NUMBERS,
+    UNKNOWN,
     ask_questions,
 )
 from kafkaform.fleet.tables import reader
-from kafkaform.fleet.tables.definitions import TABLES
+from kafkaform.fleet.tables.definitions import GOLD, TABLES
 from kafkaform.fleet.tables.reader import Build, Gold
 from kafkaform.provider.registry import Registry
 
@@ -66,7 +67,7 @@ DAY = timedelta(days=1)
 
 
 ELEMENTS = """
-html head meta title style body header h1 h2 p time code nav ul li a main section dl div dt dd
+html head meta title style body header h1 h2 p time code nav ul ol li a main section dl div dt dd
 strong span b figure figcaption svg defs pattern rect path text line desc details summary
 table caption thead tbody tr th td footer script"""
 
@@ -96,7 +97,7 @@ def build() -> Build:
 def answered(**answers: list[dict[str, Any]] | None) -> dict[str, Any]:
     """Answers of a fleet of one cluster that was read and shows nothing, but for these."""
     whole = [{"status": "read", "registered": True, "clusters": 1, "oldest": NOW}]
-    empty: dict[str, Any] = {name: [] for name in DETAILS}
+    empty: dict[str, Any] = {name: [] for name in (*DETAILS, *CAUSES)}
     numbers = {name: [{"n": 0}] for name in NUMBERS}
     return empty | numbers | {"clusters": whole} | answers
 
@@ -104,31 +105,74 @@ def answered(**answers: list[dict[str, Any]] | None) -> dict[str, Any]:
 # ── what it says ────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("status", ["stale", "failed", "never"])
-def test_a_cluster_that_nobody_knows_is_in_no_figure(tmp_path: Path, status: str) -> None:
-    """Each question about live clusters has the answer that it has without the cluster's rows."""
-    lost, tables = sample.KNOWN[0], sample.tables(Random(7))
+LOST = {"payments-eu-1": "stale", "payments-us-2": "failed", "staging": "never"}
+"""Clusters of the sample that were read, and what they are in a build with their old rows."""
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The builds `with` and `without` the rows of LOST in every table, each with all files of its
+    report."""
+    folder = tmp_path_factory.mktemp("lost")
+    tables = sample.tables(Random(7))
     for row in tables["cluster"]:
-        if row["cluster"] == lost:
-            row["status"] = status
+        row["status"] = LOST.get(row["cluster"], row["status"])
+    of_clusters = [name for name in tables if "cluster" in TABLES[name].names]
+    for name in set(of_clusters) - {"cluster"}:
+        tables[name] += [{**tables[name][0], "cluster": cluster} for cluster in LOST]
     rest = {
-        name: [row for row in rows if name not in LIVE_TABLES or row["cluster"] != lost]
+        name: [row for row in rows if name == "cluster" or row.get("cluster") not in LOST]
         for name, rows in tables.items()
     }
-    publish(tmp_path / "with", "b-1", tables)
-    publish(tmp_path / "without", "b-1", rest)
+    assert set(GOLD) <= set(of_clusters)
+    for name, some in (("with", tables), ("without", rest)):
+        publish(folder / name, "b-1", some)
+        for suffix in (".html", ".md", ".json"):
+            documents.write_report(
+                str(folder / name), folder / name / f"r{suffix}", csv=suffix == ".html"
+            )
+    return folder
+
+
+def test_a_cluster_that_nobody_knows_is_in_no_figure(lost: Path) -> None:
+    """Every answer about a stale, a failed and a never-read cluster is the one without its rows,
+    but for what logs say of it at the coverage."""
+    asked = {**NUMBERS, **DETAILS, **CAUSES}
     answers, expected = (
-        ask_questions(Gold(reader.read_current(str(tmp_path / name))), {**NUMBERS, **DETAILS})
+        ask_questions(Gold(reader.read_current(str(lost / name))), asked)
         for name in ("with", "without")
     )
+    failures, rest = (some.pop("failures_off") or () for some in (answers, expected))
+    assert {row["cluster"] for row in failures} - {row["cluster"] for row in rest} == set(LOST)
     assert answers == expected
-    assert {name for name in LIVE_TABLES if any(r["cluster"] == lost for r in tables[name])}
 
 
-def test_every_table_about_clusters_is_judged() -> None:
-    """A new gold table is either about what clusters show, or its rows hold for any cluster."""
-    gold = {name for name, table in TABLES.items() if table.layer == "gold"}
-    assert gold - LIVE_TABLES == {"apply_reliability", "fleet_consistency"}
+@pytest.mark.parametrize("status", UNKNOWN)
+def test_no_form_of_the_report_shows_a_cluster_that_nobody_knows(lost: Path, status: str) -> None:
+    """Outside of the coverage its name is nowhere in the page, the text and the data, nothing
+    differs from a report without its rows, and no CSV file has a row of it."""
+    name = next(name for name, word in LOST.items() if word == status)
+    page, text, data = (
+        [(lost / folder / f"r.{suffix}").read_text() for folder in ("with", "without")]
+        for suffix in ("html", "md", "json")
+    )
+    for some, cut in (
+        (page, re.compile('<section id="coverage".*?</section>', re.DOTALL)),
+        (text, re.compile(r"^- `.*$", re.MULTILINE)),
+    ):
+        bare = [cut.sub("", document) for document in some]
+        assert name in some[0] and name not in bare[0]
+        assert bare[0] == bare[1]
+    made = [json.loads(document) for document in data]
+    coverage = [document.pop("coverage") for document in made]
+    assert made[0] == made[1] and name not in json.dumps(made[0])
+    assert name in json.dumps(coverage[0])
+    files = sorted(path.name for path in (lost / "with").glob("*.csv"))
+    assert files == sorted(f"r-{table}.csv" for table in GOLD)
+    for file in files:
+        rows = (lost / "with" / file).read_text()
+        assert rows == (lost / "without" / file).read_text() and name not in rows
+        assert len(rows.splitlines()) > 1
 
 
 def test_numbers_are_those_of_the_tables(root: Path, found: FleetReport) -> None:
@@ -142,7 +186,11 @@ def test_numbers_are_those_of_the_tables(root: Path, found: FleetReport) -> None
         if r["verdict"] == "out_of_band" and r["window_end"] > NOW - 30 * DAY
     ]
     since = (NOW - 30 * DAY).date()
-    failed = [r for r in tables["apply_reliability"] if not r["error_code"] and r["day"] > since]
+    failed = [
+        r
+        for r in tables["apply_reliability"]
+        if not r["error_code"] and r["day"] > since and r["cluster"] in sample.KNOWN
+    ]
     high = Counter(r["severity"] for r in tables["grant_findings"])["high"]
     rules = [r for r in tables["policy_findings"] if r["severity"] == "high" and not r["waived"]]
     assert [number.value for number in found.numbers] == [
@@ -164,7 +212,7 @@ def test_coverage_counts_expected_clusters(found: FleetReport) -> None:
     assert known.expected == 12
     assert known.counts == {"read": 8, "partial": 1, "stale": 1, "failed": 1, "never": 1}
     assert (known.unknown, known.unregistered, known.whole) == (3, 1, False)
-    assert [number.least for number in found.numbers] == [True] * 5 + [False]
+    assert [number.least for number in found.numbers] == [True] * 6
 
 
 def test_sections_stand_in_their_order(found: FleetReport) -> None:
@@ -174,12 +222,12 @@ def test_sections_stand_in_their_order(found: FleetReport) -> None:
 
 
 def test_unknown_is_never_zero() -> None:
-    """No cluster was read: what is counted on clusters is unknown, steps of applies are known."""
+    """No cluster was read: nothing that is counted is known."""
     failed = [{"status": "failed", "registered": True, "clusters": 3, "oldest": None}]
     made = build_report(build(), answered(clusters=failed))
-    assert [number.value for number in made.numbers] == [None] * 5 + [0]
+    assert [number.value for number in made.numbers] == [None] * 6
     assert "unknown" in render_markdown(made)
-    assert render_html(made).count('<span class="figure none">unknown</span>') == 5
+    assert render_html(made).count('<span class="figure none">unknown</span>') == 6
 
 
 def test_a_build_without_tables_says_unknown(tmp_path: Path) -> None:
@@ -331,7 +379,8 @@ def test_a_run_of_two_kinds_is_one_run(tmp_path: Path) -> None:
     row = {"cluster": "a", "day": NOW.date(), "steps": 2, "applied": 1, "partial_runs": 1}
     kinds = [row | {"kind": kind, "failed": 1} for kind in ("kafka_topic", "kafka_quota")]
     days = [row | {"kind": "kafka_topic", "day": (NOW - DAY).date()}]
-    publish(tmp_path, "b-1", {"apply_reliability": kinds + days})
+    clusters = [{"cluster": "a", "status": "read", "registered": True}]
+    publish(tmp_path, "b-1", {"apply_reliability": kinds + days, "cluster": clusters})
     rows = ask_questions(Gold(reader.read_current(str(tmp_path))), DETAILS)["apply_clusters"] or []
     assert [(r["steps"], r["failed"], r["partial_runs"]) for r in rows] == [(6, 2, 2)]
 
@@ -403,7 +452,7 @@ def test_the_page_is_accessible(page: str) -> None:
     parsed = Page(page)
     assert parsed.all("html") == [{"lang": "en"}]
     heads = [tag for tag, _ in parsed.tags if tag in ("h1", "h2", "h3")]
-    assert heads == ["h1"] + ["h2"] * 10
+    assert heads == ["h1"] + ["h2"] * 11
     assert all(attrs.get("scope") == "col" for attrs in parsed.all("th"))
     assert len(parsed.all("caption")) == len(parsed.all("table")) > 20
     ids = [attrs["id"] for _, attrs in parsed.tags if "id" in attrs]
@@ -734,5 +783,5 @@ def test_another_ending_is_refused(root: Path, tmp_path: Path) -> None:
 
 def test_each_question_is_answered(root: Path) -> None:
     """The sample has rows for every one, so that each is really run and shown."""
-    answers = ask_questions(Gold(reader.read_current(str(root))), {**NUMBERS, **DETAILS})
+    answers = ask_questions(Gold(reader.read_current(str(root))), {**NUMBERS, **DETAILS, **CAUSES})
     assert [name for name, rows in answers.items() if not rows] == []

@@ -1,0 +1,583 @@
+"""What to do first: causes instead of rows, ranked by environment, severity, reach and age.
+
+A cause is one thing that somebody can mend. What follows from it, or must wait until it is mended,
+is listed under it and is no cause of its own: an ACL that has no effect because everybody may do
+the same must stay, or it is missing on the day on which the right of everybody goes away.
+
+Pure functions: `cause_questions` counts and cuts in the engine.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from ...core.text.display import inline
+from ...core.text.quantity import render_with_exact
+from .access import RULES
+from .figures import clip_text, join_words, render_age, render_bytes, render_count
+from .questions import Answers
+
+SEVERITIES = ("low", "medium", "high", "critical")
+"""Of causes, from bad to worst. `critical` is everybody's right on everything."""
+SHOWN_CAUSES = 10
+"""The page shows as many at once, and the others on demand."""
+MAX_CAUSES = 50
+NAMED = 3
+"""How many clusters, owners or actors a cause names."""
+NAME_CHARACTERS, CLIPPED = 60, 160
+"""Of a name, and of a sentence of others."""
+SOON = timedelta(days=30)
+"""A limit that is reached so soon is of high severity."""
+Row = Mapping[str, Any]
+"""Column -> its value, of a question."""
+
+
+class Reach(Struct, frozen=True):
+    """How far a cause reaches. None: it has no such reach, or it was not measured."""
+
+    principals: int | None = None
+    topics: int | None = None
+    bytes: int | None = None
+    """Of all replicas of these topics."""
+    groups: int | None = None
+    """Consumer groups that read these topics."""
+    objects: int | None = None
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """What reaches further has a greater one."""
+        return tuple(value or 0 for value in (self.principals, self.topics, self.objects))
+
+    @property
+    def text(self) -> str:
+        """`14 principals, 300 topics, 2.0 TiB, 3 groups`."""
+        counts = (
+            (self.principals, "principal"),
+            (0 if self.topics else self.objects, "object"),
+            (self.topics, "topic"),
+            (self.groups, "consumer group"),
+        )
+        texts = [render_count(int(value), noun) for value, noun in counts if value]
+        return ", ".join((*texts, *([render_bytes(self.bytes)] if self.bytes else ())))
+
+
+class Cause(Struct, frozen=True):
+    """Something that somebody can mend."""
+
+    severity: str
+    """One of SEVERITIES."""
+    title: str
+    mend: str
+    """What to do, in a sentence or two."""
+    command: str
+    """What to type."""
+    place: str
+    """The section with the rows."""
+    rule: str = ""
+    """The rule of plans that finds the same; `kafkaform explain rule ID` says why."""
+    env: str = ""
+    rank: int = 1
+    """Of the environment: 0 is production."""
+    clusters: tuple[str, ...] = ()
+    reach: Reach = Reach()
+    since: datetime | None = None
+    """The first snapshot that shows it."""
+    owners: tuple[str, ...] = ()
+    actor: str = ""
+    """`by mia (run 3f2a)`, or `not by kafkaform`. Empty: nobody did it, or nothing says who."""
+    waiting: str = ""
+    """What follows from it, or must wait until it is mended."""
+
+    @property
+    def where(self) -> str:
+        """`prod: payments-eu and payments-us`."""
+        names = _name_some(self.clusters)
+        return f"{self.env}: {names}" if self.env and names != self.env else names
+
+    @property
+    def owner(self) -> str:
+        return _name_some(self.owners) or "none"
+
+
+def rank_causes(answers: Answers, as_of: datetime) -> tuple[Cause, ...]:
+    """Return the causes, the first to mend first: by environment, severity, reach and age."""
+    causes = [make(row, as_of) for name, make in _MAKERS.items() for row in answers.get(name) or ()]
+    causes.sort(
+        key=lambda cause: (
+            cause.rank,
+            -SEVERITIES.index(cause.severity),
+            *(-value for value in cause.reach.order),
+            cause.since or as_of,
+            cause.title,
+        )
+    )
+    return tuple(causes[:MAX_CAUSES])
+
+
+def list_missing(answers: Answers) -> tuple[str, ...]:
+    """Name what could not be judged, because the build lacks tables."""
+    return tuple(words for name, words in _PARTS.items() if answers.get(name) is None)
+
+
+def describe_cause(cause: Cause, as_of: datetime) -> str:
+    """Where, how far, whose, since when, by whom: on one line."""
+    since = (
+        f"since {cause.since:%Y-%m-%d} ({render_age(cause.since, as_of)})" if cause.since else ""
+    )
+    texts = (cause.where, cause.reach.text, f"owner {cause.owner}", since, cause.actor)
+    return " · ".join(filter(None, texts))
+
+
+def _name_some(names: Iterable[str]) -> str:
+    """`a, b, c and 4 more`."""
+    texts = [clip_text(inline(name), NAME_CHARACTERS) for name in names]
+    more = len(texts) - NAMED
+    return join_words((*texts[:NAMED], f"{more:,} more") if more > 0 else texts) if texts else ""
+
+
+def _quote(name: str) -> str:
+    return shlex.quote(clip_text(inline(name), 3 * NAME_CHARACTERS))
+
+
+def _make_query(sql: str) -> str:
+    # In double quotes a shell reads these four.
+    quoted = shlex.quote(sql) if re.search(r'["$`\\!]', sql) else f'"{sql}"'
+    return f"kafkaform fleet query {quoted}"
+
+
+def _quote_text(text: str) -> str:
+    return "'" + inline(text).replace("'", "''") + "'"
+
+
+def _take_common(row: Row) -> dict[str, Any]:
+    """The members of a cause that every row has."""
+    return {
+        "env": inline(row.get("env") or ""),
+        "rank": row.get("rank", 1),
+        "clusters": tuple(row["clusters"] or ()),
+        "owners": tuple(row.get("owners") or ()),
+        "since": row.get("since"),
+    }
+
+
+def _describe_actor(row: Row) -> str:
+    """Who made the change that is the cause."""
+    if row.get("actors"):
+        run = f" (run {clip_text(inline(row['run']), NAME_CHARACTERS)})" if row.get("run") else ""
+        return f"by {_name_some(row['actors'])}{run}"
+    return "not by kafkaform" if "out_of_band" in (row.get("verdicts") or ()) else ""
+
+
+def _name_folder(row: Row) -> str:
+    """` in the folder of state shop`, or nothing if no state has it."""
+    states = row.get("states")
+    if not states:
+        return ""
+    noun = "state" if len(states) == 1 else "states"
+    return f" in the folder of {noun} {_name_some(states)}"
+
+
+def _aim(row: Row) -> str:
+    """` --target ADDRESS` for one object."""
+    addresses = row.get("addresses") or ()
+    return f" --target {_quote(addresses[0])}" if len(addresses) == row["objects"] == 1 else ""
+
+
+_RESOURCES: Mapping[str, str] = {
+    "topic": "topic",
+    "group": "group",
+    "transactional_id": "transactional id",
+    "delegation_token": "delegation token",
+    "user": "user",
+}
+_FIELD = re.compile(r"(?:[^\\|]|\\.)+")
+
+
+def _describe_resource(resource: str) -> str:
+    """`every topic`, `topics that begin with pay.`, `topic orders`, `the cluster`."""
+    kind, _, name = resource.partition("/")
+    noun = _RESOURCES.get(kind)
+    if noun is None:
+        return "the cluster"
+    if name == "*":
+        return f"every {noun}"
+    shown = clip_text(inline(name), NAME_CHARACTERS)
+    return f"{noun}s that begin with {shown[:-1]}" if name.endswith("*") else f"{noun} {shown}"
+
+
+def _make_access(row: Row, as_of: datetime) -> Cause:
+    everybody = row["everybody"] or row["open"]
+    subject = "Everybody (User:*)" if everybody else clip_text(inline(row["principal"]), CLIPPED)
+    fields = _FIELD.findall(row["subject"])
+    operation = fields[2] if len(fields) > 2 else ""
+    if row["open"]:
+        right = "may do everything with what has no ACL"
+    elif row["acls"] > 1:
+        right = (
+            f"has {row['acls']:,} broad ACLs, the widest on {_describe_resource(row['resource'])}"
+        )
+    elif operation == "All":
+        right = f"has every right on {_describe_resource(row['resource'])}"
+    else:
+        right = f"has {inline(operation)} on {_describe_resource(row['resource'])}"
+    rule = RULES.get("any_principal" if row["everybody"] else row["finding"])
+    mend, command = _mend_access(row, everybody=everybody)
+    waiting = int(row["waiting"] or 0)
+    return Cause(
+        SEVERITIES[int(row["severity"])],
+        f"{subject} {right}",
+        mend,
+        command,
+        "permissions",
+        rule=rule.id if rule else "",
+        reach=_measure(row),
+        actor=_describe_actor(row),
+        waiting=(
+            f"{render_count(waiting, 'ACL')} {'has' if waiting == 1 else 'have'} no effect because "
+            "of it: keep "
+            f"{'it' if waiting == 1 else 'them'}, {'it is' if waiting == 1 else 'they are'} needed "
+            "as soon as this is mended."
+        )
+        if waiting
+        else "",
+        **_take_common(row),
+    )
+
+
+def _mend_access(row: Row, *, everybody: bool) -> tuple[str, str]:
+    """What to do about an ACL, and what to type."""
+    if row["open"]:
+        cluster = _quote(row["clusters"][0])
+        return (
+            "Declare ACLs for every client first. Then set allow.everyone.if.no.acl.found to false "
+            "on the brokers.",
+            f"kafkaform fleet permissions --cluster {cluster}",
+        )
+    acl, block = ("ACL", "block") if row["acls"] == 1 else ("ACLs", "blocks")
+    before = "First declare what each client needs. Then " if everybody else ""
+    verb = "delete" if everybody else "narrow or delete"
+    addresses = row["addresses"] or ()
+    if addresses:
+        mend = f"{before}{verb} {_name_some(addresses)}{_name_folder(row)}"
+        return _begin(f"{mend}: the plan shows who loses access."), "kafkaform plan"
+    return (
+        _begin(
+            f"{before}take the {acl} over, since no state has {'it' if acl == 'ACL' else 'them'}, "
+            f"and {verb} the {block}: the plan shows who loses access."
+        ),
+        "kafkaform import --all --type kafka_acl --out acls.kf.hcl",
+    )
+
+
+def _begin(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
+
+
+def _measure(row: Row) -> Reach:
+    return Reach(
+        **{name: int(row[name]) for name in Reach.__struct_fields__ if row.get(name) is not None}
+    )
+
+
+class _Useless(Struct, frozen=True):
+    """What is told of a finding on ACLs that change nothing, or on strangers."""
+
+    severity: str
+    noun: str
+    plural: str
+    mend: str
+    command: str = ""
+
+
+_USELESS_WORDS: Mapping[str, _Useless] = {
+    "shadowed": _Useless(
+        "low",
+        "ACL changes nobody's access",
+        "ACLs change nobody's access",
+        "Another ACL, which its state keeps, says the same. Delete their blocks: the plan shows "
+        "that nobody loses anything.",
+    ),
+    "unsettled": _Useless(
+        "low",
+        "ACL has no effect beside an ACL that is not settled",
+        "ACLs have no effect beside ACLs that are not settled",
+        "Keep them. No state manages the broader ACLs, or those are to be deleted: settle that "
+        "first.",
+        "kafkaform import --all --type kafka_acl --out acls.kf.hcl",
+    ),
+    "matches_nothing": _Useless(
+        "low",
+        "ACL matches no topic or group",
+        "ACLs match no topic or group",
+        "Ask the owners: a topic or group may come later, or come again.",
+    ),
+    "any_host": _Useless(
+        "low",
+        "ACL allows every host, and other ACLs of the principal do not",
+        "ACLs allow every host, and other ACLs of the principals do not",
+        "Ask the owners from where these clients connect.",
+    ),
+    "unknown_principal": _Useless(
+        "medium",
+        "principal has ACLs, and nobody declares it",
+        "principals have ACLs, and nobody declares them",
+        "Name them in the principals of an owner in fleet.hcl; whom nobody wants to own loses its "
+        "ACLs.",
+    ),
+    "no_login": _Useless(
+        "low",
+        "principal has ACLs and no SCRAM credential",
+        "principals have ACLs and no SCRAM credential",
+        "Declare their kafka_user_scram_credential, or ask the owners how they log in.",
+    ),
+}
+
+
+def _make_useless(row: Row, as_of: datetime) -> Cause:
+    words = _USELESS_WORDS[row["finding"]]
+    finding = "shadowed" if row["finding"] == "unsettled" else row["finding"]
+    rule = RULES.get(finding)
+    query = (
+        "select cluster, principal, subject, owner, detail from grant_findings"
+        f" where finding = '{finding}'"
+    )
+    return Cause(
+        words.severity,
+        render_count(int(row["objects"]), words.noun, words.plural),
+        words.mend,
+        words.command or _make_query(query),
+        "permissions",
+        rule=rule.id if rule else "",
+        reach=Reach(principals=int(row["principals"])),
+        **_take_common(row),
+    )
+
+
+def _make_outside(row: Row, as_of: datetime) -> Cause:
+    return _ACTS_MADE[row["act"]](row)
+
+
+def _name_object(row: Row, count: int) -> str:
+    noun = row["kind"].removeprefix("kafka_").replace("_", " ")
+    if count == 1:
+        return f"{noun} {clip_text(inline(row['key']), NAME_CHARACTERS)}"
+    return render_count(count, noun)
+
+
+def _describe_value(row: Row, name: str, values: str) -> str:
+    if row[values] != 1:
+        return "several values"
+    value = row[name]
+    return "not set" if value is None else render_setting(row["path"], value)
+
+
+def render_setting(path: str, value: str) -> str:
+    """`14 d (1209600000)` for a value of `config.retention.ms`."""
+    unit = path.rpartition(".")[2]
+    text = render_with_exact(value, unit) if unit in ("ms", "bytes") else value
+    return clip_text(inline(text), NAME_CHARACTERS)
+
+
+def _make_edited(row: Row) -> Cause:
+    count, waiting = int(row["objects"]), int(row["waiting"] or 0)
+    live, desired = (
+        _describe_value(row, *names) for names in (("live", "lives"), ("desired", "desires"))
+    )
+    path = clip_text(inline(row["path"]), NAME_CHARACTERS)
+    rules = f"{clip_text(inline(row['rule'] or ''), NAME_CHARACTERS)}"
+    broken = render_count(waiting, "broken rule")
+    return Cause(
+        SEVERITIES[int(row["severity"])],
+        f"{path} of {_name_object(row, count)} was edited: {live} instead of {desired}",
+        f"Apply{_name_folder(row)} to set it back (the plan comes first and shows what that "
+        "deletes), or declare what is live.",
+        f"kafkaform apply{_aim(row)}",
+        "drift",
+        reach=_measure(row),
+        actor=_describe_actor(row),
+        waiting=f"{broken} since then ({rules}): see what is left when this is mended."
+        if waiting
+        else "",
+        **_take_common(row),
+    )
+
+
+def _make_deleted(row: Row) -> Cause:
+    count = int(row["objects"])
+    verb = "was" if count == 1 else "were"
+    return Cause(
+        SEVERITIES[int(row["severity"])],
+        f"{_name_object(row, count)} {verb} deleted outside kafkaform",
+        f"Apply{_name_folder(row)} to create {'it' if count == 1 else 'them'} again, empty; or "
+        "remove what is not wanted any more from the configuration.",
+        f"kafkaform apply{_aim(row)}",
+        "drift",
+        reach=_measure(row),
+        actor=_describe_actor(row),
+        **_take_common(row),
+    )
+
+
+def _make_pending(row: Row) -> Cause:
+    count = int(row["objects"])
+    return Cause(
+        "low",
+        f"{render_count(count, 'change')} {'is' if count == 1 else 'are'} declared and not applied",
+        f"Apply{_name_folder(row)}; the plan comes first.",
+        f"kafkaform apply{_aim(row)}",
+        "drift",
+        reach=_measure(row),
+        **_take_common(row),
+    )
+
+
+def _make_behind(row: Row) -> Cause:
+    count = int(row["objects"])
+    return Cause(
+        "low",
+        f"{render_count(count, 'value')} of the state {'is' if count == 1 else 'are'} behind the "
+        "cluster",
+        f"Record what is live{_name_folder(row)}: this changes nothing on clusters.",
+        "kafkaform apply --refresh-only",
+        "drift",
+        reach=_measure(row),
+        **_take_common(row),
+    )
+
+
+_ACTS_MADE: Mapping[str, Callable[[Row], Cause]] = {
+    "edited": _make_edited,
+    "deleted": _make_deleted,
+    "pending": _make_pending,
+    "behind": _make_behind,
+}
+
+
+def _make_broken(row: Row, as_of: datetime) -> Cause:
+    count = int(row["objects"])
+    rule = clip_text(inline(row["rule"]), NAME_CHARACTERS)
+    query = (
+        "select cluster, kind, key, owner, message from policy_findings"
+        f" where rule = {_quote_text(row['rule'])} and not waived"
+    )
+    verb = "breaks" if count == 1 else "break"
+    return Cause(
+        SEVERITIES[int(row["severity"])],
+        f"{_name_object(row, count)} {verb} {rule}: {clip_text(inline(row['message']), CLIPPED)}",
+        f"Change them where they are declared, or write a waiver into rule {rule} of fleet.hcl.",
+        _make_query(query),
+        "permissions",
+        reach=Reach(objects=count),
+        **_take_common(row),
+    )
+
+
+def _make_failed(row: Row, as_of: datetime) -> Cause:
+    count = int(row["objects"])
+    error = clip_text(inline(row["error"] or row["error_code"] or ""), CLIPPED)
+    return Cause(
+        "medium",
+        f"The newest apply of {_name_object(row, count)} failed"
+        f" [{inline(row['error_code'] or 'unknown')}]: {error}",
+        f"Mend the cause, then apply again{_name_folder(row)}.",
+        f"kafkaform apply{_aim(row)}",
+        "applies",
+        reach=Reach(objects=count),
+        actor=_describe_actor(row),
+        **_take_common(row),
+    )
+
+
+def _make_full(row: Row, as_of: datetime) -> Cause:
+    limit, replicas = int(row["limit_replicas"] or 0), int(row["replicas"])
+    over = replicas > limit
+    day = row["breach_on"]
+    soon = over or (day is not None and day - as_of.date() <= SOON)
+    growth = f", {row['growth_per_day']:,.1f} more a day" if row["growth_per_day"] else ""
+    title = (
+        f"{replicas:,} replicas are more than the declared limit of {limit:,}"
+        if over
+        else f"The limit of {limit:,} replicas will be reached on {day}: {replicas:,} now{growth}"
+    )
+    return Cause(
+        "high" if soon else "medium",
+        title,
+        "Delete what is unused, or add brokers and then declare the new limit_replicas in "
+        "fleet.hcl.",
+        "kafkaform describe brokers",
+        "capacity",
+        reach=_measure(row),
+        **_take_common(row),
+    )
+
+
+def _make_idle(row: Row, as_of: datetime) -> Cause:
+    count, owner = int(row["topics"]), row["owner"]
+    condition = "owner is null" if owner is None else f"owner = {_quote_text(owner)}"
+    query = (
+        "select cluster, topic, idle_since, evidence from unused_topics"
+        f" where verdict = 'candidate' and {condition}"
+    )
+    return Cause(
+        "low",
+        f"{render_count(count, 'topic')} may be unused",
+        "Ask the owner. Then delete in two steps: say park in the block, and remove the block.",
+        _make_query(query),
+        "unused",
+        reach=_measure(row),
+        **_take_common({**row, "owners": () if owner is None else (owner,)}),
+    )
+
+
+_DOUBTS: Mapping[str, tuple[str, str, str]] = {
+    "chain_broken": (
+        "The audit log of {0} was altered: {1}",
+        "Find out who changed it before you rely on it; compare it with the copy in the topic.",
+        "kafkaform audit verify",
+    ),
+    "conflicting_event": (
+        "The audit log has two versions of record {0}: {1}",
+        "Find out who changed it before you rely on it; compare it with the copy in the topic.",
+        "kafkaform audit verify",
+    ),
+    "two_owners": (
+        "{0} is {1}: each apply may undo the other",
+        "Decide which state keeps it, and let the other one forget it.",
+        "kafkaform state rm ADDRESS",
+    ),
+}
+
+
+def _make_doubted(row: Row, as_of: datetime) -> Cause:
+    title, mend, command = _DOUBTS[row["finding"]]
+    key, detail = (clip_text(inline(row[name]), CLIPPED) for name in ("key", "detail"))
+    return Cause("high", title.format(key, detail), mend, command, "trust", **_take_common(row))
+
+
+_MAKERS: Mapping[str, Callable[[Row, datetime], Cause]] = {
+    "cause_access": _make_access,
+    "cause_useless": _make_useless,
+    "cause_outside": _make_outside,
+    "cause_broken": _make_broken,
+    "cause_failed": _make_failed,
+    "cause_full": _make_full,
+    "cause_idle": _make_idle,
+    "cause_doubted": _make_doubted,
+}
+_PARTS: Mapping[str, str] = {
+    "cause_access": "access",
+    "cause_useless": "useless ACLs",
+    "cause_outside": "drift",
+    "cause_broken": "rules",
+    "cause_failed": "failed applies",
+    "cause_full": "capacity",
+    "cause_idle": "unused topics",
+    "cause_doubted": "audit logs",
+}
+"""Question -> what is not judged without its answer."""
