@@ -80,6 +80,8 @@ class WhoCanAnswer(Struct, frozen=True):
     """What would have to be known, as in `authorizer.Need`, or ACLS."""
     as_of: datetime | None
     """When the snapshot was taken. None: there is none."""
+    exceptions: tuple[str, ...] = ()
+    """In the answer for `User:*` of a list: the principals that are denied it, in order."""
 
 
 def parse_query(
@@ -148,6 +150,7 @@ def _answer_cluster(
     if query.principal is None:
         named = list_principals(access, _make_question(query, UNNAMED_PRINCIPAL))
         principals = (*(name for name in named if name != EVERYBODY), UNNAMED_PRINCIPAL)
+    denied: list[str] = []
     for principal in principals:
         question = _make_question(query, principal)
         decision = decide(access, question)
@@ -158,7 +161,9 @@ def _answer_cluster(
             decision = Decision(
                 AccessVerdict.UNKNOWN, DecisionRule.UNDECLARED, decision.acl, decision.needs
             )
-        if query.principal is not None or decision.verdict is not AccessVerdict.DENIED:
+        if query.principal is None and decision.verdict is AccessVerdict.DENIED:
+            denied.append(principal)
+        else:
             yield WhoCanAnswer(
                 cluster["cluster"],
                 EVERYBODY if principal == UNNAMED_PRINCIPAL else principal,
@@ -167,6 +172,7 @@ def _answer_cluster(
                 _find_via(access, question, decision),
                 needs,
                 cluster["captured_at"],
+                tuple(denied) if principal == UNNAMED_PRINCIPAL else (),
             )
 
 

@@ -135,7 +135,7 @@ def find_who_can(
     )
     conditions = " AND ".join((condition, *needed))
     rows = gold.read_rows(f"SELECT * FROM {_PERMISSIONS} WHERE {conditions}")
-    names = ("cluster", "principal", "verdict", "rule", "via", "needs", "as_of")
+    names = ("cluster", "principal", "exceptions", "verdict", "rule", "via", "needs", "as_of")
     verdicts = who_can(rows, clusters, query)
     return Sheet(names, tuple(tuple(getattr(v, name) for name in names) for v in verdicts))
 

@@ -24,6 +24,7 @@ from kafkaform.fleet.answers.who_can import (
 from kafkaform_kafka.authority.authorizer import AccessQuestion, AccessVerdict, decide
 from kafkaform_kafka.protocol.acl import Acl, parse_acl_key
 
+from ...kit.fleet import access_worlds
 from ...kit.fleet.access_worlds import (
     AT,
     ELSEWHERE,
@@ -150,6 +151,54 @@ def test_everybody_who_can_or_might_is_listed() -> None:
         assert all(v == told.get("User:*") for v in rest.values()), (world, rest)
         listed += len(told)
     assert listed > 60
+
+
+def test_an_answer_for_everybody_names_who_is_denied() -> None:
+    """`User:*` may, but a DENY refuses somebody: without that name the answer would be wrong. Whom
+    a DENY refuses on some hosts only is a row of its own."""
+    keys = (
+        "User:*|*|Read|Allow|Topic|*|Literal",
+        "User:eve|*|Read|Deny|Topic|orders|Literal",
+        "User:bob|*|All|Deny|Topic|ord|Prefixed",
+        "User:a|1.1.1.1|Read|Deny|Topic|orders|Literal",
+        "User:root|*|Read|Deny|Topic|orders|Literal",
+        "User:b|*|Write|Deny|Topic|orders|Literal",
+    )
+    world = replace(ORDERS, acls=tuple(map(parse_acl_key, keys)), super_users=("User:root",))
+    told = {answer.principal: (answer.verdict, answer.exceptions) for answer in ask(world)}
+    assert told == {
+        "User:*": ("allowed", ("User:bob", "User:eve")),
+        "User:a": ("unknown", ()),
+        "User:b": ("allowed", ()),
+        "User:root": ("allowed", ()),
+    }
+    (answer,) = ask(world, principal="User:eve")
+    assert (answer.verdict, answer.exceptions) == ("denied", ())
+
+
+def test_whoever_is_missing_from_a_list_is_an_exception() -> None:
+    """In many worlds that let everybody in: each principal that an ACL names is in a row, excepted,
+    or decided on as anybody else, as the authorizer decides."""
+    everything = parse_acl_key("User:*|*|Read|Allow|Topic|ab|Literal")
+    chance, excepted = Random(30), 0
+    for some in worlds(seed=29, count=300):
+        extra = [
+            replace(topic_acl, permission="Deny", operation="Read", resource_name="ab", host="*")
+            for topic_acl in (
+                access_worlds.acl(chance, "Topic") for _ in range(chance.randrange(3))
+            )
+            if topic_acl.principal != "User:*"
+        ]
+        world = replace(some, acls=tuple(dict.fromkeys((*some.acls, *extra, everything))))
+        answers = who_can(permissions(world), [world.cluster()], WhoCanQuery("Read", "Topic", "ab"))
+        exceptions = {name for answer in answers for name in answer.exceptions}
+        assert all(_verdict(world, name) == "denied" for name in exceptions)
+        rest = {acl.principal for acl in world.acls} - exceptions
+        rest -= {answer.principal for answer in answers}
+        if "User:*" in {answer.principal for answer in answers}:
+            assert all(_verdict(world, who) == _verdict(world, STRANGER) for who in rest)
+            excepted += len(exceptions)
+    assert excepted > 50
 
 
 def _verdict(world: World, who: str) -> str:
