@@ -10,11 +10,13 @@ const WATCHED = "**/{*.hcl,*.kf.json,*.kfvars.json,*.tf,*.tofu,*.tfvars}";
 let client;
 
 function makeClient() {
-  const [command, ...words] = workspace.getConfiguration("kafkaform").get("command");
+  const settings = workspace.getConfiguration("kafkaform");
+  const [command, ...words] = settings.get("command");
+  const flags = settings.get("live") ? ["--live"] : [];
   return new LanguageClient(
     "kafkaform",
     "kafkaform",
-    { command, args: [...words, "lsp"] },
+    { command, args: [...words, "lsp", ...flags] },
     {
       documentSelector: [
         { scheme: "file", language: "kafkaform" },

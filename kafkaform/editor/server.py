@@ -77,10 +77,16 @@ class Lane(StrEnum):
     """A rename is tried out, which evaluates everything."""
     CHECK = "check"
     """Two checks would only share the processor."""
+    LOOK = "look"
+    """Looks at live systems, one after the other."""
 
 
 Recall = Callable[[Path, str], Sequence[str]]
 """Folder and address -> its last changes, one line for each, the newest first."""
+
+
+Look = Callable[[Path, str], Sequence[str]]
+"""Folder and address -> who uses the objects of this block now, as lines. It connects."""
 
 
 def recall_nothing(folder: Path, address: str) -> Sequence[str]:
@@ -99,9 +105,9 @@ class OpenFile(NamedTuple):
 class EditorServer(LanguageServer):
     """The state of a server."""
 
-    def __init__(self, recall: Recall) -> None:
+    def __init__(self, recall: Recall, look: Look | None) -> None:
         super().__init__("kafkaform", VERSION)
-        self.recall = recall
+        self.recall, self.look = recall, look
         self.reader = ProjectReader()
         self.lanes = {lane: ThreadPoolExecutor(1, lane) for lane in Lane}
         self.waiting: asyncio.TimerHandle | None = None
@@ -248,9 +254,10 @@ class EditorFeature(NamedTuple):
 # ── the server ──────────────────────────────────────────────────────────────────────────
 
 
-def make_server(recall: Recall = recall_nothing) -> EditorServer:
-    """A server with all features, which reads nothing yet. recall: what a log says."""
-    server = EditorServer(recall)
+def make_server(recall: Recall = recall_nothing, look: Look | None = None) -> EditorServer:
+    """A server with all features, which reads nothing yet. recall: what a log says; look: what a
+    hover asks a live system, None if it asks nobody."""
+    server = EditorServer(recall, look)
     for event in (
         types.TEXT_DOCUMENT_DID_OPEN,
         types.TEXT_DOCUMENT_DID_CHANGE,
@@ -261,6 +268,7 @@ def make_server(recall: Recall = recall_nothing) -> EditorServer:
         server.feature(event)(_note_change)
     for name, feature in FEATURES.items():
         server.feature(name, feature.options)(_bind_feature(feature))
+    server.feature(types.TEXT_DOCUMENT_HOVER)(_hover)
     server.feature(types.COMPLETION_ITEM_RESOLVE)(_resolve)
     return server
 
@@ -312,23 +320,58 @@ def _complete(
     return make_completions(request.text, completion, request.uri)
 
 
-def _hover(request: EditorRequest, params: types.HoverParams) -> types.Hover | None:
+class Block(NamedTuple):
+    """The resource block under a cursor."""
+
+    folder: Path
+    """Of the root module."""
+    address: str
+
+
+class WordPage(NamedTuple):
+    """What there is to say about a word without asking a system."""
+
+    text: str
+    """Markdown."""
+    range: types.Range
+    block: Block | None
+    """What the word is, if it is a resource of the root module."""
+
+
+async def _hover(server: EditorServer, params: types.HoverParams) -> types.Hover | None:
+    feature = EditorFeature(Lane.NAMES, _explain_word)
+    page: WordPage | None = await server.answer(feature, params.text_document.uri, params)
+    if page is None:
+        return None
+    text = page.text
+    if server.look is not None and page.block is not None:
+        # In a lane of its own: nothing else waits for a system.
+        loop = asyncio.get_running_loop()
+        lines = await loop.run_in_executor(server.lanes[Lane.LOOK], server.look, *page.block)
+        if lines:
+            # In a block of code, which no line can end, no name is Markdown.
+            code = "\n".join(inline(line).replace("`", "'") for line in lines)
+            text = f"{text}\n\n```text\n{code}\n```"
+    return types.Hover(make_page(text), page.range)
+
+
+def _explain_word(request: EditorRequest, params: types.HoverParams) -> WordPage | None:
     cursor = request.find_cursor(params.position)
     explanation = None if cursor is None else explain(*cursor)
-    if explanation is None:
+    if cursor is None or explanation is None:
         return None
-    span = request.text.locate_span(explanation.word.start, explanation.word.end)
-    page = "\n\n".join((explanation.page, *_recall_changes(request, cursor)))
-    return types.Hover(make_page(page), make_range(span))
-
-
-def _recall_changes(request: EditorRequest, cursor: Cursor | None) -> Iterator[str]:
-    """The last changes of the resource under the cursor, as a list in Markdown."""
-    use = None if cursor is None else find_use(*cursor)
+    span, block = request.text.locate_span(explanation.word.start, explanation.word.end), None
+    use = find_use(*cursor)
     # Only the root module's addresses are those of the log.
-    if cursor is None or use is None or use.symbol.kind is not Kind.RESOURCE or use.symbol.folder:
-        return
-    lines = request.recall(cursor.project.folder, use.symbol.name)
+    if use is not None and use.symbol.kind is Kind.RESOURCE and not use.symbol.folder:
+        block = Block(cursor.project.folder, use.symbol.name)
+    text = "\n\n".join((explanation.page, *_recall_changes(request, block)))
+    return WordPage(text, make_range(span), block)
+
+
+def _recall_changes(request: EditorRequest, block: Block | None) -> Iterator[str]:
+    """The last changes of the resource under the cursor, as a list in Markdown."""
+    lines = () if block is None else request.recall(*block)
     if lines:
         # As code, in which no name of the outside world is Markdown.
         items = (f"- `{inline(line).replace('`', chr(39))}`" for line in lines)
@@ -410,7 +453,6 @@ FEATURES: Mapping[str, EditorFeature] = {
         _complete,
         types.CompletionOptions(trigger_characters=[".", '"'], resolve_provider=True),
     ),
-    types.TEXT_DOCUMENT_HOVER: EditorFeature(Lane.NAMES, _hover),
     types.TEXT_DOCUMENT_DEFINITION: EditorFeature(Lane.NAMES, _define),
     types.TEXT_DOCUMENT_REFERENCES: EditorFeature(Lane.NAMES, _refer),
     types.TEXT_DOCUMENT_PREPARE_RENAME: EditorFeature(Lane.NAMES, _prepare_rename),
@@ -449,12 +491,17 @@ def _is_too_long(digits: bytes) -> bool:
     return len(digits) > len(str(MAX_MESSAGE_BYTES)) or int(digits or b"0") > MAX_MESSAGE_BYTES
 
 
-def run_server(incoming: BinaryIO, outgoing: BinaryIO, recall: Recall = recall_nothing) -> None:
-    """Serve one editor until it ends the connection. recall: what a log says."""
+def run_server(
+    incoming: BinaryIO,
+    outgoing: BinaryIO,
+    recall: Recall = recall_nothing,
+    look: Look | None = None,
+) -> None:
+    """Serve one editor until it ends the connection. recall, look: see `make_server`."""
     # The library logs each request that is refused as an exception, with a traceback.
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
     sys.setswitchinterval(SWITCH)
-    server = make_server(recall)
+    server = make_server(recall, look)
     try:
         server.start_io(_Incoming(incoming), outgoing)  # type: ignore[arg-type]
     finally:

@@ -1,10 +1,14 @@
 """The optional part of the contract: what a provider adds to `describe`, `explain`, `alter` and
-`propose`.
+`propose`, and the looks at a live system that `serve --live` and `lsp --live` offer.
 
 A command is a plain function. Each parameter has an `Option` or an `Operand` in its annotation,
 which says what a user can type; the docstring is the help. The function checks what was typed
 before anything connects, raises UsageError, and returns a `Question` (`describe`, `explain`), an
 `Alteration` (`alter`) or a `Proposal` (`propose`), which the engine carries out.
+
+Nobody types a command of the group `look`. It is called after a resource type, or "" for the system
+as a whole, gets the keys of the objects and the `LookBounds`, and returns a `Question`; the first
+line of its docstring says what it shows.
 """
 
 from __future__ import annotations
@@ -203,14 +207,15 @@ class Proposal(Struct, frozen=True):
 
 
 class Command(Struct, frozen=True):
-    """One command of `describe`, `explain`, `alter` or `propose`."""
+    """One command of `describe`, `explain`, `alter` or `propose`, or one look."""
 
     name: str
     make: Callable[..., Question | Alteration | Proposal]
 
 
 class CommandGroup(Struct, frozen=True):
-    """The commands that a provider adds to `describe`, `explain`, `alter` or `propose`."""
+    """The commands that a provider adds to `describe`, `explain`, `alter` or `propose`, or its
+    looks."""
 
     provider: str
     """The provider whose sessions the commands need."""
@@ -243,9 +248,12 @@ def render_field(name: str) -> Callable[[FrozenMap], str]:
 
 
 def make_grid(
-    rows: Iterable[FrozenMap], columns: Iterable[Column], right: frozenset[int] = frozenset()
+    rows: Iterable[FrozenMap],
+    columns: Iterable[Column],
+    right: frozenset[int] = frozenset(),
+    caption: str = "",
 ) -> Grid:
-    """The table of these objects. right: see `Grid`."""
+    """The table of these objects. right, caption: see `Grid`."""
     columns = tuple(columns)
     head = tuple(name for name, _ in columns)
-    return Grid((head, *(tuple(text(row) for _, text in columns) for row in rows)), right)
+    return Grid((head, *(tuple(text(row) for _, text in columns) for row in rows)), right, caption)

@@ -332,7 +332,7 @@ class Provider(Protocol):
 
     @property
     def commands(self) -> Mapping[str, str]:
-        """`describe`, `explain`, `alter` or `propose` -> the reference of a `CommandGroup`."""
+        """`describe`, `explain`, `alter`, `propose`, `look` -> reference of a `CommandGroup`."""
 
     @property
     def simulation(self) -> str:

@@ -19,6 +19,7 @@ from ..state.model import Row, State
 from ..workflow.outside_changes import name_writers
 from ..workflow.stores import Store
 from .fleet import show_topic_use
+from .live import make_object_sections
 from .page import (
     Blank,
     Cell,
@@ -196,7 +197,9 @@ def make_object_page(sources: Sources, id: str, query: Query) -> WindowPage | No
     story.reading.changes = name_writers(story.reading, scopes, sources.fleet_root)
     firsts = {name: read_number(query, name) for name in ("first", *TABLES)}
     types = read_types(state)
-    sections = list_related_sections(state, story.identity, types, id, firsts) if state else ()
+    sections = tuple(make_object_sections(sources, state, story.identity))
+    if state:
+        sections += list_related_sections(state, story.identity, types, id, firsts)
     if state and sources.fleet_root is not None and story.identity.kind == TOPIC:
         scope = str(state.providers.get(story.identity.instance, ""))
         use = show_topic_use(sources.fleet_root, scope, story.identity.key)

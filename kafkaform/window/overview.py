@@ -230,7 +230,7 @@ def _make_sources(
     path = repository.path / folder.path
     trail = Trail(repository.name, root, folder.path)
     store = open_listed_store(path, folder)
-    return Sources(path, store, sources.fleet_root, sources.inputs, trail=trail)
+    return Sources(path, store, sources.fleet_root, sources.inputs, live=sources.live, trail=trail)
 
 
 def read_entry(sources: Sources, repository: Repository, folder: RepositoryFolder) -> FolderEntry:

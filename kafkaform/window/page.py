@@ -102,6 +102,8 @@ class Form(Struct, frozen=True):
     label: str
     fields: tuple[Choice | Blank, ...]
     button: str
+    method: str = "get"
+    """`post` for a form that asks a system."""
 
 
 class WindowSection(Struct, frozen=True):

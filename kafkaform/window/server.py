@@ -9,7 +9,8 @@ stay in the address bar. A browser sends cookies of this computer to every port 
 belongs to a path that nobody can guess: a server on another port never receives a request for it.
 The Host header is compared because a foreign name can be made to lead here (DNS rebinding). Pages
 of other origins cannot read answers anyway; `Sec-Fetch-Site` keeps them from asking at all (W3C
-Fetch Metadata).
+Fetch Metadata). A form that asks a cluster is sent by POST, and obeyed only if the browser says
+that it comes from a page of ours. Its answer leads to a page, so loading that again asks nobody.
 
 A path names a page, and for one item of a listing its id. Ids are looked up in listings; no text
 from a path becomes the name of a file.
@@ -23,8 +24,10 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from typing import Any
@@ -35,7 +38,8 @@ from msgspec import Struct
 from ..core.errors import KafkaformError, UsageError
 from ..core.secret import PartialRepr
 from ..html.document import read_policy
-from . import access, fleet, objects, overview, plans, runs
+from ..workflow.live_looks import Subject
+from . import access, fleet, live, objects, overview, plans, runs
 from .page import MENU, REPOSITORY_MENU, WindowPage, make_fault_page, render_page
 from .sources import Query, Sources
 
@@ -92,10 +96,10 @@ def make_gate(port: int) -> Gate:
 
 
 def judge_request(
-    gate: Gate, target: str, headers: Mapping[str, str], hosts: list[str]
+    gate: Gate, target: str, headers: Mapping[str, str], hosts: list[str], *, asks: bool = False
 ) -> Refused | Entered | PageRequest:
     """What becomes of a request. target: as in its first line; headers: lower-case name -> value;
-    hosts: all values of its Host headers."""
+    hosts: all values of its Host headers; asks: whether it asks a cluster something."""
     if hosts not in ([f"{ADDRESS}:{gate.port}"], [f"localhost:{gate.port}"]):
         return Refused(421, "this is not the address of this window")
     # An absolute address is for proxies, and a second slash would begin the name of a host.
@@ -106,7 +110,9 @@ def judge_request(
         return Entered() if _has_token(query, gate.token) else _make_stranger()
     if not _has_cookie(headers.get("cookie", ""), gate.cookie):
         return _make_stranger()
-    if headers.get("sec-fetch-site", "none") not in _OURS:
+    site = headers.get("sec-fetch-site", "none")
+    # An address that somebody was led to, or a browser that does not say, must not ask a cluster.
+    if site not in _OURS or (asks and site != "same-origin"):
         return Refused(403, "another page asked for this one")
     if not path.startswith(gate.root):
         return Refused(404, "there is no such page")
@@ -169,6 +175,14 @@ DOCUMENTS: Mapping[str, Callable[[Sources, str, str], str | None]] = {
 root; None if there is no such thing."""
 
 
+LOOKS: Mapping[str, Callable[[Sources, str], tuple[Subject, str] | None]] = {
+    "objects": live.find_object_subject,
+    live.DISKS: live.find_disks_subject,
+}
+"""First part of the path of a form that asks a cluster -> what it asks about, from its id, and the
+page that shows the answer; None if there is no such thing."""
+
+
 class Site(Struct, frozen=True):
     """All pages of a window, as the tables above have them."""
 
@@ -179,6 +193,9 @@ class Site(Struct, frozen=True):
 
 
 _FOLDER = Site(MENU, PAGES, ITEMS, DOCUMENTS)
+_LIVE = Site(
+    {**MENU, live.DISKS: "Disks"}, {**PAGES, live.DISKS: live.make_disks_page}, ITEMS, DOCUMENTS
+)
 _REPOSITORY = Site(
     REPOSITORY_MENU,
     {"": overview.make_repository_page, "fleet": fleet.make_page},
@@ -212,7 +229,26 @@ def find_page(sources: Sources, path: str, query: str, root: str) -> str | None:
 
 
 def _choose_site(sources: Sources) -> Site:
-    return _FOLDER if sources.repository is None else _REPOSITORY
+    if sources.repository is not None:
+        return _REPOSITORY
+    return _FOLDER if sources.live is None else _LIVE
+
+
+def find_subject(sources: Sources, path: str, root: str) -> tuple[Subject, str] | None:
+    """What the form with this path asks a cluster about, and the address of the page that shows the
+    answer; None if there is no such form. root: the path of the overview.
+
+    Raises KafkaformError if it cannot be read.
+    """
+    name, _, id = path.partition("/")
+    if sources.repository is not None and name == overview.FOLDERS:
+        folder_id, _, inner = id.partition("/")
+        folder = overview.open_folder(sources, folder_id, root)
+        return find_subject(folder, inner, f"{root}{name}/{folder_id}/") if folder else None
+    if sources.repository is not None or name not in LOOKS or not _ID.fullmatch(id):
+        return None
+    look = LOOKS[name](sources, id)
+    return (look[0], f"{root}{look[1]}") if look else None
 
 
 def _read_query(query: str) -> Query:
@@ -248,6 +284,10 @@ HEADERS = (
 Fault = Callable[[BaseException], None]
 
 
+class TooSlow(KafkaformError):
+    """A page did not get its turn."""
+
+
 class WindowServer(ThreadingHTTPServer):
     """The server of one window."""
 
@@ -272,6 +312,16 @@ class WindowServer(ThreadingHTTPServer):
         self._free = threading.BoundedSemaphore(CONNECTIONS)
         # The filter of secrets belongs to the command, and a new thread would not have it.
         self._context = copy_context()
+
+    @contextmanager
+    def take_turn(self) -> Iterator[None]:
+        """Hold up other pages. Raises TooSlow if those before take too long."""
+        if not self.making.acquire(timeout=PATIENCE_SECONDS):
+            raise TooSlow("the pages before this one take too long", "Load it again later.")
+        try:
+            yield
+        finally:
+            self.making.release()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._free.acquire(blocking=False):
@@ -312,20 +362,41 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self.handle_one_request()
 
     def do_GET(self) -> None:
-        if "content-length" in self.headers or "transfer-encoding" in self.headers:
-            self._refuse(400, "a request has no body here")
-            return
-        gate = self.server.gate
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        request = judge_request(gate, self.path, headers, self.headers.get_all("host") or [])
+        request = self._judge()
         if isinstance(request, Entered):
-            self._lead_in()
+            gate = self.server.gate
+            self._lead_to(gate.root, **{"Set-Cookie": make_cookie(gate)})
         elif isinstance(request, PageRequest):
-            self._send(*self._make_answer(request))
+            self._send(*self._make_answer(partial(self._find_page, request)))
         else:
             self._refuse(request.status, request.message)
 
     do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        if self.server.sources.live is None:
+            self.send_error(501)
+            return
+        request = self._judge(asks=True)
+        if isinstance(request, PageRequest):
+            status, text = self._make_answer(partial(self._look, request))
+            if status == 200:
+                self._lead_to(text)
+            else:
+                self._send(status, text)
+        elif isinstance(request, Entered):
+            self._refuse(405, "the token is no form")
+        else:
+            self._refuse(request.status, request.message)
+
+    def _judge(self, *, asks: bool = False) -> Refused | Entered | PageRequest:
+        lengths = self.headers.get_all("content-length") or []
+        # Browsers announce the length of an empty form.
+        if lengths not in (["0"] if asks else [], []) or "transfer-encoding" in self.headers:
+            return Refused(400, "a request has no body here")
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        hosts = self.headers.get_all("host") or []
+        return judge_request(self.server.gate, self.path, headers, hosts, asks=asks)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Called by the server for a request that it cannot read, or of another method."""
@@ -337,29 +408,39 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: paths of requests are nobody else's business."""
 
-    def _make_answer(self, request: PageRequest) -> tuple[int, str]:
-        """Status and page."""
+    def _find_page(self, request: PageRequest) -> str | None:
         server = self.server
-        if not server.making.acquire(timeout=PATIENCE_SECONDS):
-            return 503, self._render_fault("the pages before this one take too long")
+        with server.take_turn():
+            return find_page(server.sources, request.path, request.query, server.gate.root)
+
+    def _look(self, request: PageRequest) -> str | None:
+        """Ask a cluster; the address of the page that shows the answer."""
+        server, live_looks = self.server, self.server.sources.live
+        with server.take_turn():
+            look = find_subject(server.sources, request.path, server.gate.root)
+        if look is None or live_looks is None:
+            return None
+        subject, address = look
+        live_looks.ask(subject)
+        return address
+
+    def _make_answer(self, make: Callable[[], str | None]) -> tuple[int, str]:
+        """Status, and what was made or the page that says why it was not."""
         try:
-            page = find_page(server.sources, request.path, request.query, server.gate.root)
-            if page is None:
-                return 404, self._render_fault("there is no such page")
-            return 200, page
+            made = make()
         except KafkaformError as error:
-            return 500, self._render_fault(error.message, error.advice)
+            status = 503 if isinstance(error, TooSlow) else 500
+            return status, self._render_fault(error.message, error.advice)
         except Exception as error:  # noqa: BLE001  # the last line of defence
-            server.on_fault(error)
+            self.server.on_fault(error)
             advice = "The terminal of `kafkaform serve` says what to report."
             return 500, self._render_fault("kafkaform failed unexpectedly", advice)
-        finally:
-            server.making.release()
+        return (404, self._render_fault("there is no such page")) if made is None else (200, made)
 
-    def _lead_in(self) -> None:
+    def _lead_to(self, address: str, **headers: str) -> None:
         self.send_response(303)
-        self.send_header("Location", self.server.gate.root)
-        self.send_header("Set-Cookie", make_cookie(self.server.gate))
+        for name, value in {"Location": address, **headers}.items():
+            self.send_header(name, value)
         self._end_headers("default-src 'none'", 0)
 
     def _refuse(self, status: int, message: str) -> None:

@@ -21,6 +21,7 @@ from ..core.value import EMPTY, FrozenMap
 from ..state.model import Row, State
 from ..workflow.configuration.evaluation import Inputs
 from ..workflow.connection import KAFKA, read_block_parts
+from ..workflow.live_looks import LiveLooks
 from ..workflow.stores import Store
 from .page import Trail
 
@@ -38,6 +39,8 @@ class Sources(Struct, frozen=True):
     """The values of the configuration's variables."""
     repository: Path | None = None
     """The repository file whose folders are shown instead of `folder`."""
+    live: LiveLooks | None = None
+    """What asks systems who uses them now, None if the window asks nobody."""
     trail: Trail | None = None
     """The way to `folder`, if it was opened from the page of its repository."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,7 +26,7 @@ from kafkaform_kafka.connection.provider_block import find_address_fault, render
 from .. import apply
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
-from ..core.resource import ProviderConfig
+from ..core.resource import Desired, ProviderConfig
 from ..core.secret import PartialRepr, remember_secret
 from ..core.storage import read_named_file
 from ..core.text.display import make_sentence
@@ -247,6 +247,33 @@ def resolve_partners(
             yield resolve_configured(partner, provider)
 
 
+def resolve_instance(folder: Path, inputs: Inputs, instance: str) -> Connection:
+    """Resolve this provider instance of a folder's configuration. Raises UsageError,
+    ConfigurationError."""
+    provider = instance.partition(".")[0]
+    configuration, providers = _read_providers(ConnectionInputs(inputs=inputs), provider, folder)
+    return _connect(configuration, _choose_instance(providers, instance, provider))
+
+
+def resolve_objects(
+    folder: Path, inputs: Inputs, address: str
+) -> Sequence[tuple[Connection, Sequence[str]]]:
+    """The connections to the systems that a block declares objects in, and the keys of these
+    objects. address: `TYPE.NAME` of a block of the root module. Raises UsageError,
+    ConfigurationError."""
+    configuration = read_configuration(folder, inputs, load_outputs=load_outputs)
+    desired = _evaluate_quietly(configuration)
+    keys: dict[str, list[str]] = {}
+    for item in desired.declared:
+        block = item.address
+        if not block.module and not block.child and f"{block.type}.{block.name}" == address:
+            keys.setdefault(item.identity.instance, []).append(item.identity.key)
+    return [
+        (_connect(configuration, desired.providers[instance]), instance_keys)
+        for instance, instance_keys in keys.items()
+    ]
+
+
 def resolve_every(inputs: ConnectionInputs) -> tuple[Connection, ...]:
     """Resolve every provider instance of the folder's configuration, or the one that is named.
     Raises UsageError, ConfigurationError."""
@@ -286,9 +313,10 @@ def _refuse_question(config: ProviderConfig) -> Session:
 
 
 def _read_providers(
-    inputs: ConnectionInputs, provider: str = KAFKA
+    inputs: ConnectionInputs, provider: str = KAFKA, folder: Path | None = None
 ) -> tuple[Configuration, Mapping[str, ProviderConfig]]:
-    folder = Path.cwd()
+    """folder: None for the current one."""
+    folder = folder or Path.cwd()
     configuration = read_configuration(folder, inputs.inputs, load_outputs=load_outputs)
     if not configuration.tree.configuration and not read_folder(find_root(folder), folder):
         change = "Change to a folder with a configuration"
@@ -298,12 +326,16 @@ def _read_providers(
             if provider == KAFKA
             else f"{change} that has a provider block for {provider}.",
         )
+    return configuration, _evaluate_quietly(configuration).providers
+
+
+def _evaluate_quietly(configuration: Configuration) -> Desired:
     # Data sources come after provider blocks, so none is read: a cluster can be looked at while
     # another one is down, or while a right for one of them is missing.
     desired = configuration.evaluate(ask=False).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    return configuration, desired.providers
+    return desired
 
 
 def _connect(configuration: Configuration, settings: ProviderConfig) -> Connection:

@@ -27,8 +27,11 @@ from .resource_kinds import KINDS, WORDS
 from .vendors.detection import explain_connection, find_profile
 
 COMMANDS = {
-    name: f"kafkaform_kafka.commands.{name}:GROUP"
-    for name in ("describe", "explain", "alter", "propose")
+    **{
+        name: f"kafkaform_kafka.commands.{name}:GROUP"
+        for name in ("describe", "explain", "alter", "propose")
+    },
+    "look": "kafkaform_kafka.impact.looks:GROUP",
 }
 
 _TAKEOVER = "kafkaform_kafka.takeover"

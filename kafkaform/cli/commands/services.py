@@ -18,6 +18,7 @@ from ...workflow.configuration.evaluation import Inputs
 from ...workflow.configuration.repository_file import read_repository
 from ...workflow.configuration.repository_place import find_top_file
 from ...workflow.history import RecentChanges
+from ...workflow.live_looks import LiveLooks
 from ...workflow.stores import STATE_VARIABLE, open_store
 from ..options.flags import StateFile, Var, VarFile
 from ..terminal.bug_report import render_summary
@@ -26,12 +27,17 @@ from ..terminal.console import Console
 FLEET_FILE = Path("fleet.hcl")
 
 
-def lsp() -> None:
+def lsp(
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Let a hover over a resource ask the cluster who uses it now."),
+    ] = False,
+) -> None:
     """Serve an editor with the Language Server Protocol.
 
     Editors start this command and talk to it over standard input and output. It checks what is
     typed, completes, explains, finds and renames. It needs no cluster, reads no secrets and runs no
-    commands.
+    commands. With --live, a hover does all of that for the folder of the file.
     """
     try:
         run_server = editor.server.run_server
@@ -44,7 +50,8 @@ def lsp() -> None:
         ) from None
     # The library closes its streams at the end, and the command line still flushes its own then.
     with os.fdopen(os.dup(0), "rb") as incoming, os.fdopen(os.dup(1), "wb") as outgoing:
-        run_server(incoming, outgoing, RecentChanges().list_lines)
+        look = LiveLooks(Inputs.read(())).list_lines if live else None
+        run_server(incoming, outgoing, RecentChanges().list_lines, look)
 
 
 def serve(
@@ -61,14 +68,21 @@ def serve(
             help=f"Where the fleet's files are. Default: the root in {FLEET_FILE}.",
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="Let pages ask the cluster who uses a topic now, and for its disks."
+        ),
+    ] = False,
     state: StateFile = None,
     var: Var = [],
     var_file: VarFile = [],
 ) -> None:
     """Show state, log, plans and fleet tables in a browser.
 
-    At the top of a repository (kafkaform.hcl), shows all its folders. Changes nothing and does not
-    connect to a cluster. Only who has the printed address sees the pages.
+    At the top of a repository (kafkaform.hcl), shows all its folders. Changes nothing. Does not
+    connect to a cluster, and with --live only when a button asks for it. Only who has the printed
+    address sees the pages.
     """
     console = Console.make_standard()
     fleet_root, inputs = root or _find_fleet_root(), Inputs.read(var, var_file)
@@ -77,7 +91,8 @@ def serve(
     repository = None if is_named else find_top_file(folder)
     if repository is not None:
         read_repository(repository)  # its faults are told before an address is
-    sources = window.sources.Sources(folder, store, fleet_root, inputs, repository)
+    looks = LiveLooks(inputs) if live else None
+    sources = window.sources.Sources(folder, store, fleet_root, inputs, repository, looks)
     server = window.server.WindowServer(
         sources, port, lambda error: console.note(_render_fault(error))
     )

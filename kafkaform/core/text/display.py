@@ -116,6 +116,8 @@ class Grid(Struct, frozen=True):
     """The rows, each with as many cells as the first one."""
     right: frozenset[int] = frozenset()
     """The numbers of the columns that are aligned to the right."""
+    caption: str = ""
+    """What the table is about, for pages whose tables have captions."""
 
 
 class Prose(Struct, frozen=True):

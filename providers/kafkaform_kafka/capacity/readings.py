@@ -86,13 +86,16 @@ class DiskReading(Struct, frozen=True):
     """Broker -> its log directories that cannot be used."""
 
 
-def read_disks(asker: Asker, brokers: Iterable[int]) -> DiskReading:
-    """The disks of these brokers, with all their replicas."""
+def read_disks(
+    asker: Asker, brokers: Iterable[int], topics: Mapping[str, int] | None = None
+) -> DiskReading:
+    """The disks of these brokers, with the replicas of these topics. topics: name -> number of
+    partitions; None for all."""
     ordered = sorted(brokers)
 
     def ask(broker: int) -> LogDirectories | Fault:
         node = str(broker)
-        answer = asker.ask("DescribeLogDirs", read_log_directories, None, node, node=node)
+        answer = asker.ask("DescribeLogDirs", read_log_directories, topics, node, node=node)
         if isinstance(answer, LogDirectories) and answer.code:
             return fault_of("DescribeLogDirs", answer.code, "", None, node)
         return answer

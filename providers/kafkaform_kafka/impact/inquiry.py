@@ -15,6 +15,7 @@ from kafkaform.core.resource import Facts, Fault, Identity
 
 from ..inspect.source import (
     DescribeSource,
+    Gap,
     NodeRequest,
     cut_batches,
     send_each,
@@ -73,6 +74,11 @@ class Sighting(Struct, frozen=True):
     """Each with the object of its change; None if it is about the cluster."""
     gaps: tuple[str, ...] = ()
     """What it could not see, and why: clauses."""
+
+
+def render_gap(gap: Gap) -> str:
+    """What could not be seen, and why, as a clause."""
+    return f"{gap.what}: {gap.fault.message}"
 
 
 def list_targets(changes: Sequence[Change], facts: Facts) -> list[Target]:

@@ -3,7 +3,7 @@ in time, and with what they have not read of the records that go."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -23,20 +23,28 @@ from ..inspect.group_details import (
     read_positions,
 )
 from ..inspect.group_details import Position as GroupPosition
-from ..inspect.source import NodeRequest, find_leaders, send_each
+from ..inspect.source import Gap, NodeRequest, find_leaders, send_each
 from ..protocol.cluster_facts import KafkaFacts
 from ..rules.users_now import ACCESS_USED, READERS, UNREAD_LOST
 from ..wire.cluster import read_log_sizes
 from ..wire.groups import DescribedGroup, list_read_topics
 from ..wire.usage import CLASSIC, CONSUMER, EARLIEST, LATEST, DatedOffset, Place
-from .inquiry import Inquiry, Position, Sighting, Target, ask_offsets, date_positions
+from .inquiry import (
+    Inquiry,
+    Position,
+    Sighting,
+    Target,
+    ask_offsets,
+    date_positions,
+    render_gap,
+)
 
 GROUPS_NAMED = 3
 """Groups that a sentence names before it counts them."""
 CLIENTS_NAMED = 3
 _IDLE = (None, "Empty", "Dead")
 """States of groups without members."""
-_HIDDEN = "groups that this principal may not describe"
+HIDDEN = "groups that this principal may not describe"
 
 
 class Reader(Struct, frozen=True):
@@ -69,7 +77,9 @@ class Groups(Struct, frozen=True):
     """Group -> the topics that it reads now, or of which it has offsets."""
     of_topics: Mapping[str, Sequence[ListedGroup]]
     """Topic -> these groups."""
-    gaps: tuple[str, ...]
+    gaps: tuple[Gap, ...]
+    hides_others: bool
+    """There may be groups that this principal may not describe."""
 
     def count_members(self, name: str) -> int | None:
         group = self.described.get(name)
@@ -88,29 +98,45 @@ class Logs(Struct, frozen=True):
     """Partitions of which the size decides that, and not the age."""
 
 
+class ReaderSurvey(Struct, frozen=True):
+    """Who reads the topics of an inquiry."""
+
+    groups: Groups
+    readers: Sequence[Sequence[Reader]]
+    """Of each target: those that lose most first, then those with members."""
+    ages: Mapping[Position, int]
+    """Position -> age of its record in milliseconds, of the readers that are named."""
+
+
+def survey_readers(
+    inquiry: Inquiry, named: int = GROUPS_NAMED, *, every: bool = False
+) -> ReaderSurvey:
+    """The readers of the targets. named: the readers of a target whose time is found out; every:
+    read also the groups that have nothing to do with the targets."""
+    topics = frozenset(target.topic for target in inquiry.targets)
+    groups = _read_groups(inquiry, topics, every=every)
+    logs = _read_logs(inquiry, groups)
+    readers = [_measure_readers(target, groups, logs) for target in inquiry.targets]
+    undated = dict.fromkeys(_list_undated([rows[:named] for rows in readers]))
+    ages = date_positions(inquiry.source, logs.leaders, list(undated), inquiry.now)
+    return ReaderSurvey(groups, readers, ages)
+
+
 def look_at_readers(inquiry: Inquiry) -> Sighting:
     """The groups that read the topics, and those that use what a lost right is about."""
     closed = [change for change in inquiry.changes if change.losses]
     if not inquiry.targets and not closed:
         return Sighting()
-    topics = frozenset(target.topic for target in inquiry.targets)
-    groups = _read_groups(inquiry, topics, every=bool(closed))
-    logs = _read_logs(inquiry, groups)
-    readers = [_measure_readers(target, groups, logs) for target in inquiry.targets]
-    ages = date_positions(
-        inquiry.source,
-        logs.leaders,
-        list(dict.fromkeys(_list_undated(readers))),
-        inquiry.now,
-    )
+    survey = survey_readers(inquiry, every=bool(closed))
     findings = [
         (target.change.identity, finding)
-        for target, rows in zip(inquiry.targets, readers, strict=True)
+        for target, rows in zip(inquiry.targets, survey.readers, strict=True)
         if rows
-        for finding in _describe_readers(target, rows, ages)
+        for finding in _describe_readers(target, rows, survey.ages)
     ]
-    findings += [pair for change in closed for pair in _find_closed(change, groups)]
-    return Sighting(tuple(findings), groups.gaps)
+    findings += [pair for change in closed for pair in _find_closed(change, survey.groups)]
+    hidden = (HIDDEN,) if survey.groups.hides_others else ()
+    return Sighting(tuple(findings), (*map(render_gap, survey.groups.gaps), *hidden))
 
 
 # ── groups ──────────────────────────────────────────────────────────────────────────────
@@ -136,11 +162,12 @@ def _read_groups(inquiry: Inquiry, topics: frozenset[str], *, every: bool) -> Gr
                 committed[name].add(partition[0])
     concerned = [group for group in readers if committed[group.name] or group.state not in _IDLE]
     descriptions = describe_groups(source, concerned)
-    gaps = [f"{gap.what}: {gap.fault.message}" for gap in listing.gaps]
-    gaps += _count_faults("the offsets of {}", answers.values())
-    gaps += _count_faults("the members of {}", descriptions.values())
-    if "Describe" not in KafkaFacts.of(source.context.facts).rights:
-        gaps.append(_HIDDEN)
+    gaps = (
+        *listing.gaps,
+        *_count_faults("the offsets of {}", answers.values()),
+        *_count_faults("the members of {}", descriptions.values()),
+    )
+    hides_others = "Describe" not in KafkaFacts.of(source.context.facts).rights
     described = {name: row for name, row in descriptions.items() if not isinstance(row, Fault)}
     topics_read: dict[str, frozenset[str]] = {}
     of_topics: dict[str, list[ListedGroup]] = defaultdict(list)
@@ -150,14 +177,17 @@ def _read_groups(inquiry: Inquiry, topics: frozenset[str], *, every: bool) -> Gr
         topics_read[group.name] = assigned | committed[group.name]
         for topic in topics_read[group.name]:
             of_topics[topic].append(group)
-    return Groups(concerned, positions, described, topics_read, of_topics, tuple(gaps))
+    return Groups(concerned, positions, described, topics_read, of_topics, gaps, hides_others)
 
 
-def _count_faults(subject: str, answers: Iterable[object]) -> Iterator[str]:
-    """One clause for each cause. subject: what is missing of the groups."""
-    counts = Counter(answer.message for answer in answers if isinstance(answer, Fault))
-    for message, count in counts.items():
-        yield f"{subject.format(render_count(count, 'group'))}: {message}"
+def _count_faults(subject: str, answers: Iterable[object]) -> Iterator[Gap]:
+    """One gap for each cause. subject: what is missing of the groups."""
+    faults: dict[str, list[Fault]] = defaultdict(list)
+    for answer in answers:
+        if isinstance(answer, Fault):
+            faults[answer.message].append(answer)
+    for same in faults.values():
+        yield Gap(subject.format(render_count(len(same), "group")), same[0])
 
 
 # ── offsets ─────────────────────────────────────────────────────────────────────────────
@@ -270,9 +300,9 @@ def _measure_reader(group: ListedGroup, target: Target, groups: Groups, logs: Lo
 
 def _list_undated(readers: Sequence[Sequence[Reader]]) -> Iterator[Position]:
     """The positions whose time the sentences tell: first those of what is lost."""
-    named = [row for rows in readers for row in rows[:GROUPS_NAMED]]
-    yield from (row.loss for row in named if row.loss is not None)
-    yield from (row.position for row in named if row.position is not None)
+    rows = [row for topic_readers in readers for row in topic_readers]
+    yield from (row.loss for row in rows if row.loss is not None)
+    yield from (row.position for row in rows if row.position is not None)
 
 
 # ── findings ────────────────────────────────────────────────────────────────────────────
@@ -332,10 +362,11 @@ def _render_lag(row: Reader, ages: Ages) -> str:
         return "lag unknown"
     age = ages.get(row.position) if row.position else None
     records = render_count(row.lag, "record")
-    return f"{records} behind" if age is None else f"{records} and {_render_age(age)} behind"
+    return f"{records} behind" if age is None else f"{records} and {render_age(age)} behind"
 
 
-def _render_age(milliseconds: int) -> str:
+def render_age(milliseconds: int) -> str:
+    """`about 2 h 10 min`."""
     return f"about {render_span(round(milliseconds / 1000))}"
 
 
@@ -343,7 +374,7 @@ def _render_loss(row: Reader, target: Target, ages: Ages) -> str:
     """`billing is about 2 h 10 min behind: retention of 1 h deletes about 1 h 10 min, 18,400
     records, that it has not read`."""
     age = ages.get(row.loss) if row.loss else None
-    start = f"{row.group} is {_render_age(age)} behind: " if age is not None else f"{row.group}: "
+    start = f"{row.group} is {render_age(age)} behind: " if age is not None else f"{row.group}: "
     limit = target.retention.ms
     time = ""
     if target.deleted:
@@ -352,7 +383,7 @@ def _render_loss(row: Reader, target: Target, ages: Ages) -> str:
         cause = f"retention of {render_quantity(target.retention.bytes, 'bytes')} deletes"
     else:
         cause = f"retention of {render_quantity(limit, 'ms') or '0 s'} deletes"
-        time = f"{_render_age(age - limit)}, " if age is not None and age > limit else ""
+        time = f"{render_age(age - limit)}, " if age is not None and age > limit else ""
     return f"{start}{cause} {time}{render_count(row.unread, 'record')} that it has not read"
 
 

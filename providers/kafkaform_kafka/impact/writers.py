@@ -13,12 +13,12 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.text.quantity import render_count, render_span
 from kafkaform.core.value import FrozenMap, Value
 
-from ..inspect.source import NodeRequest, cut_batches, send_each
+from ..inspect.source import Gap, NodeRequest, cut_batches, send_each
 from ..protocol.faults import fault_of
 from ..rules.users_now import WRITERS
 from ..wire.describe import describe_producers, describe_topics
 from ..wire.usage import NEWEST, Place, group_by_topic
-from .inquiry import Inquiry, Sighting, Target, ask_offsets
+from .inquiry import Inquiry, Sighting, Target, ask_offsets, render_gap
 
 RECENT_MS = 3_600_000
 """A producer that wrote in this time counts as one that writes now."""
@@ -35,10 +35,16 @@ class Writing(Struct, frozen=True):
     """Milliseconds since the newest record; None without one, or if nobody says."""
 
 
-def look_at_writers(inquiry: Inquiry) -> Sighting:
+class WriterSurvey(Struct, frozen=True):
+    """Who writes to the topics of an inquiry."""
+
+    writing: Mapping[str, Writing]
+    """Topic -> what is known."""
+    gaps: tuple[Gap, ...]
+
+
+def survey_writers(inquiry: Inquiry) -> WriterSurvey:
     """The producers of the topics, and the age of their newest records."""
-    if not inquiry.targets:
-        return Sighting()
     topics = list(dict.fromkeys(target.topic for target in inquiry.targets))
     leaders = _find_leaders(inquiry, topics)
     (newest,) = ask_offsets(inquiry.source, leaders, (dict.fromkeys(leaders, NEWEST),))
@@ -49,13 +55,25 @@ def look_at_writers(inquiry: Inquiry) -> Sighting:
             age = max(0, inquiry.now - row.ms)
             ages[topic] = min(ages.get(topic, age), age)
     led_topics = {topic for topic, _ in leaders}
-    findings = []
-    for target in inquiry.targets:
-        hidden = target.topic in faults or target.topic not in led_topics
-        count = None if hidden else len(active.get(target.topic, ()))
-        writing = Writing(count, ages.get(target.topic))
-        findings += [(target.change.identity, row) for row in _describe(target, writing)]
-    return Sighting(tuple(findings), tuple(_explain_faults(faults)))
+    writing = {}
+    for topic in topics:
+        hidden = topic in faults or topic not in led_topics
+        count = None if hidden else len(active.get(topic, ()))
+        writing[topic] = Writing(count, ages.get(topic))
+    return WriterSurvey(writing, tuple(_explain_faults(faults)))
+
+
+def look_at_writers(inquiry: Inquiry) -> Sighting:
+    """The findings of what a survey shows."""
+    if not inquiry.targets:
+        return Sighting()
+    survey = survey_writers(inquiry)
+    findings = [
+        (target.change.identity, row)
+        for target in inquiry.targets
+        for row in _describe(target, survey.writing[target.topic])
+    ]
+    return Sighting(tuple(findings), tuple(map(render_gap, survey.gaps)))
 
 
 def _find_leaders(inquiry: Inquiry, topics: Sequence[str]) -> Mapping[Place, int]:
@@ -96,8 +114,9 @@ def _count_producers(
     return active, faults
 
 
-def _describe(target: Target, writing: Writing) -> Iterator[Finding]:
-    producers, newest = writing.producers, writing.newest
+def render_writing(producers: int | None, newest: int | None) -> str:
+    """`2 producers wrote to it in the last hour, its newest record is 3 s old`; empty if nobody
+    writes or nothing is known. newest: milliseconds since the newest record."""
     texts = []
     if producers:
         verb = "wrote" if producers > 1 else "has written"
@@ -105,7 +124,13 @@ def _describe(target: Target, writing: Writing) -> Iterator[Finding]:
     if newest is not None:
         age = render_span(newest // 1000) if newest >= 1000 else "less than 1 s"
         texts.append(f"its newest record is {age} old")
-    if not texts:
+    return ", ".join(texts)
+
+
+def _describe(target: Target, writing: Writing) -> Iterator[Finding]:
+    producers, newest = writing.producers, writing.newest
+    text = render_writing(producers, newest)
+    if not text:
         return
     figures: dict[str, Value] = {} if producers is None else {"producers": producers}
     if newest is not None:
@@ -113,17 +138,17 @@ def _describe(target: Target, writing: Writing) -> Iterator[Finding]:
     writes = bool(producers) or (newest is not None and newest < RECENT_MS)
     stops = target.deleted or target.change.has_harm(Harm.REFUSED_WRITES)
     yield WRITERS.find(
-        f"{target.prefix}{', '.join(texts)}",
+        f"{target.prefix}{text}",
         figures=FrozenMap(figures),
         level=Level.CAUTION if writes and stops else None,
     )
 
 
-def _explain_faults(faults: Mapping[str, Fault]) -> Iterator[str]:
-    """One clause for each cause."""
+def _explain_faults(faults: Mapping[str, Fault]) -> Iterator[Gap]:
+    """One gap for each cause."""
     topics: dict[str, list[str]] = defaultdict(list)
     for topic, fault in faults.items():
         topics[fault.message].append(topic)
-    for message, names in topics.items():
+    for names in topics.values():
         of = names[0] if len(names) == 1 else render_count(len(names), "topic")
-        yield f"the producers of {of}: {message}"
+        yield Gap(f"the producers of {of}", faults[names[0]])

@@ -91,7 +91,7 @@ def render_disks(document: FrozenMap) -> Page:
         for disk in broker["disks"] or ()
     ]
     if rows:
-        yield make_grid(rows, _DISK, frozenset({2, 3, 4, 5, 6}))
+        yield make_grid(rows, DISK_COLUMNS, RIGHT_COLUMNS, "Disks of the brokers")
     yield f"{count(len(rows), 'disk')}."
     yield from _list_notes(document, rows)
 
@@ -133,7 +133,7 @@ def _render_end(row: FrozenMap) -> str:
     return cell(None) if days is None else f"about {render_days(days)}"
 
 
-_DISK: tuple[Column, ...] = (
+DISK_COLUMNS: tuple[Column, ...] = (
     ("Broker", lambda row: cell(row["broker"])),
     ("Log dirs", lambda row: " and ".join(row["log_dirs"])),
     ("Replicas", lambda row: cell(row["replicas"])),
@@ -143,3 +143,5 @@ _DISK: tuple[Column, ...] = (
     ("Growth", _render_growth),
     ("Full in", _render_end),
 )
+"""What a row says of one disk; the last column needs all that is on it."""
+RIGHT_COLUMNS = frozenset({2, 3, 4, 5, 6})

@@ -259,8 +259,9 @@ def render_gaps(document: FrozenMap) -> Page:
 
 def render_problem(error: FrozenMap) -> str:
     """Why something could not be read, and what to do."""
-    advice = f" Advice: {error['advice']}." if error["advice"] else ""
-    return f"{error['message']} ({error['code']}).{advice}"
+    advice = f" Advice: {error['advice'].removesuffix('.')}." if error["advice"] else ""
+    code = f" ({error['code']})" if error["code"] else ""
+    return f"{error['message']}{code}.{advice}"
 
 
 TOPICS_AT_ONCE = 2_000

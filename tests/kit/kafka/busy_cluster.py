@@ -130,6 +130,29 @@ class BusySession:
             topics=[self._describe_topic(topic.name) for topic in request.topics],
         )
 
+    def _NamedTopics(self, request: Any, node: str | None) -> Any:
+        # A count, then for each topic 16 bytes of id, the length of its name plus 1, the name, and
+        # a byte for tags. Short numbers take one byte each.
+        data, names, start = request.data, [], 1
+        for _ in range(data[0] - 1):
+            end = start + 17 + data[start + 16] - 1
+            names.append(data[start + 17 : end].decode())
+            start = end + 1
+        return Row(topics=[self._describe_topic(name) for name in names])
+
+    def _DescribeConfigs(self, request: Any, node: str | None) -> Any:
+        rows = [
+            Row(
+                error_code=0,
+                error_message=None,
+                resource_type=item.resource_type,
+                resource_name=item.resource_name,
+                configs=[],
+            )
+            for item in request.resources
+        ]
+        return Row(throttle_time_ms=0, results=rows)
+
     def _describe_topic(self, name: str) -> Any:
         parts = [
             Row(

@@ -44,12 +44,14 @@ def test_the_manifest_names_what_exists() -> None:
 
 def test_the_client_starts_the_command() -> None:
     """Its settings are those of the manifest, it registers each command of it, and no workspace can
-    choose the program that is started."""
+    choose the program that is started, or let it connect."""
     text = (FOLDER / "client.js").read_text()
     settings = MANIFEST["contributes"]["configuration"]["properties"]
     assert settings["kafkaform.command"]["default"] == ["kafkaform"]
     assert settings["kafkaform.command"]["scope"] == "machine"
-    assert '"lsp"]' in text and '.get("command")' in text
+    assert settings["kafkaform.live"]["default"] is False
+    assert settings["kafkaform.live"]["scope"] == "machine"
+    assert '"lsp", ...flags]' in text and '.get("command")' in text
     for command in MANIFEST["contributes"]["commands"]:
         assert f'registerCommand("{command["command"]}"' in text
     required = set(re.findall(r'require\("([^"/]+)', text))
@@ -67,7 +69,9 @@ const stubs = {
     commands: { registerCommand: (name, run) => { seen.push(name); return run; } },
     window: { showErrorMessage: (text) => seen.push(text) },
     workspace: {
-      getConfiguration: () => ({ get: () => ["uv", "run", "kafkaform"] }),
+      getConfiguration: () => ({
+        get: (name) => name === "live" ? !!process.env.LIVE : ["uv", "run", "kafkaform"],
+      }),
       createFileSystemWatcher: () => ({}),
     },
   },
@@ -89,19 +93,21 @@ const { activate, deactivate } = require(process.argv[1]);
 """
 
 
-@pytest.mark.parametrize("fails", ["", "1"])
-def test_the_client_runs(fails: str) -> None:
+@pytest.mark.parametrize(("fails", "live"), [("", ""), ("1", ""), ("", "1")])
+def test_the_client_runs(fails: str, live: str) -> None:
     """It starts the command of the setting with `lsp`, for every file of the language and for those
-    in JSON, and stops it; if the command is missing, it says what to install."""
+    in JSON, and stops it; if the command is missing, it says what to install. The server asks live
+    systems only with the setting for it."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is missing, which runs client.js")
     words = [node, "-e", STUBS, str(FOLDER / "client.js")]
-    env = {**os.environ, "FAIL": fails}
+    env = {**os.environ, "FAIL": fails, "LIVE": live}
     done = subprocess.run(words, capture_output=True, text=True, env=env, check=True)
     command, server, selector, *rest = json.loads(done.stdout)
     assert command == MANIFEST["contributes"]["commands"][0]["command"]
-    assert server == {"command": "uv", "args": ["run", "kafkaform", "lsp"]}
+    flags = ["--live"] if live else []
+    assert server == {"command": "uv", "args": ["run", "kafkaform", "lsp", *flags]}
     assert {"scheme": "file", "language": "kafkaform"} in selector
     assert {"scheme": "file", "pattern": "**/*.kf.json"} in selector
     if fails:

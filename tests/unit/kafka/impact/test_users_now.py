@@ -9,13 +9,16 @@ import pytest
 
 from kafkaform.core import progress
 from kafkaform.core.change import Action, Change, PathChange, add_findings
+from kafkaform.core.errors import KafkaformError
 from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.model import Extent
 from kafkaform.plan.observe import BOUNDS
+from kafkaform.provider.contract import LookBounds
+from kafkaform.render.text import render_page
 from kafkaform_kafka.impact.inquiry import date_positions
-from kafkaform_kafka.impact.looks import find_consequences
+from kafkaform_kafka.impact.looks import ask_topics, find_consequences
 from kafkaform_kafka.inspect.source import DescribeSource
 from kafkaform_kafka.rules import users_now
 from kafkaform_kafka.rules.topics.config_rows import RETENTION_CUT, SIZE_CUT
@@ -299,3 +302,67 @@ def test_whoever_waits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress.report_slow_tasks(told.append):
         look(BusySession({("orders", 0): BusyLog(0, 100)}), deletion(), extent=Extent.FULL)
     assert "Asking the brokers: 1 of 1 requests" in [message.text for message in told]
+
+
+# ── looks without a change ──────────────────────────────────────────────────────────────
+
+
+def ask(session: BusySession, *topics: str) -> tuple[FrozenMap, list[str]]:
+    """The document of a look at topics, and its page line by line."""
+    anyone: Any = session
+    question = ask_topics(topics, BOUNDS[Extent.FAST])
+    document = question.read(anyone).document
+    return document, list(render_page(question.page(document)))
+
+
+def test_a_look_at_a_topic_has_the_figures_of_a_plan() -> None:
+    """The same group, lag and time that the plan of a shorter retention names, without a change."""
+    logs = {("orders", 0): BusyLog(0, 10_000, age=500, bytes=1 << 20, producers=[1_000])}
+    groups = [
+        BusyGroup("billing", {("orders", 0): 2_190}, ("app",), ("orders",)),
+        BusyGroup("other", {("books", 0): 1}),
+    ]
+    session = BusySession({**logs, ("books", 0): BusyLog(0, 5)}, groups)
+    finding = look(session, cut())["topic-readers"]
+    session.proofs = 0
+    document, lines = ask(session, "orders")
+    (topic,) = document["topics"]
+    (reader,) = topic["groups"]
+    assert reader["group"] == "billing" and reader["members"] == 1
+    assert reader["lag_records"] == finding.figures["lag_records"] == 7810
+    assert reader["lag_ms"] // 1000 == pytest.approx(finding.figures["lag_seconds"], rel=0.005)
+    assert topic["producers"] == 1 and document["gaps"] == ()
+    text = "\n".join(lines)
+    assert "7,810 records  about 2 h 10 min" in text
+    assert "1 producer has written to it in the last hour, its newest record is less than" in text
+    assert "1 MiB" in text, "what it takes on the disk"
+    assert session.proofs == 1
+
+
+def test_a_look_says_what_it_could_not_see_and_what_to_do() -> None:
+    """A missing topic is not an unused one, and a refused request has its right."""
+    session = BusySession({("orders", 0): BusyLog(0, 10)}, rights=(), producers_code=29)
+    document, lines = ask(session, "orders", "typo")
+    text = "\n".join(lines)
+    assert [row["name"] for row in document["topics"]] == ["orders"]
+    assert document["unread"][0]["name"] == "typo" and "typo: " in text
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in text
+    assert "Not seen: the producers of orders: " in text and "Advice: grant " in text
+    assert "There may be groups that this principal may not describe." in text
+    assert "No group that could be seen reads it" in text
+
+
+def test_a_look_ends_in_time() -> None:
+    """Brokers that are slow cost the five seconds of a plan, and not more."""
+    bounds = LookBounds(0.3, 500)
+    session = BusySession({("orders", 0): BusyLog(0, 10)}, [BusyGroup("g")], delay=0.2)
+    anyone: Any = session
+    start = time.monotonic()
+    question = ask_topics(["orders"], bounds)
+    document = question.read(anyone).document
+    assert time.monotonic() - start < 2
+    text = "\n".join(render_page(question.page(document)))
+    assert "Not seen: who reads it: no answer to ListGroups" in text and "No group" not in text
+    # Nothing at all is a failure, and no empty page.
+    with pytest.raises(KafkaformError):
+        ask_topics(["orders"], LookBounds(0.0, 500)).read(anyone)
