@@ -29,6 +29,7 @@ class Editor:
         folder: Path,
         environment: Mapping[str, str] | None = None,
         capabilities: types.ClientCapabilities | None = None,
+        *flags: str,
     ) -> None:
         self.folder = folder
         self.loop = asyncio.new_event_loop()
@@ -50,7 +51,7 @@ class Editor:
             self.shown.append(params.message)
 
         env = {**os.environ, **(environment or {})}
-        words = ("-m", "kafkaform", "lsp")
+        words = ("-m", "kafkaform", "lsp", *flags)
         self.do(self.client.start_io(sys.executable, *words, cwd=folder, env=env))
         self.initialized = self.do(
             self.client.initialize_async(

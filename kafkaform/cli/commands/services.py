@@ -37,7 +37,7 @@ def lsp(
 
     Editors start this command and talk to it over standard input and output. It checks what is
     typed, completes, explains, finds and renames. It needs no cluster, reads no secrets and runs no
-    commands. With --live, a hover does all of that for the folder of the file.
+    commands, except for a hover with --live.
     """
     try:
         run_server = editor.server.run_server
@@ -80,8 +80,8 @@ def serve(
 ) -> None:
     """Show state, log, plans and fleet tables in a browser.
 
-    At the top of a repository (kafkaform.hcl), shows all its folders. Changes nothing. Does not
-    connect to a cluster, and with --live only when a button asks for it. Only who has the printed
+    At the top of a repository (kafkaform.hcl), shows all its folders. Changes nothing and does not
+    connect to a cluster, except with --live when a button asks for it. Only who has the printed
     address sees the pages.
     """
     console = Console.make_standard()

@@ -328,7 +328,7 @@ def _render_topics(document: FrozenMap) -> Page:
     for row in document["unread"]:
         yield Prose(f"{row['name']}: {render_problem(row['error'])}")
     for gap in document["gaps"]:
-        yield Prose(f"Not seen: {gap['what']}: {render_problem(gap)}")
+        yield Prose(f"Incomplete: {gap['what']}: {render_problem(gap)}")
     if document["hides_groups"]:
         yield Prose(f"There may be {HIDDEN}.")
 

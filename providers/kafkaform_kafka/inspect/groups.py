@@ -326,7 +326,7 @@ def groups_page(document: FrozenMap) -> Page:
     """The page of the document `groups`."""
     groups = document["groups"]
     if groups:
-        yield Grid((_HEAD, *map(_list_cells, groups)), frozenset({3, 4, 5}))
+        yield Grid((_HEAD, *map(_list_cells, groups)), frozenset({3, 4, 5}), "Groups")
     details = [line for group in groups for line in _render_details(group)]
     yield from (*details, "") if details else ()
     yield f"{count(len(groups), 'group')}."

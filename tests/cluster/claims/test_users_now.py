@@ -8,12 +8,14 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, add_findings
 from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
@@ -22,11 +24,15 @@ from kafkaform.core.text.quantity import render_span
 from kafkaform.plan.model import Extent
 from kafkaform.plan.observe import BOUNDS
 from kafkaform.sandbox import Sandbox
+from kafkaform.window.page import make_id
+from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.live_looks import LiveLooks
 from kafkaform_kafka.impact.looks import find_consequences
 from kafkaform_kafka.rules.topics.config_rows import SIZE_CUT
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.commands.process_folder import Folder
+from ...kit.editor import Editor
 from ...kit.kafka.changes import change as make_change
 from ...kit.kafka.changes import topic
 from ...kit.kafka.clusters import own_sandbox
@@ -42,6 +48,10 @@ from ...kit.kafka.sessions import connect, gone, grant
 from ...kit.kafka.share_members import open_consumer, poll_records
 from ...kit.kafka.topic_clients import Clients, wait_for
 from ...kit.kafka.versions import get_choice
+from ...kit.markup import Page
+from ...kit.proxy.proxy import proxying
+from ...unit.window.test_live import press
+from ...unit.window.world import Window, make_sources, open_window
 from .broker_configs import GROUP, alter
 
 QUICK = (("log.initial.task.delay.ms", "200"), ("log.retention.check.interval.ms", "300"))
@@ -204,6 +214,102 @@ def test_a_size_deletes_about_what_the_plan_said(clients: Clients, session: Kafk
         time.sleep(2)
         missed = consumer.get_watermark_offsets(item, SECONDS, cached=False)[0] - 500
     assert 0 <= lost.figures["most_unread_records"] - missed <= segment, (lost.text, missed)
+
+
+QUESTIONS = {"ListGroups", "OffsetFetch", "DescribeGroups", "DescribeProducers", "DescribeLogDirs"}
+"""What only a look asks."""
+
+
+def read_page(window: Window, path: str) -> str:
+    return " ".join(" ".join(text for _, text in Page(window.page(path)).texts).split())
+
+
+def test_the_window_and_the_editor_show_the_slow_group_when_asked(
+    box: Sandbox, clients: Clients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page of a topic and a hover over its block show the lag in records and in time that a
+    plan tells, after one look each; pages that are only loaded and an editor without `--live` send
+    no request."""
+    monkeypatch.setenv("PROOF_PASSWORD", box.admin_password)
+    block = TOPIC.format(retention="7d").replace("orders", "watched")
+    with proxying(box.brokers[0].ports.client) as proxy:
+        folder = Folder(tmp_path, proxy.bootstrap, box.admin_password)
+        folder.write(block)
+        assert folder.apply().code == 0
+        producer = Producer({**clients.config, "enable.idempotence": True})
+        now = int(time.time() * 1000)
+        for minutes in AGES:
+            for partition in (0, 1):
+                stamp = now - minutes * MINUTE
+                producer.produce("watched", b"x", partition=partition, timestamp=stamp)
+        assert producer.flush(SECONDS) == 0
+        lag = 2 * (len(AGES) - 25)
+        with slow_member(clients, "watched", "slow-reader", 25):
+            proxy.take()
+            sources = replace(make_sources(tmp_path), live=LiveLooks(Inputs.read(())))
+            with open_window(sources) as window:
+                topic_page = f"objects/{make_id(str(Identity('kafka', 'kafka_topic', 'watched')))}"
+                for path in ("", "objects", "log", "disks", topic_page, topic_page):
+                    window.page(path)
+                assert not proxy.take(), "a page that is loaded asks nobody"
+                with ThreadPoolExecutor(2) as pool:
+                    presses = [pool.submit(press, window, topic_page) for _ in range(2)]
+                assert [future.result()[0] for future in presses] == [303, 303]
+                assert (requests := proxy.take())["ListGroups"] == 1, requests
+                assert requests.keys() >= QUESTIONS, requests
+                page = read_page(window, topic_page)
+                check_slow_reader(page, lag, now)
+                assert "1 producer has written to it in the last hour" in page
+                assert not proxy.take()
+                press(window, f"disks/{make_id('kafka')}")
+                page = read_page(window, "disks")
+                assert "Disks of the brokers" in page and "B/day" in page, page
+                assert set(proxy.take()) & QUESTIONS == {"DescribeLogDirs"}
+            text = (tmp_path / "main.kf.hcl").read_text("utf-8")
+            text = text.replace('"watched" {', '"wat|ched" {')
+            for flags, questions in ((), set()), (("--live",), QUESTIONS):
+                editor = Editor(tmp_path, None, None, *flags)
+                hovers = [editor.hover("main.kf.hcl", text) for _ in range(3)]
+                editor.close()
+                requests = proxy.take()
+                assert set(requests) & QUESTIONS == questions, requests
+                assert requests["ListGroups"] == len(flags), "a mouse that comes back asks nobody"
+                assert "slow-reader" not in hovers[0] or flags
+        check_slow_reader(hovers[-1], lag, now)
+        assert box.admin_password not in "".join(hovers)
+
+
+def check_slow_reader(text: str, lag: int, now: int) -> None:
+    """The group stands at offset 25, whose record was written 105 minutes ago."""
+    row = re.search(r"slow-reader +(\d+) +([\d,]+) records +about (\d+ h \d+ min)", text)
+    assert row is not None, text
+    age = round((time.time() * 1000 - now) / 1000) + 105 * 60
+    assert (row[1], row[2]) == ("1", f"{lag:,}")
+    assert row[3] in {render_span(age + more) for more in range(-60, 60)}, text
+
+
+def test_a_broker_that_is_down_is_said(
+    box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the page and in the hover, with what to do; a topic is not called unused."""
+    monkeypatch.setenv("PROOF_PASSWORD", box.admin_password)
+    block = TOPIC.format(retention="7d").replace("orders", "unwatched")
+    with proxying(box.brokers[0].ports.client) as proxy:
+        folder = Folder(tmp_path, proxy.bootstrap, box.admin_password)
+        folder.write(block)
+        assert folder.apply().code == 0
+    sources = replace(make_sources(tmp_path), live=LiveLooks(Inputs.read(())))
+    with open_window(sources) as window:
+        topic_page = f"objects/{make_id(str(Identity('kafka', 'kafka_topic', 'unwatched')))}"
+        assert press(window, topic_page)[0] == 303
+        page = read_page(window, topic_page)
+    editor = Editor(tmp_path, None, None, "--live")
+    text = (tmp_path / "main.kf.hcl").read_text("utf-8")
+    hover = editor.hover("main.kf.hcl", text.replace('"unwatched" {', '"un|watched" {'))
+    editor.close()
+    for shown in (page, " ".join(hover.split())):
+        assert f"Cannot reach Kafka at {proxy.bootstrap}: connection refused" in shown, shown
+        assert "Check bootstrap_servers" in shown and "No group" not in shown
 
 
 def test_the_lag_is_that_of_kafkas_own_tool(

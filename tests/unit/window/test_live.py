@@ -101,13 +101,18 @@ def system(monkeypatch: pytest.MonkeyPatch) -> System:
 
 
 @pytest.fixture
-def window(tmp_path: Path, system: System) -> Iterator[Window]:
+def live_window(tmp_path: Path, system: System) -> Iterator[Window]:
     sources = make_sources(make_folder(tmp_path / "folder"))
     state = sources.open_store().backend.load().state
     assert state is not None
     system.scope = str(state.providers["kafka"])
     with open_window(replace(sources, live=LiveLooks(Inputs()))) as opened:
         yield opened
+
+
+@pytest.fixture
+def window(live_window: Window) -> Window:
+    return live_window
 
 
 def press(window: Window, path: str, **headers: str) -> tuple[int, dict[str, str], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from kafkaform.window.page import MENU, make_id
 
 from ...kit.browser import NAMES, Browser, browser, executable
 from ...kit.web_page import DESK, PALE, PHONE, WIDE, complaints
+from .test_live import System, live_window, system
 from .test_repository import make_repository
 from .test_repository import make_sources as make_repository_sources
 from .world import HOSTILE_NAME, Window, make_folder, make_hostile_folder, make_sources, open_window
 
+__all__ = ["live_window", "system"]
 COMMAND = executable()
 pytestmark = pytest.mark.skipif(
     COMMAND is None, reason=f"no browser is installed: none of {', '.join(NAMES)} is on the path"
@@ -107,6 +110,26 @@ def test_nothing_goes_wrong_on_any_page(window: Window, chromium: Browser, name:
     seen, pale = chromium.run(PALE)
     assert seen > 5 and pale == []
     assert chromium.run("getComputedStyle(document.body).fontFamily").startswith("system-ui")
+
+
+def test_a_button_asks_the_cluster(live_window: Window, system: System, chromium: Browser) -> None:
+    """The browser says that the form is one of our page, the answer is on the page, and loading it
+    again asks nobody; by the same measures, by day and by night."""
+    enter(chromium, live_window)
+    visit(chromium, live_window, ITEMS["object"])
+    chromium.run("document.querySelector('form[method=post] button').click()")
+    deadline = time.monotonic() + 30
+    while not chromium.run("location.hash") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert chromium.run("location.hash") == "#now"
+    for scheme in ("light", "dark"):
+        for width in (DESK, PHONE):
+            chromium.size(width, scheme=scheme)
+            visit(chromium, live_window, ITEMS["object"])
+            assert "18,400 records" in chromium.run("document.body.textContent")
+            assert grumbles(chromium) == [] and chromium.run(WIDE) == [False, []]
+            assert chromium.run(PALE)[1] == []
+    assert len(system.looks) == 1
 
 
 @pytest.mark.parametrize("path", ["", f"folders/{make_id('teams/shop')}/"])

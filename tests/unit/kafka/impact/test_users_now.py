@@ -347,9 +347,29 @@ def test_a_look_says_what_it_could_not_see_and_what_to_do() -> None:
     assert [row["name"] for row in document["topics"]] == ["orders"]
     assert document["unread"][0]["name"] == "typo" and "typo: " in text
     assert "UNKNOWN_TOPIC_OR_PARTITION" in text
-    assert "Not seen: the producers of orders: " in text and "Advice: grant " in text
+    assert "Incomplete: the producers of orders: " in text and "Advice: grant " in text
     assert "There may be groups that this principal may not describe." in text
     assert "No group that could be seen reads it" in text
+
+
+def test_a_broker_that_is_silent_is_named() -> None:
+    """What the others say is shown, and nobody is called absent."""
+    logs = {("orders", 0): BusyLog(0, 10), ("orders", 1): BusyLog(0, 10, leader=2)}
+    offsets = {("orders", 0): 4, ("orders", 1): 4}
+    session = BusySession(
+        logs,
+        [BusyGroup("billing", offsets, ("app",), ("orders",)), BusyGroup("unseen", node=2)],
+        nodes=("1", "2"),
+        silent=dict.fromkeys(
+            ("ListGroups", "ListOffsets", "DescribeProducers"), lambda node: node == "2"
+        ),
+    )
+    document, lines = ask(session, "orders")
+    (reader,) = document["topics"][0]["groups"]
+    assert (reader["group"], reader["lag_records"]) == ("billing", None), "a part of it is unknown"
+    text = "\n".join(lines)
+    assert "Incomplete: the groups of broker 2 are missing: no answer to ListGroups" in text
+    assert "Incomplete: the producers of orders: no answer" in text
 
 
 def test_a_look_ends_in_time() -> None:
@@ -362,7 +382,7 @@ def test_a_look_ends_in_time() -> None:
     document = question.read(anyone).document
     assert time.monotonic() - start < 2
     text = "\n".join(render_page(question.page(document)))
-    assert "Not seen: who reads it: no answer to ListGroups" in text and "No group" not in text
+    assert "Incomplete: who reads it: no answer to ListGroups" in text and "No group" not in text
     # Nothing at all is a failure, and no empty page.
     with pytest.raises(KafkaformError):
         ask_topics(["orders"], LookBounds(0.0, 500)).read(anyone)
