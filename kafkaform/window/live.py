@@ -108,8 +108,8 @@ def _make_section(
         texts.append(_KEPT)
     else:
         button, warning = "Look again", answer.fault
-        seen, tables = _split_page(answer.page)
-        texts += [_render_age(answer), *seen]
+        sentences, tables = _split_page(answer.page)
+        texts += [_render_age(answer), *sentences]
     form = Form(path, title, (), button, method="post")
     return WindowSection(id, title, tuple(texts), warning=warning, form=form, tables=tuple(tables))
 
@@ -119,21 +119,21 @@ def _render_age(answer: LookAnswer) -> str:
     return f"Asked at {time}, {render_span(answer.age)} ago."
 
 
-def _split_page(parts: Sequence[str | Grid | Prose]) -> tuple[list[str], list[WindowTable]]:
+def _split_page(page: Sequence[str | Grid | Prose]) -> tuple[list[str], list[WindowTable]]:
     """The sentences and the tables. A line before a table is its caption."""
     texts: list[str] = []
     tables: list[WindowTable] = []
     previous: str | Grid | Prose = ""
-    for part in parts:
-        if isinstance(part, Grid):
-            caption = part.caption
+    for item in page:
+        if isinstance(item, Grid):
+            caption = item.caption
             if not caption and isinstance(previous, str) and previous:
                 caption = texts.pop()
-            head, *rows = part.rows
-            tables.append(make_table(caption, head, [_make_cells(part, row) for row in rows]))
+            head, *rows = item.rows
+            tables.append(make_table(caption, head, [_make_cells(item, row) for row in rows]))
         else:
-            texts.append(part.text if isinstance(part, Prose) else part)
-        previous = part
+            texts.append(item.text if isinstance(item, Prose) else item)
+        previous = item
     return texts, tables
 
 

@@ -427,7 +427,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def _make_answer(self, make: Callable[[], str | None]) -> tuple[int, str]:
         """Status, and what was made or the page that says why it was not."""
         try:
-            made = make()
+            text = make()
         except KafkaformError as error:
             status = 503 if isinstance(error, TooSlow) else 500
             return status, self._render_fault(error.message, error.advice)
@@ -435,7 +435,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
             self.server.on_fault(error)
             advice = "The terminal of `kafkaform serve` says what to report."
             return 500, self._render_fault("kafkaform failed unexpectedly", advice)
-        return (404, self._render_fault("there is no such page")) if made is None else (200, made)
+        return (404, self._render_fault("there is no such page")) if text is None else (200, text)
 
     def _lead_to(self, address: str, **headers: str) -> None:
         self.send_response(303)

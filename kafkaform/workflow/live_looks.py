@@ -166,10 +166,10 @@ class LiveLooks:
 
     def _look(self, subject: Subject) -> LookAnswer:
         try:
-            parts = tuple(map(_mask_part, self._read_page(subject)))
+            page = tuple(map(_mask_item, self._read_page(subject)))
         except KafkaformError as error:
             return LookAnswer(time.time(), fault=mask_secrets(_explain(error)))
-        return LookAnswer(time.time(), parts)
+        return LookAnswer(time.time(), page)
 
     def _read_page(self, subject: Subject) -> Iterator[str | Grid | Prose]:
         """Raises KafkaformError."""
@@ -211,9 +211,9 @@ class LiveLooks:
         yield from question.page(document)
 
     def _find_command(self, kind: str, instance: str) -> Command | None:
-        wanted = instance.partition(".")[0], kind
+        provider = instance.partition(".")[0]
         looks = self._list_commands()
-        return next((look for name, look in looks if (name, look.name) == wanted), None)
+        return next((look for name, look in looks if (name, look.name) == (provider, kind)), None)
 
     def _list_commands(self) -> Iterator[tuple[str, Command]]:
         """Provider and look."""
@@ -226,14 +226,14 @@ def _explain(error: KafkaformError) -> str:
     """The error with the first fault of a configuration, and what to do."""
     if isinstance(error, ConfigurationError) and has_errors(error.diagnostics):
         fault = error.diagnostics[0]
-        place = f" ({fault.range})" if fault.range else ""
-        text, advice = f"{error.message}: {fault.summary}{place}", fault.advice
+        line = f" ({fault.range})" if fault.range else ""
+        text, advice = f"{error.message}: {fault.summary}{line}", fault.advice
     else:
         text, advice = error.message, error.advice
     return f"{make_sentence(text)} {make_sentence(advice)}".strip()
 
 
-def _mask_part(part: str | Grid | Prose) -> str | Grid | Prose:
-    if isinstance(part, Grid):
-        return replace(part, rows=tuple(tuple(map(mask_secrets, row)) for row in part.rows))
-    return Prose(mask_secrets(part.text)) if isinstance(part, Prose) else mask_secrets(part)
+def _mask_item(item: str | Grid | Prose) -> str | Grid | Prose:
+    if isinstance(item, Grid):
+        return replace(item, rows=tuple(tuple(map(mask_secrets, row)) for row in item.rows))
+    return Prose(mask_secrets(item.text)) if isinstance(item, Prose) else mask_secrets(item)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ... import editor, window
+from ... import editor, window, workflow
 from ...core.errors import Ended, UsageError
 from ...core.installation import render_extra_command
 from ...workflow import fleet
@@ -18,7 +18,6 @@ from ...workflow.configuration.evaluation import Inputs
 from ...workflow.configuration.repository_file import read_repository
 from ...workflow.configuration.repository_place import find_top_file
 from ...workflow.history import RecentChanges
-from ...workflow.live_looks import LiveLooks
 from ...workflow.stores import STATE_VARIABLE, open_store
 from ..options.flags import StateFile, Var, VarFile
 from ..terminal.bug_report import render_summary
@@ -50,7 +49,7 @@ def lsp(
         ) from None
     # The library closes its streams at the end, and the command line still flushes its own then.
     with os.fdopen(os.dup(0), "rb") as incoming, os.fdopen(os.dup(1), "wb") as outgoing:
-        look = LiveLooks(Inputs.read(())).list_lines if live else None
+        look = workflow.live_looks.LiveLooks(Inputs.read(())).list_lines if live else None
         run_server(incoming, outgoing, RecentChanges().list_lines, look)
 
 
@@ -91,7 +90,7 @@ def serve(
     repository = None if is_named else find_top_file(folder)
     if repository is not None:
         read_repository(repository)  # its faults are told before an address is
-    looks = LiveLooks(inputs) if live else None
+    looks = workflow.live_looks.LiveLooks(inputs) if live else None
     sources = window.sources.Sources(folder, store, fleet_root, inputs, repository, looks)
     server = window.server.WindowServer(
         sources, port, lambda error: console.note(_render_fault(error))

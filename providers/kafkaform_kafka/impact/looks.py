@@ -151,20 +151,20 @@ def ask_topics(keys: Sequence[str], bounds: LookBounds) -> Question:
         rows = [row for row in answer if not row.code]
         targets = [_make_target(source, row.name) for row in rows]
         inquiry = Inquiry(source, (), targets, int(time.time() * 1000))
-        surveys: Mapping[str, Callable[[], _Part]] = {
+        surveys: Mapping[str, Callable[[], _SurveyAnswer]] = {
             "who reads it": partial(_document_readers, inquiry),
             "who writes to it": partial(_document_writers, inquiry),
             "the room that it takes": partial(_document_room, source, rows),
         }
-        parts = map_parallel(partial(_survey, surveys), surveys, len(surveys))
+        answers = map_parallel(partial(_survey, surveys), surveys, len(surveys))
         errors = {row.name: fault_of("Metadata", row.code, row.name) for row in answer if row.code}
         return FrozenMap(
-            topics=tuple(_document_topic(row, parts) for row in rows),
+            topics=tuple(_document_topic(row, answers) for row in rows),
             unread=tuple(
                 FrozenMap(name=name, error=describe_fault(error)) for name, error in errors.items()
             ),
-            hides_groups=any(part.hides_groups for part in parts),
-            gaps=tuple(gap for part in parts for gap in part.gaps),
+            hides_groups=any(survey.hides_groups for survey in answers),
+            gaps=tuple(gap for survey in answers for gap in survey.gaps),
         )
 
     return _make_question(read, _render_topics, bounds)
@@ -219,7 +219,7 @@ def _make_question(
     return Question(answer, page)
 
 
-class _Part(NamedTuple):
+class _SurveyAnswer(NamedTuple):
     """What one survey adds to the document of topics."""
 
     members: Mapping[str, Mapping[str, Value]]
@@ -228,7 +228,7 @@ class _Part(NamedTuple):
     hides_groups: bool = False
 
 
-def _survey(surveys: Mapping[str, Callable[[], _Part]], subject: str) -> _Part:
+def _survey(surveys: Mapping[str, Callable[[], _SurveyAnswer]], subject: str) -> _SurveyAnswer:
     """What a survey shows. One that fails says so, and the others go on."""
     try:
         return surveys[subject]()
@@ -236,10 +236,10 @@ def _survey(surveys: Mapping[str, Callable[[], _Part]], subject: str) -> _Part:
         raise
     except KafkaformError as error:
         gap = {"what": subject, "code": "", "message": error.message, "advice": error.advice}
-        return _Part({}, (FrozenMap(gap),))
+        return _SurveyAnswer({}, (FrozenMap(gap),))
 
 
-def _document_topic(row: TopicRow, parts: Iterable[_Part]) -> FrozenMap:
+def _document_topic(row: TopicRow, answers: Iterable[_SurveyAnswer]) -> FrozenMap:
     """What no survey knows is None."""
     values: dict[str, Value] = {
         "name": row.name,
@@ -247,19 +247,19 @@ def _document_topic(row: TopicRow, parts: Iterable[_Part]) -> FrozenMap:
         "leaderless": row.leaderless,
         **dict.fromkeys(("groups", "producers", "newest_record_ms", "disks")),
     }
-    for part in parts:
-        values |= part.members.get(row.name, {})
+    for survey in answers:
+        values |= survey.members.get(row.name, {})
     return FrozenMap(values)
 
 
-def _document_readers(inquiry: Inquiry) -> _Part:
+def _document_readers(inquiry: Inquiry) -> _SurveyAnswer:
     survey = survey_readers(inquiry, GROUPS_DATED)
     gaps = tuple(map(document_gap, survey.groups.gaps))
     members = {
         target.topic: {"groups": tuple(_document_reader(reader, survey.ages) for reader in rows)}
         for target, rows in zip(inquiry.targets, survey.readers, strict=True)
     }
-    return _Part(members, gaps, survey.groups.hides_others)
+    return _SurveyAnswer(members, gaps, survey.groups.hides_others)
 
 
 def _document_reader(reader: Reader, ages: Mapping[Position, int]) -> FrozenMap:
@@ -271,16 +271,16 @@ def _document_reader(reader: Reader, ages: Mapping[Position, int]) -> FrozenMap:
     )
 
 
-def _document_writers(inquiry: Inquiry) -> _Part:
+def _document_writers(inquiry: Inquiry) -> _SurveyAnswer:
     survey = survey_writers(inquiry)
     members = {
         topic: {"producers": writing.producers, "newest_record_ms": writing.newest}
         for topic, writing in survey.writing.items()
     }
-    return _Part(members, tuple(map(document_gap, survey.gaps)))
+    return _SurveyAnswer(members, tuple(map(document_gap, survey.gaps)))
 
 
-def _document_room(source: DescribeSource, rows: Sequence[TopicRow]) -> _Part:
+def _document_room(source: DescribeSource, rows: Sequence[TopicRow]) -> _SurveyAnswer:
     """What the topics take on each disk that has a part of them."""
     brokers = {broker for row in rows for replicas in row.replicas for broker in replicas}
     reading = read_disks(source, brokers, {row.name: len(row.replicas) for row in rows})
@@ -293,7 +293,7 @@ def _document_room(source: DescribeSource, rows: Sequence[TopicRow]) -> _Part:
     members = {
         row.name: {"disks": tuple(_document_disks(row.name, reading.disks, growth))} for row in rows
     }
-    return _Part(members, gaps)
+    return _SurveyAnswer(members, gaps)
 
 
 def _document_disks(
@@ -301,12 +301,12 @@ def _document_disks(
 ) -> Iterator[FrozenMap]:
     for disk in disks:
         stored = [
-            (place, size)
+            (partition, size)
             for replicas in (disk.replicas, disk.future)
-            for place, size in replicas.items()
-            if place[0] == topic
+            for partition, size in replicas.items()
+            if partition[0] == topic
         ]
-        rates = [growth.get(place, NO_GROWTH).rate for place, _ in stored]
+        rates = [growth.get(partition, NO_GROWTH).rate for partition, _ in stored]
         if stored:
             yield FrozenMap(
                 broker=disk.broker,

@@ -186,8 +186,8 @@ def _count_faults(subject: str, answers: Iterable[object]) -> Iterator[Gap]:
     for answer in answers:
         if isinstance(answer, Fault):
             faults[answer.message].append(answer)
-    for same in faults.values():
-        yield Gap(subject.format(render_count(len(same), "group")), same[0])
+    for group_faults in faults.values():
+        yield Gap(subject.format(render_count(len(group_faults), "group")), group_faults[0])
 
 
 # ── offsets ─────────────────────────────────────────────────────────────────────────────
