@@ -24,6 +24,9 @@ class Editor:
     A text given to `open`, `at` or `type` can have the cursor in it, as `|`.
     """
 
+    words: Sequence[str] = ("-m", "kafkaform", "lsp")
+    """What Python runs."""
+
     def __init__(
         self,
         folder: Path,
@@ -51,7 +54,7 @@ class Editor:
             self.shown.append(params.message)
 
         env = {**os.environ, **(environment or {})}
-        words = ("-m", "kafkaform", "lsp", *flags)
+        words = (*self.words, *flags)
         self.do(self.client.start_io(sys.executable, *words, cwd=folder, env=env))
         self.initialized = self.do(
             self.client.initialize_async(

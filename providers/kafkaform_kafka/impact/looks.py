@@ -50,6 +50,7 @@ from ..inspect.source import (
     render_problem,
 )
 from ..kinds.context import ClusterContext
+from ..kinds.topic.configs import KIND as TOPIC_CONFIG
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..protocol.faults import fault_of
 from ..rules.disks import find_costs, find_exceeded_limits, find_full_disks
@@ -197,7 +198,12 @@ def ask_disks(keys: Sequence[str], bounds: LookBounds) -> Question:
 GROUP = CommandGroup(
     "kafka",
     "Look at who uses the cluster now.",
-    (Command(TOPIC, ask_topics), Command(GROUP_CONFIG, ask_groups), Command("", ask_disks)),
+    (
+        Command(TOPIC, ask_topics),
+        Command(TOPIC_CONFIG, ask_topics),
+        Command(GROUP_CONFIG, ask_groups),
+        Command("", ask_disks),
+    ),
 )
 """The looks of `serve --live` and `lsp --live`, by type; without one, at the whole cluster."""
 
