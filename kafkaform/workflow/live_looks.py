@@ -23,8 +23,8 @@ from ..core.progress import ignore_event, report_slow_tasks
 from ..core.secret import mask_secrets
 from ..core.text.display import Grid, Prose, make_sentence
 from ..core.text.quantity import render_span
-from ..plan.consequences import BOUNDS
 from ..plan.model import Extent
+from ..plan.observe import BOUNDS
 from ..provider.commands import Command, Question
 from ..provider.registry import Registry
 from ..render.text import render_page
