@@ -1,9 +1,12 @@
-"""Drift as a person would find it: object by object, with nothing but dicts."""
+"""Drift as a person would find it: object by object, with nothing but dicts; and since when, by
+looking at each moment anew."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Any
 
 Row = dict[str, Any]
@@ -14,10 +17,9 @@ SKIPPED = {"topic_usage", "group_usage", "cluster"}
 WORDS = {True: "present", False: "absent", None: None}
 
 
-def drift(
-    tables: Mapping[str, list[Row]], as_of: datetime, teams: Mapping[str, str] = EMPTY
-) -> list[Row]:
-    """The rows of the table, without their order. teams: start of a topic's name -> owner."""
+def drift(tables: Mapping[str, list[Row]], teams: Mapping[str, str] = EMPTY) -> list[Row]:
+    """The rows of the table, without their order and without first_seen. teams: start of a topic's
+    name -> owner."""
     clusters = {row["cluster"]: row for row in tables["cluster"]}
     lineages = {row["lineage"]: row for row in tables["lineage"]}
     held: dict[Any, dict[str, list[Row | None]]] = {}
@@ -25,7 +27,13 @@ def drift(
         for row in tables[name]:
             held.setdefault(_key(row), {}).setdefault(row["lineage"], [None, None])[side] = row
     live = {_key(row): row for row in tables["live"] if row["kind"] not in SKIPPED}
-    old = {(*_key(r), r["path"], r["drift_class"]): r["first_seen"] for r in tables["drift"]}
+    tried = {
+        row["subject"]: max(
+            r["captured_at"] for r in tables["snapshot"] if r["subject"] == row["subject"]
+        )
+        for row in tables["snapshot"]
+        if row["source"] == "live"
+    }
     rows = []
     for key in {*live, *held}:
         some = held.get(key, {})
@@ -48,12 +56,11 @@ def drift(
             lineages.get(lineage),
             cluster,
             doubt,
-            as_of,
+            tried.get(key[0]),
         ):
-            before = old.get((*key, row["path"], row["drift_class"]))
             team = next((teams[start] for start in teams if key[2].startswith(start)), None)
             owner = row["owner"] or (team if key[1] == "kafka_topic" else None)
-            rows.append({**row, "owner": owner, "first_seen": before or row["as_of"]})
+            rows.append({**row, "owner": owner})
     return rows
 
 
@@ -89,7 +96,7 @@ def _object(
     lineage: Row | None,
     cluster: Row,
     doubt: bool,
-    as_of: datetime,
+    tried: datetime | None,
 ) -> Iterable[Row]:
     readable = cluster["status"] in ("read", "partial")
     coverage = cluster["coverage"].get(key[1]) if readable else None
@@ -103,9 +110,7 @@ def _object(
         has_l = False if coverage == "complete" else None
     d, s = (row["attrs"] if row else None for row in (declared, recorded))
     shown = live["attrs"] if live and has_l else None
-    times = [row["captured_at"] for row in (declared, recorded) if row] + [
-        cluster.get("captured_at")
-    ]
+    times = [tried, *(row["captured_at"] for row in (declared, recorded) if row)]
     common = {
         **dict(zip(("cluster", "kind", "key"), key, strict=True)),
         "lineage": name,
@@ -115,7 +120,7 @@ def _object(
         "owner": next(
             (r["owner"] for r in (declared, recorded, live) if r and r.get("owner")), None
         ),
-        "as_of": max(t for t in times if t) if readable else as_of,
+        "as_of": max((time for time in times if time), default=None),
     }
     differing = list(_differing(d, s, shown))
     has_all = (has_d, has_s, has_l) == (True, True, True)
@@ -178,3 +183,200 @@ def _by_values(ds: bool, dl: bool, sl: bool) -> str:
         (False, False, False): "conflict",
     }
     return names[ds, dl, sl]
+
+
+# -- since when
+
+
+@dataclass(frozen=True)
+class Past:
+    """All snapshots of a fleet. metas: rows of `snapshot`; rows: (source, subject, snapshot) -> its
+    rows; names: scope id -> cluster; scopes: lineage -> scope ids that it may be about."""
+
+    metas: Sequence[Row]
+    rows: Mapping[tuple[str, str, str], Sequence[Row]]
+    names: Mapping[str, str]
+    scopes: Mapping[str, Sequence[str | None]]
+    stale_after: timedelta
+    as_of: datetime
+
+    def good(self, source: str, subject: str | None = None) -> list[Row]:
+        return [m for m in self.tries(source, subject) if m["sha256"] is not None]
+
+    def tries(self, source: str, subject: str | None = None) -> list[Row]:
+        chosen = (m for m in self.metas if m["source"] == source)
+        return sorted(
+            (m for m in chosen if subject in (None, m["subject"])),
+            key=lambda meta: meta["captured_at"],
+        )
+
+    def shown(self, meta: Row) -> Sequence[Row]:
+        return self.rows[meta["source"], meta["subject"], meta["snapshot"]]
+
+
+Classes = Mapping[tuple[str, str, str], str]
+"""kind, key, path -> class; none for what is unknown."""
+
+
+def moments(past: Past, cluster: str) -> list[tuple[datetime, Classes, Mapping[Any, str | None]]]:
+    """Each moment at which something about the cluster was read, the classes at that time, with
+    each side as it was last read, and the state that decides for each kind and key."""
+    readings = [(m["captured_at"], m) for m in past.good("live", cluster)]
+    together = {m["snapshot"]: m["captured_at"] for m in past.good("live", cluster)}
+    for source in ("state", "desired"):
+        for meta in past.good(source):
+            about = {past.names.get(scope) for scope in meta["scopes"].values()}
+            at = meta["captured_at"]
+            at = together.get(meta["snapshot"], at) if cluster in about else at
+            readings.append((at, meta))
+    found = []
+    for time in sorted({at for at, _ in readings}):
+        until = sorted((r for r in readings if r[0] <= time), key=lambda r: r[0])
+        found.append((time, *_classes_at(past, cluster, [meta for _, meta in until])))
+    return found
+
+
+def _classes_at(past: Past, cluster: str, metas: Sequence[Row]) -> tuple[Classes, Any]:
+    live: dict[tuple[str, str], Row] = {}
+    whole: set[str] = set()
+    held: dict[tuple[str, str], dict[str, list[Row | None]]] = {}
+    newest = {}
+    for meta in metas:
+        if meta["source"] != "live":
+            newest[meta["subject"], meta["source"]] = meta
+            continue
+        shown = {(r["kind"], r["key"]): r for r in past.shown(meta) if r["kind"] not in SKIPPED}
+        whole |= {kind for kind, how in meta["coverage"].items() if how == "complete"}
+        for pair in [p for p in live if p not in shown]:
+            if meta["coverage"].get(pair[0]) == "complete":
+                del live[pair]
+        live |= {p: r for p, r in shown.items() if meta["coverage"].get(p[0]) in SHOWN}
+    for (lineage, source), meta in newest.items():
+        for row in past.shown(meta):
+            if past.names[row["scope_id"]] == cluster:
+                sides = held.setdefault((row["kind"], row["key"]), {})
+                sides.setdefault(lineage, [None, None])[source == "state"] = row
+    classes: dict[tuple[str, str, str], str] = {}
+    deciding: dict[tuple[str, str], str | None] = {}
+    for pair in {*live, *held}:
+        some = held.get(pair, {})
+        read = {
+            name: {
+                "desired_known": (name, "desired") in newest,
+                "state_at": (name, "state") in newest or None,
+            }
+            for name in some
+        }
+        lineage = min(some, key=lambda name: (_rank(some[name], read[name]), name), default=None)
+        declared, recorded = some[lineage] if lineage else (None, None)
+        deciding[pair] = lineage
+        known = {"status": "read", "coverage": {pair[0]: "complete"}}
+        if pair not in live and pair[0] not in whole:
+            known["coverage"] = {}
+        sides = [r and {"captured_at": None, **r} for r in (declared, recorded)]
+        for row in _object(
+            (cluster, *pair),
+            *sides,
+            live.get(pair),
+            lineage,
+            read.get(lineage or ""),
+            known,
+            False,
+            None,
+        ):
+            if row["drift_class"] != "unknown":
+                classes[*pair, row["path"]] = row["drift_class"]
+    return classes, deciding
+
+
+SHOWN = ("complete", "visible_only")
+Span = tuple[datetime, datetime | None]
+
+
+def unread_kind(past: Past, cluster: str, kind: str) -> list[Span]:
+    """When nobody could read the kind; the end is None if it lasts."""
+    tries = past.tries("live", cluster)
+    times: list[tuple[datetime, bool]] = []
+    for number, meta in enumerate(tries):
+        good = meta["sha256"] is not None and meta["coverage"].get(kind) in SHOWN
+        times.append((meta["captured_at"], good))
+        after = tries[number + 1]["captured_at"] if number + 1 < len(tries) else past.as_of
+        stale = meta["captured_at"] + past.stale_after
+        if good and after > stale:
+            times.append((stale, False))
+    return _spans(times)
+
+
+def unread_lineage(past: Past, lineage: str) -> list[Span]:
+    tries = past.tries("desired", lineage)
+    return _spans([(m["captured_at"], m["sha256"] is not None) for m in tries])
+
+
+def _spans(times: Sequence[tuple[datetime, bool]]) -> list[Span]:
+    spans: list[Span] = []
+    begin = None
+    for at, good in times:
+        if good and begin is not None:
+            spans.append((begin, at))
+            begin = None
+        elif not good and begin is None:
+            begin = at
+    return spans + ([(begin, None)] if begin is not None else [])
+
+
+def unread(past: Past, cluster: str, kind: str, lineage: str | None) -> list[Span]:
+    """When objects of this kind and this deciding state were unknown, for each reason."""
+    scope = next((scope for scope, name in past.names.items() if name == cluster), None)
+    reaching = [
+        name
+        for name, scopes in past.scopes.items()
+        if not scopes or scope is None or scope in scopes or None in scopes
+    ]
+    concerned = [n for n in reaching if lineage in (None, n)]
+    of_lineages = [span for name in concerned for span in unread_lineage(past, name)]
+    return unread_kind(past, cluster, kind) + of_lineages
+
+
+def first_seen(past: Past, row: Row, seen: Sequence[tuple[datetime, Classes, Any]]) -> datetime:
+    """row: of `drift`; seen: the moments of its cluster."""
+    place = (row["kind"], row["key"], row["path"])
+    if row["drift_class"] == "unknown":
+        spans = unread(past, row["cluster"], row["kind"], row["lineage"])
+        return min((since for since, until in spans if until is None), default=row["as_of"])
+    since = None
+    for at, classes, _ in reversed(seen):
+        if classes.get(place) != row["drift_class"]:
+            break
+        since = at
+    return since or row["as_of"]
+
+
+def daily(past: Past, cluster: str, seen: Sequence[tuple[datetime, Classes, Any]]) -> list[Row]:
+    """The rows of `drift_daily` of one cluster."""
+    tries = [m["captured_at"].date() for m in past.tries("live", cluster)]
+    counts: Counter[tuple[date, str, str]] = Counter()
+    days = (
+        [min(tries) + timedelta(n) for n in range((max(tries) - min(tries)).days + 1)]
+        if tries
+        else []
+    )
+    for day in days:
+        until = [moment for moment in seen if moment[0].date() <= day]
+        if not until:
+            continue
+        _, classes, deciding = until[-1]
+        counted = {
+            (kind, key, name)
+            for (kind, key, path), name in classes.items()
+            if path == "" or name == "undeclared_override"
+        }
+        for kind, key, name in counted:
+            spans = unread(past, cluster, kind, deciding[kind, key])
+            if any(a.date() <= day and (b is None or b.date() > day) for a, b in spans):
+                name = "unknown" if name != "undeclared_override" else ""
+            if name:
+                counts[day, kind, name] += 1
+    return [
+        {"day": day, "cluster": cluster, "kind": kind, "drift_class": name, "objects": count}
+        for (day, kind, name), count in counts.items()
+    ]

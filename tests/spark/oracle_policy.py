@@ -46,7 +46,7 @@ def findings(
         for row in sorted(tables[name], key=lambda row: row["lineage"])
     ]
     clusters = {row["cluster"]: row for row in tables["cluster"]}
-    before = {_key(row): row["first_seen"] for row in tables["policy_findings"]}
+    past = _list_past(tables)
     found: dict[tuple[Any, ...], Row] = {}
     for rule in register.rules:
         for row in tables[rule.source]:
@@ -57,14 +57,38 @@ def findings(
             owner = owner_of(row, declared, register)
             whole = {**row, "owner": owner, "env": place.get("env"), "region": place.get("region")}
             if meanings[rule.name](whole) is True:
-                finding = _finding(rule, whole, today)
+                since = row["captured_at"]
+                end = None
+                for interval in past.get(_object(rule.source, row), ()):
+                    broken = meanings[rule.name]({**whole, "attrs": interval["attrs"]}) is True
+                    if not broken or interval.get("valid_to") != end:
+                        break
+                    since = end = interval["valid_from"]
+                finding = {**_finding(rule, whole, today), "first_seen": since}
                 known = found.setdefault(_key(finding), finding)
                 known["owner"] = min(known["owner"] or "~", finding["owner"] or "~")
                 known["first_seen"] = min(known["first_seen"], finding["first_seen"])
-    for key, finding in found.items():
-        finding["first_seen"] = before.get(key, finding["first_seen"])
+    for finding in found.values():
         finding["owner"] = None if finding["owner"] == "~" else finding["owner"]
     return list(found.values())
+
+
+def _list_past(tables: Mapping[str, Sequence[Row]]) -> Mapping[tuple[Any, ...], list[Row]]:
+    """Source and object -> its intervals, the newest first."""
+    names = {row.get("cluster_id"): row["cluster"] for row in tables["cluster"]}
+    intervals = [(_object("live", row), row) for row in tables["history"]]
+    for row in tables["declared_history"]:
+        if row["source"] == "desired":
+            scope = row["scope_id"]
+            intervals.append((_object("desired", {**row, "cluster": names.get(scope, scope)}), row))
+    past: dict[tuple[Any, ...], list[Row]] = {}
+    for key, row in sorted(intervals, key=lambda pair: pair[1]["valid_from"], reverse=True):
+        past.setdefault(key, []).append(row)
+    return past
+
+
+def _object(source: str, row: Row) -> tuple[Any, ...]:
+    return (source, row.get("lineage"), *(row[name] for name in OBJECT))
 
 
 def _key(row: Row) -> tuple[Any, ...]:
@@ -88,5 +112,4 @@ def _finding(rule: PolicyRule, row: Row, today: date) -> Row:
         "waived": waiver is not None,
         "waiver": waiver.reason if waiver else None,
         "waived_until": waiver.until if waiver else None,
-        "first_seen": row["captured_at"],
     }

@@ -1,8 +1,9 @@
-"""Drift: every combination of who has an object, what may be unknown, and which values differ."""
+"""Drift: who has an object, what may be unknown, which values differ, and since when."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.landed.register import Owner, Register, RegisteredState
+from kafkaform.fleet.landed.register import FleetSettings, Owner, Register, RegisteredState
 from kafkaform.fleet.tables.definitions import BuildContext
 
+from ..kit.fleet.landings import collected, snapshot_rows
 from . import oracle_drift
-from .comparison import alike, filled, plain, text
+from .comparison import alike, filled, plain
 from .oracle_drift import Row
 
 if TYPE_CHECKING:
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 NOW = T0 + timedelta(days=10)
-INPUTS = ("desired", "recorded", "live", "cluster", "lineage", "drift")
+INPUTS = ("desired", "recorded", "live", "cluster", "lineage", "snapshot")
+PAST = ("history", "declared_history")
 Tables = dict[str, list[Row]]
 
 
@@ -31,7 +34,8 @@ def build(spark: SparkSession, tables: Mapping[str, list[Row]], register: Regist
 
     from ..kit.fleet.frames import frame
 
-    frames = {name: frame(spark, name, filled(name, tables.get(name, []))) for name in INPUTS}
+    names = (*INPUTS, *PAST)
+    frames = {name: frame(spark, name, filled(name, tables.get(name, []))) for name in names}
     return plain(drift.build(frames, BuildContext(register, NOW, "b1")))
 
 
@@ -159,16 +163,23 @@ def put_paths(tables: Tables) -> None:
     tables["cluster"] += [cluster("a path"), cluster("b path")]
 
 
-def put_seen_before(tables: Tables) -> None:
-    for name, drift_class in (("as before", "drifted"), ("not as before", "conflict")):
-        put(tables, name, "DSL", ("1", "1", "2"))
-        tables["cluster"].append(cluster(name))
-        old = {"cluster": name, "kind": "kafka_topic", "key": "t", "drift_class": drift_class}
-        for path in ("", "config.x"):
-            tables["drift"].append({**old, "path": path, "first_seen": T0, "as_of": T0})
+def put_skipped(tables: Tables) -> None:
+    """Kinds that nobody declares, and Kafka's own topics."""
+    put(tables, "skipped", "DSL")
+    tables["cluster"].append(cluster("skipped"))
     for kind in ("topic_usage", "group_usage", "cluster"):
-        tables["live"].append(row("as before", {}, kind=kind))
-    tables["live"].append(row("as before", {"details.internal": "true"}, key="__offsets"))
+        tables["live"].append(row("skipped", {}, kind=kind))
+    tables["live"].append(row("skipped", {"details.internal": "true"}, key="__offsets"))
+
+
+def put_tries(tables: Tables) -> None:
+    """A try to read each cluster: what fails is newer than what is read."""
+    names = {each["cluster"]: each.get("status") for each in tables["cluster"]}
+    names |= {each["cluster"]: None for each in tables["live"] if each["cluster"] not in names}
+    for name, status in names.items():
+        at = T0 + timedelta(days=2 if status in ("failed", "never") else 1)
+        about = {"source": "live", "subject": name, "snapshot": "s", "captured_at": at}
+        tables["snapshot"].append({**about, "sha256": None if status == "never" else "0"})
 
 
 @pytest.fixture(scope="module")
@@ -176,9 +187,8 @@ def world() -> Tables:
     """All cases and a random fleet."""
     random = Random(5)
     tables = some_tables(random, 100)
-    tables["drift"] = some_before(random, oracle_drift.drift(tables, NOW))
     tables["lineage"].append(lineage("one"))
-    for put_some in (put_classes, put_doubts, put_unread, put_paths, put_seen_before):
+    for put_some in (put_classes, put_doubts, put_unread, put_paths, put_skipped, put_tries):
         put_some(tables)
     return tables
 
@@ -227,6 +237,7 @@ def test_what_was_never_read_may_hold_anything(spark: SparkSession) -> None:
     put(tables, "b", "-SL")
     tables["cluster"] = [cluster("a"), cluster("b")]
     tables["lineage"] = [lineage("one")]
+    put_tries(tables)
     wanted = {("a", ""): "unknown", ("b", ""): "pending_delete"}
     assert classes(build(spark, tables, Register(states=(RegisteredState("payments"),)))) == wanted
     tables["lineage"].append(lineage("anywhere", False))
@@ -250,20 +261,6 @@ def test_paths_are_compared_where_both_sides_speak(made: list[Row]) -> None:
         ("b", "config.z"): ("undeclared_override", None, None, "1"),
     }
     assert {r["owner"] for r in rows} == {"team"}
-
-
-def test_first_seen_lasts_as_long_as_the_class(made: list[Row]) -> None:
-    """The same class keeps the date, another one begins anew; kinds that nobody declares and
-    Kafka's own topics are not listed."""
-    rows = [r for r in made if r["cluster"].endswith("as before")]
-    first, newest = text(T0), text(T0 + timedelta(days=1))
-    assert {(r["cluster"], r["path"], r["first_seen"]) for r in rows} == {
-        ("as before", "", first),
-        ("as before", "config.x", first),
-        ("not as before", "", newest),
-        ("not as before", "config.x", newest),
-    }
-    assert {r["as_of"] for r in rows} == {newest}
 
 
 # ── against the oracle ──────────────────────────────────────────────────────────────────
@@ -309,24 +306,12 @@ def some_tables(random: Random, clusters: int) -> Tables:
     return tables
 
 
-def some_before(random: Random, wanted: list[Row]) -> list[Row]:
-    """What an earlier build may have left."""
-    kept = ("cluster", "kind", "key", "path")
-    return [
-        {
-            **{name: item[name] for name in kept},
-            "drift_class": random.choice((item["drift_class"], "conflict")),
-            "first_seen": T0 - timedelta(days=random.randrange(1, 9)),
-            "as_of": T0,
-        }
-        for item in wanted
-        if random.random() < 0.5
-    ]
-
-
 def test_the_whole_fleet_as_the_oracle_finds_it(made: list[Row], world: Tables) -> None:
     """The cases and some hundred random objects; the union of all classes is that of all keys."""
-    alike(made, oracle_drift.drift(world, NOW, {"team.": "team"}), "drift")
+    wanted = oracle_drift.drift(world, {"team.": "team"})
+    # No snapshot has landed that tells since when: what is newest.
+    wanted = [{**each, "first_seen": each["as_of"]} for each in wanted]
+    alike(made, wanted, "drift")
     held = [*world["desired"], *world["recorded"], *world["live"]]
     held = [r for r in held if r["kind"].startswith("kafka_") and r["key"] != "__offsets"]
     keys = {(r["cluster"], r["kind"], r["key"]) for r in held}
@@ -335,39 +320,208 @@ def test_the_whole_fleet_as_the_oracle_finds_it(made: list[Row], world: Tables) 
     assert len({r["drift_class"] for r in made}) == 13
 
 
-def test_a_day_is_counted_by_objects(spark: SparkSession) -> None:
-    """Paths do not count, but for undeclared overrides, which count their objects once."""
-    from kafkaform.fleet.datasets import drift
+# ── since when ──────────────────────────────────────────────────────────────────────────
 
-    from ..kit.fleet.frames import frame
+TOPIC = "kafka_topic"
+WHOLE = {TOPIC: "complete", "kafka_acl": "complete"}
+STALE_HOURS = 40.0
+Snapshot = tuple[Row, list[Row]]
 
-    base = {"cluster": "a", "kind": "kafka_topic", "as_of": NOW}
-    found = [
-        ("t", "", "drifted", 2),
-        ("t", "config.x", "drifted", 1),
-        ("u", "", "drifted", 3),
-        ("u", "config.y", "undeclared_override", 4),
-        ("u", "config.z", "undeclared_override", 3),
-        ("v", "", "unknown", 0),
+
+@dataclass(frozen=True)
+class Landed:
+    """Snapshots of a fleet whose clusters are called by their ids without `id-`."""
+
+    snapshots: list[Snapshot]
+
+    def live(self, name: str, hours: float, objects: Mapping[Any, Any] | None, **meta: Any) -> None:
+        rows = objects and [land(kind, key, attrs) for (kind, key), attrs in objects.items()]
+        about = {"coverage": WHOLE, "scope_id": f"id-{name}", **meta}
+        rows = None if objects is None else rows or []
+        self.snapshots.append(snapshot_rows("live", name, hours, rows, **about))
+
+    def declared(
+        self, source: str, lineage: str, hours: float, sides: Mapping[str, Any] | None, **meta: Any
+    ) -> None:
+        """sides: cluster -> its objects."""
+        rows = None if sides is None else []
+        for name, objects in (sides or {}).items():
+            about = {"instance": f"kafka.{name}", "scope_id": f"id-{name}"}
+            rows += [land(kind, key, attrs, **about) for (kind, key), attrs in objects.items()]
+        self.snapshots.append(snapshot_rows(source, lineage, hours, rows, **meta))
+
+    def make(self, spark: SparkSession) -> tuple[dict[str, list[Row]], list[Row], list[Row]]:
+        """The tables that drift is made of, and its own."""
+        from kafkaform.fleet.datasets import drift, history, resources
+
+        from ..kit.fleet.frames import frame
+
+        metas = [meta for meta, _ in self.snapshots]
+        newest = max(meta["captured_at"] for meta in metas)
+        settings = FleetSettings(stale_after_hours=STALE_HOURS)
+        context = BuildContext(Register(settings=settings), newest, "b1")
+        frames = {
+            "snapshot": frame(spark, "snapshot", metas),
+            "snapshot_raw": frame(
+                spark, "snapshot_raw", [r for _, rows in self.snapshots for r in rows]
+            ),
+            **{name: frame(spark, name, []) for name in ("run", "audit_raw", *PAST)},
+        }
+        for name, function in (
+            ("cluster", resources.build_cluster),
+            ("lineage", resources.build_lineage),
+            ("live", resources.build_live),
+            ("recorded", resources.build_recorded),
+            ("desired", resources.build_desired),
+            ("history", history.build_history),
+            ("declared_history", history.build_declared_history),
+        ):
+            frames[name] = frame(spark, name, collected(function(frames, context)))
+        tables = {name: collected(rows) for name, rows in frames.items()}
+        made = (drift.build(frames, context), drift.build_daily(frames, context))
+        return tables, *map(plain, made)
+
+
+def land(kind: str, key: str, attrs: Mapping[str, str], **more: Any) -> Row:
+    return {"kind": kind, "key": key, "attrs": attrs, **more}
+
+
+def since(made: list[Row]) -> dict[tuple[str, str, str], tuple[str, str]]:
+    """Cluster, key and path -> class and day of the month on which it was first seen."""
+    return {
+        (r["cluster"], r["key"], r["path"]): (r["drift_class"], r["first_seen"][8:13]) for r in made
+    }
+
+
+def test_the_same_class_lasts_whatever_could_not_be_read(spark: SparkSession) -> None:
+    """Day 1: all is well. Day 2: somebody sets x to 9. Day 3: the cluster does not answer. Day 4:
+    another path changes, by an apply. Day 5: topics are not listed completely, and the topic is not
+    among them. Day 6: all is read again. x has drifted since day 2."""
+    landed = Landed([])
+    good, other = {"config.x": "1", "partitions": "1"}, {"config.x": "1", "partitions": "2"}
+    shown = (good, {**good, "config.x": "9"}, None, {**other, "config.x": "9"}, (), None)
+    for day, (live, own) in enumerate(
+        zip(shown, (good, good, good, other, other, other), strict=True), 1
+    ):
+        hours, own_objects = 24 * day, {"a": {(TOPIC, "t"): own}}
+        if live == ():
+            landed.live("a", hours, {}, coverage={TOPIC: "visible_only"}, snapshot=f"{day}")
+        elif live is None and day == 3:
+            landed.live("a", hours, None, snapshot=f"{day}")
+        else:
+            landed.live("a", hours, {(TOPIC, "t"): live or shown[3]}, snapshot=f"{day}")
+        # Read a minute later: an apply is no drift meanwhile.
+        for source in ("state", "desired"):
+            landed.declared(
+                *(source, "one", hours + 0.02, own_objects),
+                scopes={"kafka.a": "id-a"},
+                snapshot=f"{day}",
+            )
+    _, made, days = landed.make(spark)
+    assert since(made) == {
+        ("a", "t", ""): ("drifted", "03 00"),
+        ("a", "t", "config.x"): ("drifted", "03 00"),
+    }
+    assert [
+        (str(row["day"])[8:], row["drift_class"], row["objects"]) for row in sorted(days, key=repr)
+    ] == [
+        ("02", "in_sync", 1),
+        ("03", "drifted", 1),
+        ("04", "unknown", 1),
+        ("05", "drifted", 1),
+        ("06", "drifted", 1),
+        ("07", "drifted", 1),
     ]
-    rows = [
-        {**base, "key": k, "path": p, "drift_class": c, "first_seen": T0 + timedelta(days=d)}
-        for k, p, c, d in found
-    ]
-    made = plain(
-        drift.build_daily(
-            {"drift": frame(spark, "drift", rows)}, BuildContext(Register(), NOW, "b")
-        )
+
+
+def some_past(random: Random, clusters: int) -> Landed:
+    """Clusters in pairs, two states for each pair; all of it changes, fails and hides at random."""
+    landed = Landed([])
+    pairs = [(f"c{n}", f"c{n + 1}") for n in range(0, clusters, 2)]
+    for number, names in enumerate(pairs):
+        sides = {
+            (source, lineage): {name: some_objects(random) for name in names}
+            for source in ("live", "state", "desired")
+            for lineage in (f"l{number}a", f"l{number}b")
+        }
+        live = sides["live", f"l{number}a"]
+        for day in range(random.randint(3, 8)):
+            hours = 24 * day + random.choice((1, 7, 20))
+            for name in names:
+                land_live(landed, random, name, hours + random.random() / 10, day, live[name])
+            for (source, lineage), objects in sides.items():
+                if source != "live" and random.random() < 0.7:
+                    bad = source == "desired" and random.random() < 0.2
+                    at = hours + random.choice((-0.01, 0.02, 5))
+                    shown = {name: dict(some) for name, some in objects.items()}
+                    landed.declared(
+                        *(source, lineage, at, None if bad else shown),
+                        scopes={f"kafka.{name}": f"id-{name}" for name in names},
+                        snapshot=f"{day}" if at < hours + 1 else f"{day}.5",
+                    )
+                for name in names:
+                    if random.random() < 0.5:
+                        objects[name] = random.choice(
+                            (dict(live[name]), some_objects(random), objects[name])
+                        )
+    return landed
+
+
+def land_live(
+    landed: Landed, random: Random, name: str, hours: float, day: int, objects: Any
+) -> None:
+    if random.random() < 0.15:
+        return
+    coverage = {
+        kind: random.choice(("complete",) * 5 + ("visible_only", "failed"))
+        for kind in (TOPIC, "kafka_acl")
+    }
+    shown = {
+        place: attrs
+        for place, attrs in objects.items()
+        if coverage[place[0]] == "complete"
+        or (coverage[place[0]] == "visible_only" and random.random() < 0.7)
+    }
+    failed = random.random() < 0.15
+    landed.live(name, hours, None if failed else shown, coverage=coverage, snapshot=f"{day}")
+    if random.random() < 0.6:
+        place = (random.choice((TOPIC, "kafka_acl")), random.choice("tu"))
+        objects[place] = some_attrs(random)
+        if random.random() < 0.3:
+            del objects[place]
+
+
+def some_objects(random: Random) -> dict[tuple[str, str], dict[str, str]]:
+    places = product((TOPIC, "kafka_acl"), "tu")
+    base = {"partitions": "1", "config.a": random.choice("12")}
+    return {place: dict(base) for place in places if random.random() < 0.6}
+
+
+def test_the_past_as_the_oracle_finds_it(spark: SparkSession) -> None:
+    """40 clusters: since when each row has been so, and how many there were on each day."""
+    landed = some_past(Random(3), 40)
+    tables, made, days = landed.make(spark)
+    metas = [meta for meta, _ in landed.snapshots]
+    past = oracle_drift.Past(
+        metas,
+        {(m["source"], m["subject"], m["snapshot"]): rows for m, rows in landed.snapshots},
+        {f"id-c{n}": f"c{n}" for n in range(40)},
+        {row["lineage"]: list(row["scopes"].values()) for row in tables["lineage"]},
+        timedelta(hours=STALE_HOURS),
+        max(meta["captured_at"] for meta in metas),
     )
-    key = {"day": NOW.date(), "cluster": "a", "kind": "kafka_topic"}
-    wanted = [
-        {**key, "drift_class": "drifted", "objects": 2, "oldest": T0 + timedelta(days=2)},
-        {
-            **key,
-            "drift_class": "undeclared_override",
-            "objects": 1,
-            "oldest": T0 + timedelta(days=3),
-        },
-        {**key, "drift_class": "unknown", "objects": 1, "oldest": T0},
+    names = sorted({row["cluster"] for row in tables["cluster"]})
+    seen = {name: oracle_drift.moments(past, name) for name in names}
+    wanted = oracle_drift.drift(tables)
+    dated = [
+        {**row, "first_seen": oracle_drift.first_seen(past, row, seen[row["cluster"]])}
+        for row in wanted
     ]
-    alike(made, wanted, "drift_daily")
+    alike(made, dated, "drift")
+    alike(
+        days,
+        [row for name in names for row in oracle_drift.daily(past, name, seen[name])],
+        "drift_daily",
+    )
+    assert len({row["first_seen"] for row in dated}) > 30
+    assert len({row["drift_class"] for row in days}) > 8

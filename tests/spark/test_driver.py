@@ -286,15 +286,16 @@ def test_all_is_made_anew_for_another_version_or_another_register(tmp_path: Path
 
 def test_what_logs_say_is_made_anew_for_new_lines_or_new_names_alone() -> None:
     """A snapshot of a cluster leaves `event` and what is made of it as they are."""
-    told = [REAL["event"], REAL["apply_reliability"], REAL["live"], REAL["run"]]
+    names = ("event", "apply_reliability", "live", "run", "declared_history")
 
     def due(renamed: bool, lineages: set[str]) -> list[Collection[str] | None]:
-        news = ChangedClusters(frozenset("a"), renamed)
+        news = ChangedClusters(frozenset("a"), renamed, frozenset("m"))
+        told = [REAL[name] for name in names]
         return [driver._select_clusters(each, news, frozenset(lineages)) for each in told]
 
-    assert due(False, set()) == [set(), set(), {"a"}, set()]
-    assert due(True, set()) == [{"a"}, ALL_CLUSTERS, {"a"}, set()]
-    assert due(False, {"l"}) == [{"a"}, ALL_CLUSTERS, {"a"}, {"l"}]
+    assert due(False, set()) == [set(), set(), {"a"}, set(), {"m"}]
+    assert due(True, set()) == [{"a"}, ALL_CLUSTERS, {"a"}, set(), {"m"}]
+    assert due(False, {"l"}) == [{"a"}, ALL_CLUSTERS, {"a"}, {"l"}, {"m"}]
 
 
 # ── who is touched ──────────────────────────────────────────────────────────────────────
@@ -334,6 +335,9 @@ TOUCHED: tuple[tuple[dict[str, Any], Collection[str] | None], ...] = (
     ({"lines": ({"kind": "run_end", "body": "{}"}, STEP, BEGIN)}, ("c", "d", "unknown")),
     ({"lines": ({**BEGIN, "kind": "run_end"},)}, ()),
     ({"waived": "bb"}, "b"),
+    # A state that landed late: nothing of it is now, but it may have been about other clusters.
+    ({"landed": [("l", "id-c"), ("l", None)]}, "ac"),
+    ({"landed": [("m", None)]}, ALL_CLUSTERS),
     # A state that was not read, and of which nobody knows where it is, may be about any cluster.
     ({"now_lineages": [LINEAGES[0], lineage_row("m", **UNREAD)]}, ALL_CLUSTERS),
     ({"now_lineages": [LINEAGES[0], lineage_row("m", state_at=None)]}, ALL_CLUSTERS),
@@ -377,10 +381,12 @@ def test_clusters_are_touched_by_what_is_about_them(
             change.get("now_lineages", LINEAGES),
         ),
         frame(spark, "audit_raw", lines),
+        spark.createDataFrame(change.get("landed", []), "lineage string, scope string"),
         frame(spark, GOLD, ended),
     )
     assert found.clusters == (ALL_CLUSTERS if wanted is ALL_CLUSTERS else frozenset(wanted))
     assert found.renamed == change.get("renamed", False)
+    assert found.lineages == {name for name, _ in change.get("landed", [])}
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pyspark.sql import DataFrame
 
-from ...core.landing import AUDIT, REGISTER, SOURCES
+from ...core.landing import AUDIT, LIVE, REGISTER, SOURCES
 from ...core.objects import Objects
 from ...core.progress import Progress, Reporter, ignore_event
 from ..access import grants, permissions
@@ -37,7 +37,7 @@ from ..tables import manifest
 from ..tables.definitions import SCHEMA_VERSION, TABLES, BuildContext, Dataset, RebuildScope
 from ..tables.manifest import ALL_CLUSTERS, Clusters, Manifest
 from . import intake
-from .intake import ChangedClusters, find_changed_clusters
+from .intake import EVERYTHING, ChangedClusters, find_changed_clusters
 from .workspace import (
     SCOPE_TABLES,
     BuildWorkspace,
@@ -317,12 +317,8 @@ def _make_all(
 
     # `cluster` and `lineage` come first, for all clusters: only their difference from the previous
     # build tells which clusters the others are recomputed for.
-    make_all(plan.datasets[:early], ChangedClusters(ALL_CLUSTERS, True), 0)
-    changes = (
-        ChangedClusters(ALL_CLUSTERS, True)
-        if plan.stale
-        else _find_changed_clusters(work, plan, context)
-    )
+    make_all(plan.datasets[:early], EVERYTHING, 0)
+    changes = EVERYTHING if plan.stale else _find_changed_clusters(work, plan, context)
     make_all(plan.datasets[early:], changes, early)
     report(Progress("fleet", "tables made", total, total, "tables", finished=True))
     made_tables = {dataset.table for dataset in plan.datasets}
@@ -352,7 +348,7 @@ def _select_clusters(dataset: Dataset, changes: ChangedClusters, lineages: Clust
     return (
         changes.clusters
         if scope is RebuildScope.CLUSTER
-        else lineages
+        else (lineages if dataset.of_records else changes.lineages)
         if scope is RebuildScope.LINEAGE
         else ALL_CLUSTERS
     )
@@ -374,7 +370,7 @@ def _find_changed_clusters(
     work: BuildWorkspace, plan: _Plan, context: BuildContext
 ) -> ChangedClusters:
     if plan.register_changed:
-        return ChangedClusters(ALL_CLUSTERS, True)
+        return EVERYTHING
     views = {name: (work.read_previous(name), work.read(name)) for name in SCOPE_TABLES}
     lines = _select_new_lines(work, plan)
     today = F.lit(context.as_of.date())
@@ -382,8 +378,16 @@ def _find_changed_clusters(
     ended = work.read_previous("policy_findings").where(F.col("waived_until") < today)
     with explain_errors("the clusters with new input cannot be determined"):
         return find_changed_clusters(
-            plan.new_files, views["cluster"], views["lineage"], lines, ended
+            plan.new_files, views["cluster"], views["lineage"], lines, _select_scopes(work), ended
         )
+
+
+def _select_scopes(work: BuildWorkspace) -> DataFrame:
+    """Return lineage and scope of the new snapshots of states and configurations."""
+    new = work.read("snapshot", {"_build": [work.build]}).where(F.col("_build") == work.build)
+    declared = new.where(F.col("source") != LIVE)
+    scope = F.explode_outer(F.map_values("scopes")).alias("scope")
+    return declared.select(F.col("subject").alias("lineage"), scope)
 
 
 def _unite_clusters(first: Clusters, second: Clusters) -> Clusters:
@@ -421,9 +425,11 @@ _OWNED = ("desired", "recorded")
 """Tables that name the owner of an object."""
 _LANDED = ("snapshot", "snapshot_raw")
 """What snapshots bring."""
+_OVER_TIME = ("cluster", "declared_history", "history", "lineage", "snapshot")
+"""Tables that tell how what is declared, recorded and live has changed."""
 
 DATASETS = (
-    Dataset("run", ("audit_raw",), runs.build_run),
+    Dataset("run", ("audit_raw",), runs.build_run, of_records=True),
     Dataset(
         "cluster",
         ("run", "snapshot", "snapshot_raw"),
@@ -439,15 +445,21 @@ DATASETS = (
         "desired", ("cluster", *_LANDED), resources.build_desired, resources.find_desired_builds
     ),
     Dataset("history", ("history", *_LANDED), history.build_history, history.find_new_builds),
-    Dataset("event_conflict", ("audit_raw",), runs.build_event_conflict),
+    Dataset(
+        "declared_history",
+        ("declared_history", *_LANDED),
+        history.build_declared_history,
+        history.find_new_declared_builds,
+    ),
+    Dataset("event_conflict", ("audit_raw",), runs.build_event_conflict, of_records=True),
     Dataset(
         "event",
         ("audit_raw", "cluster", "event_conflict", "run"),
         runs.build_event,
         of_records=True,
     ),
-    Dataset("drift", ("cluster", "drift", "lineage", "live", *_OWNED), drift.build),
-    Dataset("drift_daily", ("drift",), drift.build_daily),
+    Dataset("drift", ("live", *_OVER_TIME, *_OWNED), drift.build),
+    Dataset("drift_daily", _OVER_TIME, drift.build_daily),
     Dataset("change_attribution", ("event", "history", "snapshot"), history.build),
     Dataset("effective_permissions", ("cluster", "live"), permissions.build),
     Dataset("grant_findings", ("cluster", "live"), grants.build),
@@ -458,7 +470,11 @@ DATASETS = (
         unused_topics.build,
         unused_topics.find_new_builds,
     ),
-    Dataset("policy_findings", ("cluster", "live", "policy_findings", *_OWNED), policy.build),
+    Dataset(
+        "policy_findings",
+        ("cluster", "declared_history", "history", "live", *_OWNED),
+        policy.build,
+    ),
     Dataset("capacity", ("cluster", "history", "live", *_OWNED), capacity.build),
     Dataset("apply_reliability", ("event", "run"), runs.build_reliability, of_records=True),
     Dataset(

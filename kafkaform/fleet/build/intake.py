@@ -383,57 +383,69 @@ class ChangedClusters(Struct, frozen=True):
     renamed: bool
     """Old audit records may belong to other clusters now: a name or an id is new or gone, or two
     names have the same id."""
+    lineages: Clusters = frozenset()
+    """Lineages that have a new state or configuration, maybe an old one that landed late."""
+
+
+EVERYTHING = ChangedClusters(ALL_CLUSTERS, True, ALL_CLUSTERS)
 
 
 def find_changed_clusters(
-    files: Iterable[str], clusters: Views, lineages: Views, lines: DataFrame, ended: DataFrame
+    files: Iterable[str],
+    clusters: Views,
+    lineages: Views,
+    lines: DataFrame,
+    landed: DataFrame,
+    ended: DataFrame,
 ) -> ChangedClusters:
     """Compare the tables `cluster` and `lineage` with those of the previous build.
 
     files: new ones, below the landing folder; lines: rows of `audit_raw` that no earlier build has
-    seen; ended: rows of `policy_findings` whose waiver has ended since.
+    seen; landed: lineage and scope of each new state and configuration; ended: rows of
+    `policy_findings` whose waiver has ended since.
 
     A cluster has new input if it has a new snapshot; if its row changes, such as its status, or
     that of another cluster with the same id; if a lineage that concerns it (now or before) has a
     new state or configuration; if a record is about it; or if a waiver has ended. A lineage that
-    may concern any cluster causes all clusters to be recomputed when it becomes, or stops being,
-    such a lineage.
+    may concern any cluster causes all clusters to be recomputed when it has something new, and when
+    it becomes, or stops being, such a lineage.
     """
     # A run may have changed clusters without a recorded step, so all of its scopes count.
     run_scopes = F.when(F.col("kind") == _BEGIN, F.get_json_object("body", "$.scopes"))
     scopes = F.to_json(F.array("scope_id", run_scopes))
-    clusters_before, clusters_now, lineages_before, lineages_now, line_scopes, waived = (
+    clusters_before, clusters_now, lineages_before, lineages_now, line_scopes, new, waived = (
         _collect_parts(
             *(_select_rows(view, "cluster") for view in clusters),
             *(_select_rows(view, "lineage") for view in lineages),
             _select_part(lines.select(scopes.alias("key")).distinct(), F.col("key")),
+            _select_part(landed.distinct(), F.to_json(F.array("lineage", "scope"))),
             _select_part(ended.select("cluster").distinct(), F.col("cluster")),
         )
     )
-    changed = _find_changes(lineages_before, lineages_now)
     renamed = _is_renamed(clusters_before, clusters_now)
-    # Only the transition: while a lineage stays unread, the clusters' rows already say "unknown".
-    if any(_reaches_all(old) != _reaches_all(new) for old, new in changed.values()):
-        return ChangedClusters(ALL_CLUSTERS, renamed)
+    landed_scopes = [json.loads(text) for text in new]
+    new_lineages = frozenset(name for name, _ in landed_scopes)
+    # A state that lands late leaves the row of its lineage as it is, but not the past.
+    changed = _find_changes(lineages_before, lineages_now, new_lineages)
+    if any(
+        _reaches_all(old) != _reaches_all(now) or (name in new_lineages and _lacks_scopes(now))
+        for name, (old, now) in changed.items()
+    ):
+        return ChangedClusters(ALL_CLUSTERS, renamed, new_lineages)
     views = (clusters_before, clusters_now)
     names = _find_changes(clusters_before, clusters_now).keys() | waived.keys()
     # A new snapshot counts even if no column of `cluster` changes: its rows may be other ones.
     names |= {get_subject(key) for key in files if get_source(key) == LIVE}
-    lineage_scopes = {
-        scope
-        for versions in changed.values()
-        for row in versions
-        for scope in row.get("scopes", {}).values()
-        if scope
-    }
-    names |= _find_names(views, names, {*lineage_scopes, *_list_line_scopes(line_scopes)})
+    scopes_of_states = {*_list_lineage_scopes(changed), *(scope for _, scope in landed_scopes)}
+    all_scopes = {*scopes_of_states, *_list_line_scopes(line_scopes)} - {None}
+    names |= _find_names(views, names, all_scopes)
     if changed:
         # Any unread state may be about a cluster that never said which one it is.
         names |= {name for name in clusters_now if not _list_ids(views, name)}
     # ALL_CLUSTERS instead of a list of every name: a table is then overwritten, which is
     # cheaper than replacing all of its clusters one by one.
     return ChangedClusters(
-        ALL_CLUSTERS if names >= clusters_now.keys() else frozenset(names), renamed
+        ALL_CLUSTERS if names >= clusters_now.keys() else frozenset(names), renamed, new_lineages
     )
 
 
@@ -463,11 +475,13 @@ def _list_ids(views: Sequence[Rows], name: str) -> frozenset[str]:
     return frozenset(cluster_id for cluster_id in ids if cluster_id)
 
 
-def _find_changes(previous: Rows, current: Rows) -> Mapping[str, tuple[Row, Row]]:
-    """Return key -> the row before and after; empty: there is none."""
+def _find_changes(
+    previous: Rows, current: Rows, always: Container[str] = ()
+) -> Mapping[str, tuple[Row, Row]]:
+    """Return key -> the row before and after; empty: there is none. always: these keys, too."""
     keys = previous.keys() | current.keys()
     rows = {key: (previous.get(key, {}), current.get(key, {})) for key in keys}
-    return {key: versions for key, versions in rows.items() if versions[0] != versions[1]}
+    return {key: pair for key, pair in rows.items() if pair[0] != pair[1] or key in always}
 
 
 def _reaches_all(lineage: Row) -> bool:
@@ -475,8 +489,20 @@ def _reaches_all(lineage: Row) -> bool:
     to call an object `unknown`."""
     if not lineage or (lineage["desired_known"] and lineage.get("state_at")):
         return False
+    return _lacks_scopes(lineage)
+
+
+def _lacks_scopes(lineage: Row) -> bool:
+    """True if nobody knows which clusters the lineage concerns."""
     scopes = lineage["scopes"].values()
     return not scopes or None in scopes
+
+
+def _list_lineage_scopes(changed: Mapping[str, tuple[Row, Row]]) -> Iterator[str | None]:
+    """Yield the scopes of lineages, before and after."""
+    for versions in changed.values():
+        for row in versions:
+            yield from row.get("scopes", {}).values()
 
 
 def _list_line_scopes(line_scopes: Iterable[str]) -> Iterator[str]:

@@ -90,7 +90,7 @@ def make_table(
     """Recompute a table for these clusters or lineages, or all of it. Raises StorageError."""
     start, table = time.monotonic(), dataset.table
     with explain_errors(f"table {table} cannot be made"):
-        condition = _make_part(dataset, scope_names, context) if table in work.versions else None
+        condition = _make_part(dataset, scope_names) if table in work.versions else None
         frames = {
             n: _read_input(work, n, dataset, scope_names) for n in dataset.inputs if n != _ROWS
         }
@@ -113,13 +113,11 @@ def make_table(
     _note_table(work, table, count, start)
 
 
-def _make_part(dataset: Dataset, scope_names: Clusters, context: BuildContext) -> str | None:
+def _make_part(dataset: Dataset, scope_names: Clusters) -> str | None:
     """Return SQL for the rows that are replaced; None: all."""
     about = TABLES[dataset.table]
     if about.scope in _COLUMN_SCOPES and scope_names is not ALL_CLUSTERS:
         return f"`{about.scope}` IN ({', '.join(map(quote_text, sorted(scope_names)))})"
-    if about.scope is RebuildScope.APPENDED and "day" in about.key:
-        return f"`day` = DATE'{context.as_of.date().isoformat()}'"
     return None
 
 
@@ -135,9 +133,11 @@ def _read_input(
     if scope not in _COLUMN_SCOPES or scope_names is ALL_CLUSTERS:
         return _read_among(work, name, among or {})
     names = sorted(scope_names)
+    if scope is RebuildScope.LINEAGE and name in (_ROWS, "snapshot"):
+        return _read_among(work, name, {**(among or {}), "subject": names})
     if TABLES[name].scope is scope or scope is RebuildScope.LINEAGE:
         return _read_among(work, name, {scope.value: names})
-    if name == "audit_raw":
+    if name in ("audit_raw", "declared_history"):
         return _read_among(work, name, {"scope_id": _list_ids(work, names)})
     rows = _read_among(work, name, among or {})
     if name in (_ROWS, "snapshot"):

@@ -1,15 +1,8 @@
 """Compare what is declared, recorded and live, object by object: what differs, how, since when.
 
-The class of an object follows from who has it and, if all three have it, from which of them are
-equal. Having is three-valued: a live object is absent only if a complete sweep of its kind did not
-show it, and unmanaged only if no unread state or configuration may own it. Everything else is
-`unknown`, which never counts as in sync or as deleted.
-
-An attribute is compared where both sides show it: blocks have switches that no cluster shows
-(`config_mode`), and clusters do not show everything that was sent. Where one side does not show it,
-the other's value is used. Entries of `config` are always compared, because an empty map leaves no
-trace in a row. The tables do not say which attributes a block's lifecycle ignores; a snapshot lands
-those with their live value (`workflow.fleet.states`).
+Having is three-valued: a live object is absent only if a complete sweep of its kind did not show
+it, and unmanaged only if no unread state or configuration may own it. Everything else is `unknown`,
+which never counts as in sync or as deleted. The classes are in `drift_rows`.
 
 If several states have an object, one of them decides: first one that declares and records it, then
 one that declares it, then one whose configuration is known; by name among equals.
@@ -17,89 +10,325 @@ one that declares it, then one whose configuration is known; by name among equal
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Callable
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
+from ...core.landing import CLUSTER, DESIRED, GROUP_USAGE, LIVE, STATE, TOPIC_USAGE
 from ..landed.register import Register
+from ..landed.snapshots import CHECKSUM_COLUMN, add_cluster_names, select_newest
 from ..tables.definitions import TABLES, BuildContext, Frames
-from .history import is_internal
+from .drift_rows import UNDECLARED, UNKNOWN, has_side, list_rows
+from .history import is_internal, make_runs, select_good
 from .resources import owner_by_name
 
 KEY = ("cluster", "kind", "key")
-PRESENT, ABSENT = "present", "absent"
-"""Values of desired, state and live in the row about the whole object. Null: unknown."""
-
 NEVER_DECLARED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 READ_STATUSES = ("read", "partial")
 """Status of clusters whose rows tell how they are now."""
-
-IN_SYNC, UNKNOWN, UNDECLARED = "in_sync", "unknown", "undeclared_override"
-BY_PRESENCE = {
-    (True, False, False): "pending_create",
-    (True, False, True): "unadopted",
-    (True, True, False): "deleted_out_of_band",
-    (False, True, True): "pending_delete",
-    (False, False, True): "unmanaged",
-    (False, True, False): "stale_state",
-}
-"""(declared, recorded, live) -> class. All three: `_classify_values`. None of them: no object."""
-
-_ROWS = "array<struct<path:string,desired:string,state:string,live:string,drift_class:string>>"
-_JUDGED_PATHS = (
-    "array<struct<path:string,desired:string,state:string,live:string,"
-    "ds:boolean,dl:boolean,sl:boolean>>"
-)
+SHOWN = ("complete", "visible_only")
+"""Coverage of a kind whose objects were listed."""
+GROUP, NOBODY = ("cluster", "kind", "group_lineage"), ""
+"""Objects that become unknown together: those of one kind and one deciding state, or of nobody."""
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
     """Return the rows of `drift`: one per object (path ""), one per path that differs, and one per
     live override that its block does not declare.
 
-    Inputs: desired, recorded, live, cluster, lineage, and the previous drift. first_seen stays as
-    long as the class does; a build with `unknown` in between is a break. as_of: the newest capture
-    that the row rests on; for a cluster that is not readable now, the build's.
+    Inputs: desired, recorded, live, and those of `_list_past_rows`. first_seen follows from all
+    snapshots that ever landed. as_of: the newest capture or failed try that the row rests on.
     """
-    objects = _join_objects(frames, context).withColumn("_paths", _find_differing())
-    # Null where one side is unknown; `when` takes null for false, but say so.
-    has_all = F.coalesce(F.col("has_d") & F.col("has_s") & F.col("has_l"), F.lit(False))
-    made = F.array(_make_object_rows(), _make_path_rows(has_all), _make_undeclared_rows())
-    # `flatten`: Sail's `concat` rejects arrays that differ in what may be null.
-    rows = objects.withColumn("drift_class", _classify_object(has_all)).withColumn(
-        "_row", F.explode(F.flatten(made))
+    rows = list_rows(_join_objects(frames, context))
+    runs = make_runs(_list_past_rows(frames), [*KEY, "path", "drift_class"])
+    now = runs.where(F.col("until").isNull()).drop("until", "island")
+    unread = _list_unread(frames, context).where(F.col("until").isNull())
+    reasons = unread.groupBy(*GROUP).agg(F.min("since").alias("unread_since"))
+    dated = rows.withColumn("group_lineage", F.coalesce("lineage", F.lit(NOBODY)))
+    dated = dated.join(now, [*KEY, "path", "drift_class"], how="left").join(
+        F.broadcast(reasons), list(GROUP), how="left"
     )
-    rows = rows.drop("drift_class").select("*", "_row.*")
-    # By class: an object that was `unknown` in between starts again, since its drift was not seen.
-    before = frames["drift"].select(*KEY, "path", "drift_class", F.col("first_seen").alias("_was"))
-    dated = rows.join(before, [*KEY, "path", "drift_class"], how="left")
-    return dated.withColumn("first_seen", F.coalesce("_was", "as_of")).select(
-        *TABLES["drift"].names
-    )
+    # as_of: no snapshot tells since when a partial look hides the object.
+    since = F.when(F.col("drift_class") == UNKNOWN, F.col("unread_since")).otherwise(F.col("since"))
+    return dated.withColumn("first_seen", F.coalesce(since, "as_of")).select(*TABLES["drift"].names)
 
 
 def build_daily(frames: Frames, context: BuildContext) -> DataFrame:
-    """Return the rows of `drift_daily` for the day of as_of: objects per class, and objects with
-    undeclared overrides. oldest: the first first_seen among them.
+    """Return the rows of `drift_daily`: objects per class at the end of each day, and objects with
+    undeclared overrides. Days end with the newest try to read the cluster.
 
-    `drift` must be that of all clusters, even if few have new input. A second build on the same day
-    replaces the day's rows.
+    Inputs: those of `_list_past_rows`. A kind, or a configuration, that could not be read at the
+    end of a day makes its objects unknown on that day.
     """
-    is_object, is_override = F.col("path") == "", F.col("drift_class") == UNDECLARED
-    # An object has one row about itself but maybe several overrides: count it once.
-    overridden = F.count_distinct(F.when(is_override, F.col("key")))
+    last_day = F.broadcast(_list_tries(frames).groupBy("cluster").agg(_last_day("at")))
+    counts = _count_days(_list_past_rows(frames), last_day)
+    unread_from, unread_until = F.to_date("since"), F.date_sub(F.to_date("until"), 1)
+    unread = (
+        _list_unread(frames, context)
+        .join(last_day, "cluster", how="inner")
+        .select(*GROUP, _list_days(unread_from, unread_until))
+        .distinct()
+        .withColumn("unread", F.lit(True))
+    )
+    judged = counts.join(unread, [*GROUP, "day"], how="left").where(
+        F.col("unread").isNull() | (F.col("drift_class") != UNDECLARED)
+    )
+    drift_class = F.when(F.col("unread"), UNKNOWN).otherwise(F.col("drift_class"))
     return (
-        frames["drift"]
-        .where(is_object | is_override)
-        .groupBy("cluster", "kind", "drift_class")
-        .agg(
-            (F.count_if(is_object) + overridden).alias("objects"),
-            F.min("first_seen").alias("oldest"),
-        )
-        .withColumn("day", F.lit(context.as_of.date()))
+        judged.groupBy("day", "cluster", "kind", drift_class.alias("drift_class"))
+        .agg(F.sum("objects").alias("objects"))
         .select(*TABLES["drift_daily"].names)
     )
+
+
+def _count_days(rows: DataFrame, last_day: DataFrame) -> DataFrame:
+    """Return GROUP, drift_class, day, objects. rows: of `_list_past_rows`."""
+    group = [*GROUP, "drift_class"]
+    ends = F.array(_make_step("valid_from", 1), _make_step("valid_to", -1))
+    counted = (F.col("path") == "") | (F.col("drift_class") == UNDECLARED)
+    steps = rows.where(counted).select(*group, "key", F.inline(ends))
+    # What begins and ends on the same day is not there at its end.
+    by_day = steps.where(F.col("day").isNotNull()).groupBy(*group, "key", "day")
+    of_object = Window.partitionBy(*group, "key").orderBy("day")
+    # An object has one row about itself but maybe several overrides: count it once.
+    is_there = (F.sum("change").over(of_object) > 0).cast("int")
+    shown = by_day.agg(F.sum("change").alias("change")).withColumn("there", is_there)
+    change = F.col("there") - F.coalesce(F.lag("there").over(of_object), F.lit(0))
+    moved = shown.withColumn("change", change).where(F.col("change") != 0)
+    of_group = Window.partitionBy(*group).orderBy("day")
+    numbers = {
+        "objects": F.sum("change").over(of_group),
+        "until": F.date_sub(F.lead("day").over(of_group), 1),
+    }
+    counts = moved.groupBy(*group, "day").agg(F.sum("change").alias("change")).withColumns(numbers)
+    spans = counts.where(F.col("objects") > 0).withColumnRenamed("day", "begin")
+    return spans.join(last_day, "cluster", how="inner").select(
+        *group, "objects", _list_days(F.col("begin"), F.col("until"))
+    )
+
+
+def _make_step(time: str, change: int) -> Column:
+    return F.struct(F.to_date(time).alias("day"), F.lit(change).alias("change"))
+
+
+def _last_day(time: str) -> Column:
+    return F.to_date(F.max(time)).alias("last_day")
+
+
+def _list_days(begin: Column, end: Column) -> Column:
+    """Return a row for each day from begin to end, and none after last_day. end null: last_day."""
+    last = F.least(end, F.col("last_day"))
+    # `sequence` counts backwards if its end comes first.
+    days = F.when(begin <= last, F.sequence(begin, last))
+    return F.explode(days).alias("day")
+
+
+# ── what it was before ──────────────────────────────────────────────────────────────────
+
+
+def _list_past_rows(frames: Frames) -> DataFrame:
+    """Return KEY, group_lineage, path, drift_class of all rows that `drift` ever had, with n,
+    valid_from and valid_to as `make_runs` takes them.
+
+    Inputs: history, declared_history, cluster, lineage, snapshot. Each side counts as it was last
+    read: a look that failed, or that did not show everything, is no change. Before a side was read
+    for the first time, nothing is said about objects that it lacks.
+    """
+    rows = list_rows(_list_intervals(frames))
+    lineage = F.coalesce("lineage", F.lit(NOBODY)).alias("group_lineage")
+    past = rows.where(F.col("drift_class") != UNKNOWN)
+    return past.select(*KEY, lineage, "path", "drift_class", "n", "valid_from", "valid_to")
+
+
+def _list_intervals(frames: Frames) -> DataFrame:
+    """Return KEY, n, valid_from, valid_to, and what `_list_rows` takes: one row per object and time
+    in which no side changed."""
+    live = frames["history"].where(~F.col("kind").isin(*NEVER_DECLARED))
+    no_time, no_text = F.lit(None).cast("timestamp"), F.lit(None).cast("string")
+    about = {"source": F.lit(LIVE), "lineage": no_text, "first_d": no_time, "first_s": no_time}
+    columns = (*about, "attrs", "valid_from", "valid_to")
+    sides = (
+        live.withColumns(about)
+        .select(*KEY, *columns)
+        .unionByName(_place_declared(frames).select(*KEY, *columns))
+    )
+    objects = sides.groupBy(*KEY).agg(F.collect_list(F.struct(*columns)).alias("sides"))
+    times = F.array_compact(F.concat("sides.valid_from", "sides.valid_to"))
+    cuts = objects.withColumn("times", F.array_sort(F.array_distinct(times)))
+    intervals = cuts.select(
+        *KEY, "sides", "times", F.posexplode("times").alias("n", "valid_from")
+    ).withColumn("valid_to", F.get("times", F.col("n") + 1))
+    at = F.col("valid_from")
+    is_then = F.filter(
+        "sides",
+        lambda it: (it["valid_from"] <= at) & (it["valid_to"].isNull() | (it["valid_to"] > at)),
+    )
+    return _add_sides(intervals.withColumn("sides", is_then), frames)
+
+
+def _add_sides(intervals: DataFrame, frames: Frames) -> DataFrame:
+    """Choose the state that decides, as `_join_ours` does, and add what `list_rows` takes."""
+
+    def list_lineages(source: str, is_so: Callable[[Column], Column]) -> Column:
+        of_source = F.filter("sides", lambda it: (it["source"] == source) & is_so(it))
+        return F.transform(of_source, lambda it: it["lineage"])
+
+    declaring = list_lineages(DESIRED, lambda it: F.lit(True))
+    recording = list_lineages(STATE, lambda it: F.lit(True))
+    known = list_lineages(STATE, lambda it: it["first_d"] <= F.col("valid_from"))
+    ranked = (F.array_intersect(declaring, recording), declaring, known, recording)
+    chosen = intervals.withColumn("lineage", F.coalesce(*map(F.array_min, ranked)))
+
+    def get_side(source: str) -> Column:
+        is_of = F.filter(
+            "sides",
+            lambda it: (it["source"] == source) & it["lineage"].eqNullSafe(F.col("lineage")),
+        )
+        return F.get(is_of, F.lit(0))
+
+    live = F.get(F.filter("sides", lambda it: it["source"] == LIVE), F.lit(0))
+    first = F.coalesce(get_side(STATE), get_side(DESIRED))
+    sides = {
+        "d": get_side(DESIRED)["attrs"],
+        "s": get_side(STATE)["attrs"],
+        "l": live["attrs"],
+        "first_d": first["first_d"],
+        "first_s": first["first_s"],
+    }
+    shown = chosen.withColumns(sides).join(
+        F.broadcast(_list_first_looks(frames)), ["cluster", "kind"], how="left"
+    )
+    firsts = {"d": F.col("first_d"), "s": F.col("first_s"), "l": F.col("first_l")}
+    is_free = F.col("lineage").isNull()
+    # An object that a side lacks was not missed before that side was read.
+    begins = (F.when(F.col(side).isNull(), time) for side, time in firsts.items())
+    has = {
+        "has_d": has_side("d", is_free | F.col("first_d").isNotNull()),
+        "has_s": has_side("s", is_free | F.col("first_s").isNotNull()),
+        "has_l": has_side("l", F.col("first_l").isNotNull()),
+        "valid_from": F.greatest("valid_from", *begins),
+    }
+    dated = shown.withColumns(has).drop("sides", "times")
+    is_there = F.col("d").isNotNull() | F.col("s").isNotNull() | F.col("l").isNotNull()
+    is_ours = F.col("lineage").isNotNull() | ~is_internal("l")
+    lasts = F.col("valid_to").isNull() | (F.col("valid_to") > F.col("valid_from"))
+    return dated.where(is_there & is_ours & lasts)
+
+
+def _place_declared(frames: Frames) -> DataFrame:
+    """Return the intervals of `declared_history` under the names of clusters, with first_d and
+    first_s: when a configuration and a state of the lineage were first read.
+
+    What is read together with a cluster counts from the moment at which the cluster was read.
+    Otherwise each change that an apply makes would be drift for the seconds in between.
+    """
+    declared = frames["snapshot"].where(
+        (F.col("source") != LIVE) & F.col(CHECKSUM_COLUMN).isNotNull()
+    )
+    firsts = declared.groupBy(F.col("subject").alias("lineage")).agg(
+        F.min(F.when(F.col("source") == DESIRED, F.col("captured_at"))).alias("first_d"),
+        F.min(F.when(F.col("source") == STATE, F.col("captured_at"))).alias("first_s"),
+    )
+    looks = select_good(frames["snapshot"]).groupBy("cluster", "snapshot")
+    moments = looks.agg(F.min("at").alias("moment"))
+    scope = F.explode(F.map_values("scopes")).alias("scope_id")
+    reading = declared.select(
+        F.col("subject").alias("lineage"), "snapshot", F.col("captured_at").alias("at"), scope
+    )
+    placed = add_cluster_names(reading.where(F.col("scope_id").isNotNull()), frames["cluster"])
+    pairs = placed.join(moments, ["cluster", "snapshot"], how="inner")
+    pairs = pairs.groupBy("lineage", "cluster", "at").agg(F.min("moment").alias("moment"))
+    rounds = pairs.groupBy("lineage", "cluster").agg(
+        F.map_from_entries(F.collect_list(F.struct("at", "moment"))).alias("moments")
+    )
+    rows = add_cluster_names(frames["declared_history"], frames["cluster"])
+    dated = rows.join(F.broadcast(firsts), "lineage", how="left").join(
+        F.broadcast(rounds), ["lineage", "cluster"], how="left"
+    )
+    times = ("valid_from", "valid_to", "first_d", "first_s")
+    return dated.withColumns(
+        {name: F.coalesce(F.try_element_at("moments", F.col(name)), name) for name in times}
+    )
+
+
+def _list_first_looks(frames: Frames) -> DataFrame:
+    """Return cluster, kind, first_l: the first look that showed all objects of the kind."""
+    kinds = select_good(frames["snapshot"]).select("cluster", "at", F.explode("coverage"))
+    whole = kinds.where(F.col("value") == "complete").withColumnRenamed("key", "kind")
+    return whole.groupBy("cluster", "kind").agg(F.min("at").alias("first_l"))
+
+
+# ── what could not be read ──────────────────────────────────────────────────────────────
+
+
+def _list_tries(frames: Frames) -> DataFrame:
+    """Return cluster, at, coverage of all tries to read clusters. coverage null: it failed."""
+    live = frames["snapshot"].where(F.col("source") == LIVE)
+    order = (F.desc("snapshot"), F.desc("_file"))
+    tries = select_newest(live, ["subject", "captured_at"], *order)
+    coverage = F.when(F.col(CHECKSUM_COLUMN).isNotNull(), F.col("coverage")).alias("coverage")
+    return tries.select(
+        F.col("subject").alias("cluster"), F.col("captured_at").alias("at"), coverage
+    )
+
+
+def _list_unread(frames: Frames, context: BuildContext) -> DataFrame:
+    """Return GROUP, since, until (null: still): when its objects were unknown, because their kind
+    or a configuration that may own them could not be read."""
+    tries = _list_tries(frames)
+    kinds = tries.select("cluster", F.explode(F.map_keys("coverage")).alias("kind")).distinct()
+    reach = _list_reach(frames["lineage"], frames["cluster"])
+    of_kinds = _merge_unread(_list_kind_times(tries, kinds, context), ["cluster", "kind"])
+    nobody = frames["cluster"].select("cluster", F.lit(NOBODY).alias("group_lineage"))
+    names = reach.withColumnRenamed("lineage", "group_lineage").unionByName(nobody)
+    configurations = select_newest(
+        frames["snapshot"].where(F.col("source") == DESIRED),
+        ["subject", "captured_at"],
+        *(F.desc("snapshot"), F.desc("_file")),
+    )
+    order = Window.partitionBy("lineage").orderBy("valid_from")
+    times = configurations.select(
+        F.col("subject").alias("lineage"),
+        F.col("captured_at").alias("valid_from"),
+        F.col(CHECKSUM_COLUMN).isNotNull().alias("is_read"),
+    ).withColumn("valid_to", F.lead("valid_from").over(order))
+    of_lineages = _merge_unread(times, ["lineage"]).join(reach, "lineage", how="inner")
+    # Nobody's objects may be declared in a configuration that is unread.
+    owners = F.explode(F.array("lineage", F.lit(NOBODY))).alias("group_lineage")
+    unread = of_lineages.select("cluster", "since", "until", owners).join(kinds, "cluster", "inner")
+    columns = (*GROUP, "since", "until")
+    return (
+        of_kinds.join(names, "cluster", how="inner")
+        .select(*columns)
+        .unionByName(unread.select(*columns))
+    )
+
+
+def _list_kind_times(tries: DataFrame, kinds: DataFrame, context: BuildContext) -> DataFrame:
+    """Return cluster, kind, valid_from, valid_to, is_read: from each try to the next one. What was
+    read becomes unread when it is stale."""
+    order = Window.partitionBy("cluster").orderBy("at")
+    stale_after = F.make_dt_interval(secs=F.lit(context.register.settings.stale_after_hours * 3600))
+    stale_at, following = F.col("at") + stale_after, F.col("following")
+    how = F.try_element_at("coverage", F.col("kind"))
+    is_read = F.coalesce(how.isin(*SHOWN), F.lit(False))
+    is_stale = is_read & (F.coalesce(following, F.lit(context.as_of)) > stale_at)
+
+    def make_time(begin: Column, end: Column, is_read: Column) -> Column:
+        return F.struct(begin.alias("valid_from"), end.alias("valid_to"), is_read.alias("is_read"))
+
+    end = F.when(is_stale, stale_at).otherwise(following)
+    unread = F.when(is_stale, make_time(stale_at, following, F.lit(False)))
+    parts = F.array_compact(F.array(make_time(F.col("at"), end, is_read), unread))
+    timed = tries.withColumn("following", F.lead("at").over(order)).join(kinds, "cluster", "inner")
+    return timed.select("cluster", "kind", F.inline(parts))
+
+
+def _merge_unread(times: DataFrame, key: list[str]) -> DataFrame:
+    order = Window.partitionBy(*key).orderBy("valid_from")
+    numbered = times.withColumn("n", F.row_number().over(order))
+    return make_runs(numbered.where(~F.col("is_read")), key).select(*key, "since", "until")
 
 
 # ── who has it ──────────────────────────────────────────────────────────────────────────
@@ -120,18 +349,16 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
     # A cluster that was not read is not empty: absence needs a complete sweep.
     is_read, coverage = F.coalesce("is_read", F.lit(False)), F.try_element_at("coverage", "kind")
     is_free = F.col("lineage").isNull() & ~F.coalesce("doubtful", F.lit(False))
-    is_shown = is_read & coverage.isin("complete", "visible_only")
+    is_shown = is_read & coverage.isin(*SHOWN)
     return joined.select(
         *KEY,
         "lineage",
         "address",
         F.coalesce("owner", "l_owner", owner_by_name(context.register)).alias("owner"),
-        F.when(is_read, F.greatest("d_at", "s_at", "captured_at"))
-        .otherwise(F.lit(context.as_of))
-        .alias("as_of"),
+        F.greatest("d_at", "s_at", "tried_at").alias("as_of"),
         # `unmanaged` says that no state owns the object, so all states that might must be known.
-        _has_side("d", F.col("desired_known") | is_free).alias("has_d"),
-        _has_side("s", F.col("state_at").isNotNull() | is_free).alias("has_s"),
+        has_side("d", F.col("desired_known") | is_free).alias("has_d"),
+        has_side("s", F.col("state_at").isNotNull() | is_free).alias("has_s"),
         F.when(F.col("l").isNotNull(), F.when(is_shown, F.lit(True)))
         # Otherwise null: `visible_only` may hide the object, `failed` says nothing at all.
         .when(is_read & (coverage == "complete"), F.lit(False))
@@ -140,11 +367,6 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
         "s",
         F.when(is_shown, F.col("l")).alias("l"),
     )
-
-
-def _has_side(side: str, is_absence_known: Column) -> Column:
-    """True: it has the object; false: it certainly has not; null: unknown."""
-    return F.when(F.col(side).isNotNull(), F.lit(True)).when(is_absence_known, F.lit(False))
 
 
 def _join_ours(frames: Frames) -> DataFrame:
@@ -179,182 +401,36 @@ def _rename_columns(side: str) -> tuple[Column, ...]:
 
 
 def _select_clusters(frames: Frames, context: BuildContext) -> DataFrame:
-    """Return for each cluster: is_read, coverage, captured_at; doubtful: an object without
+    """Return for each cluster: is_read, coverage, tried_at; doubtful: an object without
     a known owner may belong to a state or configuration that could not be read."""
     cluster = frames["cluster"]
     doubtful = _find_doubtful(cluster, frames["lineage"], context.register)
-    return cluster.select(
-        "cluster", F.col("status").isin(*READ_STATUSES).alias("is_read"), "coverage", "captured_at"
-    ).join(doubtful.withColumn("doubtful", F.lit(True)), "cluster", how="left")
+    tried = _list_tries(frames).groupBy("cluster").agg(F.max("at").alias("tried_at"))
+    is_read = F.col("status").isin(*READ_STATUSES).alias("is_read")
+    return (
+        cluster.select("cluster", is_read, "coverage")
+        .join(doubtful.withColumn("doubtful", F.lit(True)), "cluster", how="left")
+        # full: rows may be about a cluster that has another name now.
+        .join(tried, "cluster", how="full")
+    )
 
 
 def _find_doubtful(cluster: DataFrame, lineage: DataFrame, register: Register) -> DataFrame:
-    """Return the clusters that an unread state or configuration may reach. One without scopes may
-    reach all of them, and so may a state that was never read."""
+    """Return the clusters that an unread state or configuration may reach. A state that was never
+    read may reach all of them."""
     if any(state.lineage is None for state in register.states):
         return cluster.select("cluster")
     unread = lineage.where(~F.col("desired_known") | F.col("state_at").isNull())
-    reach = unread.select(F.explode_outer(F.map_values("scopes")).alias("scope")).distinct()
+    return _list_reach(unread, cluster).select("cluster").distinct()
+
+
+def _list_reach(lineage: DataFrame, cluster: DataFrame) -> DataFrame:
+    """Return lineage and cluster: which clusters each state or configuration may reach. One without
+    scopes may reach all of them."""
+    scope = F.explode_outer(F.map_values("scopes")).alias("scope")
+    reach = lineage.select("lineage", scope).distinct()
     # A join on `or` is a nested loop; both sides are one row per cluster or scope, so it stays
     # small.
     hit = F.col("scope").isNull() | F.col("cluster_id").isNull()
     hit |= F.col("scope") == F.col("cluster_id")
-    return cluster.join(reach, hit, how="left_semi").select("cluster")
-
-
-# ── what differs ────────────────────────────────────────────────────────────────────────
-
-
-def _find_differing() -> Column:
-    """Return the paths on which two sides differ, with the three values and whether they count as
-    equal.
-
-    Objects that are written alike on all sides are skipped: searching maps costs a hundred times as
-    much as comparing whole arrays, and almost all objects are in sync.
-    """
-    of_declared = F.filter(
-        _list_keys("d"), lambda p: _is_unlike("d", "s", p) | _is_unlike("d", "l", p)
-    )
-    of_others = F.filter(
-        F.array_union(_list_keys("s"), _list_keys("l")), lambda p: _is_unlike("s", "l", p)
-    )
-    judged = F.transform(
-        F.when(F.col("d").isNotNull(), of_declared).otherwise(of_others), _judge_path
-    )
-    differing = F.filter(judged, lambda it: ~(it["ds"] & it["dl"]))
-    is_alike = _is_alike("d", "s") & _is_alike("d", "l") & _is_alike("s", "l")
-    return F.when(is_alike, F.array().cast(_JUDGED_PATHS)).otherwise(differing)
-
-
-def _is_alike(first_side: str, second_side: str) -> Column:
-    """True if one side lacks the object, or both have the same attributes in the same order."""
-    keys = F.map_keys(first_side) == F.map_keys(second_side)
-    return F.coalesce(keys & (F.map_values(first_side) == F.map_values(second_side)), F.lit(True))
-
-
-def _is_unlike(first_side: str, second_side: str, path: Column) -> Column:
-    """True if both sides have the object but not the same text at this path."""
-    # Unset on both sides is equal; `=` would give null and hide it in the filter.
-    is_equal = F.try_element_at(first_side, path).eqNullSafe(F.try_element_at(second_side, path))
-    return F.col(first_side).isNotNull() & F.col(second_side).isNotNull() & ~is_equal
-
-
-def _judge_path(path: Column) -> Column:
-    declared, recorded, live = (F.try_element_at(side, path) for side in "dsl")
-    shows_s, shows_l = _shows("s", path), _shows("l", path)
-    in_state = F.when(shows_s, recorded).when(shows_l, live).otherwise(declared)
-    on_cluster = F.when(shows_l, live).when(shows_s, recorded).otherwise(declared)
-    configured = F.when(F.col("d").isNotNull(), declared).otherwise(in_state)
-    return F.struct(
-        path.alias("path"),
-        declared.alias("desired"),
-        recorded.alias("state"),
-        live.alias("live"),
-        configured.eqNullSafe(in_state).alias("ds"),
-        configured.eqNullSafe(on_cluster).alias("dl"),
-        in_state.eqNullSafe(on_cluster).alias("sl"),
-    )
-
-
-def _list_keys(side: str) -> Column:
-    return F.coalesce(F.map_keys(side), F.array().cast("array<string>"))
-
-
-def _shows(side: str, path: Column) -> Column:
-    """True if this side has the object and shows the path's attribute."""
-    heads = F.transform(_list_keys(side), _get_head)
-    is_shown = (_get_head(path) == "config") | F.array_contains(heads, _get_head(path))
-    return F.col(side).isNotNull() & is_shown
-
-
-def _get_head(path: Column) -> Column:
-    return F.substring_index(path, ".", 1)
-
-
-def _classify_object(has_all: Column) -> Column:
-    ds, dl, sl = (_holds_everywhere(name) for name in ("ds", "dl", "sl"))
-    by_presence = reduce(
-        lambda chain, item: chain.when(_is_so(item[0]), F.lit(item[1])),
-        BY_PRESENCE.items(),
-        F.when(has_all, _classify_values(ds, dl, sl)),
-    )
-    return by_presence.otherwise(F.lit(UNKNOWN))
-
-
-def _holds_everywhere(name: str) -> Column:
-    return F.forall("_paths", lambda it: it[name])
-
-
-def _is_so(presence: tuple[bool, bool, bool]) -> Column:
-    # eqNullSafe: an unknown side must match neither true nor false, so that the chain ends in
-    # UNKNOWN.
-    sides = zip(("has_d", "has_s", "has_l"), presence, strict=True)
-    return reduce(Column.__and__, (F.col(side).eqNullSafe(F.lit(has)) for side, has in sides))
-
-
-def _classify_values(ds: Column, dl: Column, sl: Column) -> Column:
-    return (
-        F.when(ds & dl, F.lit(IN_SYNC))
-        .when(ds, F.lit("drifted"))
-        .when(dl, F.lit("state_behind"))
-        .when(sl, F.lit("pending_update"))
-        .otherwise(F.lit("conflict"))
-    )
-
-
-# ── the rows ────────────────────────────────────────────────────────────────────────────
-
-
-def _make_object_rows() -> Column:
-    words = (_presence_word("has_d"), _presence_word("has_s"), _presence_word("has_l"))
-    return F.array(_make_row(F.lit(""), words, F.col("drift_class")))
-
-
-def _presence_word(has: str) -> Column:
-    return F.when(F.col(has), F.lit(PRESENT)).when(~F.col(has), F.lit(ABSENT))
-
-
-def _make_path_rows(has_all: Column) -> Column:
-    """If all three have the object, each path has the class of its own values."""
-    return F.transform(
-        "_paths",
-        lambda it: _make_row(
-            it["path"],
-            (it["desired"], it["state"], it["live"]),
-            F.when(has_all, _classify_values(it["ds"], it["dl"], it["sl"])).otherwise(
-                F.col("drift_class")
-            ),
-        ),
-    )
-
-
-def _make_undeclared_rows() -> Column:
-    """Live overrides of a declared object that its block does not declare."""
-    foreign = F.filter(
-        _list_keys("l"),
-        lambda path: (
-            F.col("d").isNotNull() & path.startswith("config.") & ~F.map_contains_key("d", path)
-        ),
-    )
-    undeclared = F.transform(
-        foreign,
-        lambda path: _make_row(
-            path,
-            (F.lit(None).cast("string"), F.try_element_at("s", path), F.try_element_at("l", path)),
-            F.lit(UNDECLARED),
-        ),
-    )
-    return F.when(_is_alike("d", "l"), F.array().cast(_ROWS)).otherwise(undeclared)
-
-
-def _make_row(path: Column, values: tuple[Column, Column, Column], drift_class: Column) -> Column:
-    """Build the same struct type everywhere: a cast per row takes longer than everything else
-    here."""
-    desired, state, live = values
-    return F.struct(
-        path.alias("path"),
-        desired.alias("desired"),
-        state.alias("state"),
-        live.alias("live"),
-        drift_class.alias("drift_class"),
-    )
+    return cluster.join(reach, hit, how="inner").select("lineage", "cluster").distinct()

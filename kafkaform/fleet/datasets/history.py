@@ -16,7 +16,10 @@ effect followed in the same window, or what existed before the first snapshot.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyspark.sql.functions as F
+from msgspec import Struct
 from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import CLUSTER, GROUP_USAGE, LIVE, TOPIC_USAGE
@@ -48,16 +51,33 @@ _CHANGE = (
 _SENDER = ("event_id", "run", "actor", "commit")
 COUNTER_KINDS = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 """Kinds that are counters, not objects: they differ in every snapshot."""
-_OBJECT = ("cluster", "kind", "key")
 _COMPLETE, _FAILED = "complete", "failed"
 _INTERVAL_COLUMNS = (
-    *_OBJECT,
     "incarnation",
     "attrs",
     "seen_before",
     "valid_from",
     "valid_to",
     "deleted",
+)
+
+
+class _Layout(Struct, frozen=True):
+    """By which columns snapshots of a sort are told apart."""
+
+    subject: tuple[str, ...]
+    """What a snapshot is of."""
+    part: tuple[str, ...]
+    """What a snapshot reads completely or not."""
+    object: tuple[str, ...]
+    """What it shows at most once."""
+
+
+_LIVE = _Layout(("cluster",), ("cluster", "kind"), KEY)
+_DECLARED = _Layout(
+    ("lineage", "source"),
+    ("lineage", "source"),
+    ("lineage", "source", "scope_id", "kind", "key"),
 )
 
 
@@ -344,50 +364,98 @@ def build_history(frames: Frames, context: BuildContext) -> DataFrame:
     that is older than one that is known, its cluster's history is computed again. Of two snapshots
     with the same time, the one with the greater name counts.
     """
-    before, good = frames["history"], select_good(frames["snapshot"])
-    covered = F.broadcast(select_known(before, good))
-    # Clusters with late snapshots are not among them: their old intervals may be wrong now.
-    continued = before.join(covered.select("cluster"), "cluster", how="left_semi")
-    times = select_unread(_build_timeline(good), covered)
+    good = select_good(frames["snapshot"])
+    raw = frames["snapshot_raw"]
+    rows = raw.where(F.col("source") == LIVE).withColumn("cluster", F.col("subject"))
+    intervals = _extend_intervals(frames["history"], good, _build_timeline(good), rows, _LIVE)
+    return intervals.select(*TABLES["history"].names)
+
+
+def build_declared_history(frames: Frames, context: BuildContext) -> DataFrame:
+    """Return the rows of `declared_history`, made like those of `history`: what states record and
+    configurations declare. A snapshot that failed changes nothing.
+
+    Inputs: snapshot, snapshot_raw, and the previous declared_history.
+    """
+    good = _select_declared(frames["snapshot"])
+    scopes = good.groupBy(*_DECLARED.subject, "snapshot").agg(F.min_by("scopes", "_file"))
+    named = scopes.toDF(*_DECLARED.subject, "snapshot", "scopes")
+    scope_id = F.coalesce("scope_id", F.try_element_at("scopes", F.col("instance")))
+    rows = (
+        frames["snapshot_raw"]
+        .where(F.col("source") != LIVE)
+        .withColumn("lineage", F.col("subject"))
+        .join(F.broadcast(named), [*_DECLARED.subject, "snapshot"], how="inner")
+        .withColumn("scope_id", scope_id)
+        # Nobody knows which cluster such a row is about: it was never reached.
+        .where(F.col("scope_id").isNotNull())
+    )
+    before, times = frames["declared_history"], _list_declared_looks(good)
+    intervals = _extend_intervals(before, good, times, rows, _DECLARED)
+    return intervals.select(*TABLES["declared_history"].names)
+
+
+def _extend_intervals(
+    before: DataFrame, good: DataFrame, looks: DataFrame, rows: DataFrame, layout: _Layout
+) -> DataFrame:
+    """Return the intervals of all objects, with what they cover.
+
+    before: those of the previous build; good: all snapshots; looks: layout.part, snapshot and at of
+    each, with proof, previous and following as in `_build_timeline`; rows: what snapshots show.
+    """
+    subject, part = list(layout.subject), list(layout.part)
+    covered = F.broadcast(select_known(before, good, layout.subject))
+    # Subjects with late snapshots are not among them: their old intervals may be wrong now.
+    continued = before.join(covered.select(*subject), subject, how="left_semi")
+    times = select_unread(looks, covered, layout.subject)
     # An open interval counts as if the object had been seen at its start. following: the first new
     # snapshot that could prove its deletion.
-    proofs = times.groupBy("cluster", "kind").agg(F.min("proof").alias("following"))
-    proven = continued.where(F.col("valid_to").isNull()).join(
-        proofs, ["cluster", "kind"], how="left"
-    )
+    proofs = times.groupBy(*part).agg(F.min("proof").alias("following"))
+    proven = continued.where(F.col("valid_to").isNull()).join(proofs, part, how="left")
     about = {"at": F.col("valid_from"), "carried": F.lit(True)}
     open_intervals = proven.withColumns(about).select(
-        *_OBJECT, "at", "incarnation", "attrs", "following", "seen_before", "carried"
+        *layout.object, "at", "incarnation", "attrs", "following", "seen_before", "carried"
     )
-    live_rows = (
-        frames["snapshot_raw"]
-        .where(F.col("source") == LIVE)
-        .withColumn("cluster", F.col("subject"))
+    objects = rows.select(*layout.object, "snapshot", "incarnation", "attrs", "instance", "_file")
+    marks = times.select(*part, "snapshot", "at", "previous", "following")
+    # A file that was read twice has each row twice; and two provider instances may lead to one
+    # cluster: the first counts.
+    sightings = select_newest(
+        objects.join(marks, [*part, "snapshot"], how="inner"),
+        [*layout.object, "at"],
+        *(F.asc_nulls_last("instance"), F.asc("_file")),
+    ).drop("snapshot", "instance", "_file")
+    intervals = _build_intervals(
+        sightings.unionByName(open_intervals, allowMissingColumns=True), layout.object
     )
-    objects = live_rows.select(*_OBJECT, "snapshot", "incarnation", "attrs", "_file")
-    timed_objects = objects.join(times.drop("proof"), ["cluster", "kind", "snapshot"], how="inner")
-    sightings = select_newest(timed_objects, [*_OBJECT, "at"], F.asc("_file")).drop(
-        "snapshot", "_file"
-    )
-    intervals = _build_intervals(sightings.unionByName(open_intervals, allowMissingColumns=True))
-    closed = continued.where(F.col("valid_to").isNotNull()).select(*_INTERVAL_COLUMNS)
-    # What the new history covers, one row per cluster.
-    marks = F.broadcast(mark_known(good))
-    rows = intervals.unionByName(closed).join(marks, "cluster", how="inner")
-    return rows.select(*TABLES["history"].names)
+    closed = continued.where(F.col("valid_to").isNotNull()).select(*intervals.columns)
+    # What the new intervals cover, one row per subject.
+    covers = F.broadcast(mark_known(good, layout.subject))
+    return intervals.unionByName(closed).join(covers, subject, how="inner")
 
 
 def find_new_builds(frames: Frames) -> DataFrame:
-    """Return the builds that read the new snapshots."""
-    good = select_good(frames["snapshot"])
-    covered = F.broadcast(select_known(frames["history"], good))
-    return select_unread(good, covered).select("_build").distinct()
+    """Return the builds that read the new snapshots of clusters."""
+    return _list_new_builds(frames["history"], select_good(frames["snapshot"]), _LIVE)
 
 
-def select_unread(good: DataFrame, covered: DataFrame) -> DataFrame:
-    """Return the snapshots that the previous history does not cover."""
-    all_of_them = good.join(covered, "cluster", how="left")
-    # null: the cluster has no history yet, or must be computed again.
+def find_new_declared_builds(frames: Frames) -> DataFrame:
+    """Return the builds that read the new snapshots of states and configurations."""
+    good = _select_declared(frames["snapshot"])
+    return _list_new_builds(frames["declared_history"], good, _DECLARED)
+
+
+def _list_new_builds(before: DataFrame, good: DataFrame, layout: _Layout) -> DataFrame:
+    covered = F.broadcast(select_known(before, good, layout.subject))
+    return select_unread(good, covered, layout.subject).select("_build").distinct()
+
+
+def select_unread(
+    good: DataFrame, covered: DataFrame, subject: Sequence[str] = _LIVE.subject
+) -> DataFrame:
+    """Return the snapshots that the previous rows do not cover."""
+    all_of_them = good.join(covered, list(subject), how="left")
+    # null: the subject has no rows yet, or must be computed again.
     unread = F.col("known_until").isNull() | (F.col("at") > F.col("known_until"))
     return all_of_them.where(unread).drop("known_until")
 
@@ -400,32 +468,42 @@ def select_good(snapshot: DataFrame) -> DataFrame:
     return good.select(name, "snapshot", at, "coverage", "_file", "_build")
 
 
-def mark_known(good: DataFrame) -> DataFrame:
-    """Return cluster, known_until and known_snapshots of what these snapshots cover."""
-    return good.groupBy("cluster").agg(
+def _select_declared(snapshot: DataFrame) -> DataFrame:
+    """Return the snapshots of states and configurations that have rows."""
+    good = snapshot.where((F.col("source") != LIVE) & F.col(CHECKSUM_COLUMN).isNotNull())
+    at = F.col("captured_at").alias("at")
+    name = F.col("subject").alias("lineage")
+    return good.select(name, "source", "snapshot", at, "scopes", "_file", "_build")
+
+
+def mark_known(good: DataFrame, subject: Sequence[str] = _LIVE.subject) -> DataFrame:
+    """Return subject, known_until and known_snapshots of what these snapshots cover."""
+    return good.groupBy(*subject).agg(
         F.max("at").alias("known_until"), F.count_distinct("snapshot").alias("known_snapshots")
     )
 
 
-def select_known(before: DataFrame, good: DataFrame) -> DataFrame:
-    """Return cluster and known_until of the clusters for which nothing landed late. One row per
-    cluster."""
-    marks = before.groupBy("cluster").agg(
+def select_known(
+    before: DataFrame, good: DataFrame, subject: Sequence[str] = _LIVE.subject
+) -> DataFrame:
+    """Return subject and known_until of what nothing landed late for. One row per subject."""
+    marks = before.groupBy(*subject).agg(
         F.max("known_until").alias("known_until"), F.max("known_snapshots").alias("_then")
     )
     # The number of snapshots up to the known end tells whether one has landed late.
-    covered_snapshots = good.join(marks, "cluster", how="inner").where(
+    covered_snapshots = good.join(marks, list(subject), how="inner").where(
         F.col("at") <= F.col("known_until")
     )
-    counted = covered_snapshots.groupBy("cluster", "known_until", "_then").agg(
+    counted = covered_snapshots.groupBy(*subject, "known_until", "_then").agg(
         F.count_distinct("snapshot").alias("_now")
     )
-    return counted.where(F.col("_now") == F.col("_then")).select("cluster", "known_until")
+    return counted.where(F.col("_now") == F.col("_then")).select(*subject, "known_until")
 
 
 def _build_timeline(good: DataFrame) -> DataFrame:
-    """Return cluster, kind, snapshot, at of each snapshot that read the kind, with the times of the
-    complete ones around it: previous, following. One row per kind and moment."""
+    """Return cluster, kind, snapshot, at of each snapshot that read the kind, with proof (at, if it
+    is complete) and the times of the complete ones around it: previous, following. One row per kind
+    and moment."""
     # One snapshot per moment, or an object would have two forms at the same time.
     snapshots = select_newest(good, ["cluster", "at"], F.desc("snapshot"), F.asc("_file"))
     kinds = snapshots.select(
@@ -447,9 +525,22 @@ def _build_timeline(good: DataFrame) -> DataFrame:
     return read.withColumns(neighbours).drop("how")
 
 
-def _build_intervals(sightings: DataFrame) -> DataFrame:
-    """Merge sightings into intervals (gaps and islands). sightings: unique by _OBJECT and at."""
-    of_object = Window.partitionBy(*_OBJECT)
+def _list_declared_looks(good: DataFrame) -> DataFrame:
+    """Return the same of states and configurations, which are always read as a whole."""
+    moment = (*_DECLARED.subject, "at")
+    looks = select_newest(good, moment, F.desc("snapshot"), F.asc("_file"))
+    in_time = Window.partitionBy(*_DECLARED.subject).orderBy("at")
+    neighbours = {
+        "proof": F.col("at"),
+        "previous": F.lag("at").over(in_time),
+        "following": F.lead("at").over(in_time),
+    }
+    return looks.select(*moment, "snapshot").withColumns(neighbours)
+
+
+def _build_intervals(sightings: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Merge sightings into intervals (gaps and islands). sightings: unique by key and at."""
+    of_object = Window.partitionBy(*key)
     by_time = of_object.orderBy("at")
     formed = sightings.withColumn("form", F.struct("incarnation", sort_entries(F.col("attrs"))))
     # Only topics have an incarnation: a plain comparison of nulls would begin an interval every
@@ -464,7 +555,7 @@ def _build_intervals(sightings: DataFrame) -> DataFrame:
     first = ("incarnation", "attrs", "previous", "seen_before", "carried")
     # min_by and max_by take the value of the first or last sighting; `first` would depend on row
     # order.
-    islands = numbered.groupBy(*_OBJECT, "island").agg(
+    islands = numbered.groupBy(*key, "island").agg(
         F.min("at").alias("valid_from"),
         F.max_by("following", "at").alias("gone"),
         *(F.min_by(name, "at").alias(name) for name in first),
@@ -488,7 +579,20 @@ def _build_intervals(sightings: DataFrame) -> DataFrame:
             F.greatest("previous", "last_from")
         ),
     }
-    return with_next.withColumns(end_columns).select(*_INTERVAL_COLUMNS)
+    return with_next.withColumns(end_columns).select(*key, *_INTERVAL_COLUMNS)
+
+
+def make_runs(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Merge rows that follow each other: return key, since, until (null: it goes on).
+
+    rows: key, valid_from, valid_to, and n, which grows by one from each interval of an object to
+    the one that follows it without a gap. A key has at most one row for each n.
+    """
+    in_order = Window.partitionBy(*key).orderBy("n")
+    islands = rows.withColumn("island", F.col("n") - F.row_number().over(in_order))
+    return islands.groupBy(*key, "island").agg(
+        F.min("valid_from").alias("since"), F.max_by("valid_to", "n").alias("until")
+    )
 
 
 def sort_entries(attrs: Column) -> Column:

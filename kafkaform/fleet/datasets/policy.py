@@ -8,26 +8,31 @@ from functools import reduce
 from operator import and_, or_
 
 import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 
 from ...core.errors import ConfigurationError
-from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
+from ...core.landing import CLUSTER, DESIRED, GROUP_USAGE, TOPIC_USAGE
 from ..landed.register import PolicyRule, RegisteredWaiver, matches
+from ..landed.snapshots import add_cluster_names
 from ..tables.definitions import TABLES, BuildContext, Frames
+from .history import make_runs
 from .policy_conditions import ATTRS, COLUMNS, ConditionFault, Term, parse_condition
 from .resources import add_owner
 
 SOURCES = ("live", "desired")
-KEY = ("rule", "cluster", "kind", "key", "path")
+_OBJECT = ("source", "cluster", "kind", "key", "lineage")
 NUMBER = "decimal(38,6)"
 """The type in which conditions compute: exact, and wide enough for any config value."""
 _UNDECLARED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
-_COLUMNS = ("source", *COLUMNS, ATTRS, "captured_at")
+_COLUMNS = ("source", *COLUMNS, ATTRS, "captured_at", "lineage")
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
-    """Return the rows of `policy_findings`, from `live`, `desired`, `recorded`, `cluster` and
-    itself.
+    """Return the rows of `policy_findings`, from `live`, `desired`, `recorded`, `cluster`,
+    `history` and `declared_history`.
+
+    first_seen: since when the object has been as the rule forbids, without a break, by the rule,
+    the owners and the clusters of today. Counters have no history: it is their newest snapshot.
 
     A condition that is NULL finds nothing. A waiver counts until the end of its last day. An object
     that several lineages declare is one finding. Kinds that nobody can declare are judged only by
@@ -38,13 +43,11 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     """
     rules = context.register.rules
     conditions = parse_conditions(rules)
-    rows = _select_rows(frames, context)
+    rows = _add_past(_select_rows(frames, context), frames)
     # All rules in one array per row: one pass over the objects, however many rules there are.
     broken = F.array_compact(F.array(*_find_broken(rules, conditions, context.as_of.date())))
-    findings = rows.select("cluster", "kind", "key", "owner", "captured_at", F.inline(broken))
-    return _keep_first_seen(findings, frames["policy_findings"]).select(
-        *TABLES["policy_findings"].names
-    )
+    findings = rows.select(*_OBJECT, "owner", "n", "valid_from", "valid_to", F.inline(broken))
+    return _date_findings(findings).select(*TABLES["policy_findings"].names)
 
 
 def parse_conditions(rules: tuple[PolicyRule, ...]) -> tuple[Term, ...]:
@@ -74,15 +77,61 @@ def _parse_condition(rule: PolicyRule) -> Term:
 def _select_rows(frames: Frames, context: BuildContext) -> DataFrame:
     """Return all rows that can be judged, with _COLUMNS; a declared object has a row for each
     lineage."""
+    lineages = {"live": F.lit(""), "desired": F.col("lineage")}
     sources = [
         frames[name].select(
-            F.lit(name).alias("source"), "cluster", "kind", "key", "owner", ATTRS, "captured_at"
+            F.lit(name).alias("source"),
+            *("cluster", "kind", "key", "owner", ATTRS, "captured_at"),
+            lineages[name].alias("lineage"),
         )
         for name in SOURCES
     ]
     clusters = frames["cluster"].select("cluster", "env", "region")
     rows = add_owner(sources[0].unionByName(sources[1]), frames, context.register)
     return rows.join(clusters, ["cluster"], "left").select(*_COLUMNS)
+
+
+def _add_past(rows: DataFrame, frames: Frames) -> DataFrame:
+    """Return a row for each interval in which the object was something else, with ATTRS of that
+    time, and n, valid_from and valid_to as `make_runs` takes them; valid_to null: it is like this.
+    """
+    live = frames["history"].withColumn("lineage", F.lit(""))
+    desired = frames["declared_history"].where(F.col("source") == DESIRED)
+    intervals = [
+        past.select(
+            F.lit(name).alias("source"),
+            *("cluster", "kind", "key", "lineage", "valid_from", "valid_to"),
+            F.col(ATTRS).alias("past_attrs"),
+        )
+        for name, past in (
+            ("live", live),
+            ("desired", add_cluster_names(desired, frames["cluster"])),
+        )
+    ]
+    in_order = Window.partitionBy(*_OBJECT).orderBy("valid_from")
+    # An object that was gone in between is another one: its number leaves a gap.
+    is_new = F.coalesce(F.lag("valid_to").over(in_order) < F.col("valid_from"), F.lit(False))
+    rank = F.row_number().over(in_order)
+    numbered = (
+        intervals[0]
+        .unionByName(intervals[1])
+        .withColumn("is_new", is_new.cast("int"))
+        .withColumn("n", rank + F.sum("is_new").over(in_order))
+        .withColumn(
+            "is_there", F.max(F.col("valid_to").isNull()).over(Window.partitionBy(*_OBJECT))
+        )
+        # What counts is `live` and `desired`: no finding is lost because its history has ended.
+        .where("is_there")
+    )
+    # left: counters have no intervals.
+    joined = rows.join(numbered.drop("is_new", "is_there"), list(_OBJECT), "left")
+    return joined.withColumns(
+        {
+            ATTRS: F.coalesce("past_attrs", ATTRS),
+            "n": F.coalesce("n", F.lit(1)),
+            "valid_from": F.coalesce("valid_from", "captured_at"),
+        }
+    )
 
 
 # -- rules
@@ -145,21 +194,22 @@ def _covers(waiver: RegisteredWaiver) -> Column:
     return cluster & matches(F.col("key"), waiver.key)
 
 
-def _keep_first_seen(findings: DataFrame, before: DataFrame) -> DataFrame:
-    """Return one row per object and rule; first_seen is kept from the previous build."""
-    previous = before.select(*KEY, F.col("first_seen").alias("known"))
+def _date_findings(findings: DataFrame) -> DataFrame:
+    """Return one row per object and rule that holds now."""
+    runs = make_runs(findings, [*_OBJECT, "rule", *_SAME_FOR_ALL, "owner"])
     # `min` of values that are the same in every row of a group: `first` would depend on row order.
-    rows = findings.groupBy("rule", "cluster", "kind", "key").agg(
-        F.lit("").alias("path"),
-        F.min("owner").alias("owner"),
-        F.min("captured_at").alias("captured_at"),
-        *(F.min(name).alias(name) for name in _SAME_FOR_ALL),
+    rows = (
+        runs.where(F.col("until").isNull())
+        .groupBy("rule", "cluster", "kind", "key")
+        .agg(
+            F.lit("").alias("path"),
+            F.min("owner").alias("owner"),
+            F.min("since").alias("first_seen"),
+            *(F.min(name).alias(name) for name in _SAME_FOR_ALL),
+        )
     )
-    return (
-        rows.join(previous, list(KEY), "left")
-        .withColumn("owner", F.coalesce("answers", "owner"))
-        .withColumn("waived", F.col("waived_until").isNotNull())
-        .withColumn("first_seen", F.coalesce("known", "captured_at"))
+    return rows.withColumn("owner", F.coalesce("answers", "owner")).withColumn(
+        "waived", F.col("waived_until").isNotNull()
     )
 
 

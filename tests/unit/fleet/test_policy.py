@@ -31,6 +31,7 @@ KEYS = ("orders.a", "orders.b", "pay[1]", "x y", "a")
 CLUSTERS = ("prod-1", "prod-2", "dev")
 OWNERS = (Owner("sales", ("orders.*",)), Owner("late", ("*.a", "pay[1]")))
 TODAY = NOW.date()
+INPUTS = ("live", "desired", "recorded", "cluster", "history", "declared_history")
 
 
 def rule(name: str, where: str, **more: Any) -> PolicyRule:
@@ -88,20 +89,39 @@ def _attrs(dice: Random) -> dict[str, str]:
 def _tables(dice: Random, rules: list[PolicyRule]) -> Mapping[str, list[Row]]:
     tables = _objects(dice)
     tables["cluster"] = [
-        cluster("prod-1", env="prod", region="eu"),
+        cluster("prod-1", env="prod", region="eu", cluster_id="id-1"),
         cluster("prod-2", env="prod"),
     ]
-    tables["policy_findings"] = [
-        {
-            **{"rule": made.name, "cluster": row["cluster"], "kind": row["kind"], "path": ""},
-            "key": row["key"],
-            "first_seen": days(40),
-        }
-        for made in rules
+    tables["history"] = [
+        {**{name: row[name] for name in oracle_policy.OBJECT}, **interval}
         for row in tables["live"]
-        if dice.random() < 0.2
+        if row["kind"] not in oracle_policy.NAMED_ONLY
+        for interval in _intervals(dice, row["attrs"])
+    ]
+    scopes = {"prod-1": "id-1"}
+    tables["declared_history"] = [
+        {
+            **{name: row[name] for name in ("kind", "key", "lineage")},
+            **{"source": dice.choice(("desired", "desired", "state")), **interval},
+            "scope_id": scopes.get(row["cluster"], row["cluster"]),
+        }
+        for row in tables["desired"]
+        for interval in _intervals(dice, row["attrs"])
     ]
     return tables
+
+
+def _intervals(dice: Random, attrs: Mapping[str, str]) -> Iterator[Row]:
+    """What an object was before it became this; sometimes it was gone in between."""
+    end = None
+    for number in range(dice.randrange(1, 5)):
+        begin = days(5 * number + 1 + dice.random())
+        yield {
+            "attrs": attrs if number == 0 else _attrs(dice),
+            "valid_from": begin,
+            "valid_to": end,
+        }
+        end = begin if dice.random() < 0.7 else begin - timedelta(hours=9)
 
 
 def test_random_rules_over_random_objects(spark: SparkSession) -> None:
@@ -118,6 +138,7 @@ def test_random_rules_over_random_objects(spark: SparkSession) -> None:
     assert len(wanted) > 200
     assert {bool(row["waived"]) for row in wanted} == {True, False}
     assert any("waiver ended" in row["message"] for row in wanted)
+    assert len({row["first_seen"] for row in wanted}) > 50
     for one, other in zip(found, wanted, strict=True):
         assert one == other, next(r.where for r in rules if r.name == other["rule"])
 
@@ -178,7 +199,7 @@ OBJECT = {
 def test_what_conditions_mean(spark: SparkSession) -> None:
     """Literal conditions; none of them ends the build, whatever the text of an attribute is."""
     rules = [rule(said, said) for said, found in SAID.items() if found is not None]
-    tables = {name: [] for name in ("desired", "recorded", "policy_findings", "cluster")}
+    tables = {name: [] for name in INPUTS}
     objects = {**tables, "live": [live("c", "kafka_topic", "k", OBJECT)]}
     made = policy.build(frames(spark, objects), context(Register(rules=tuple(rules))))
     found = {row["rule"] for row in rows_of(made)}
@@ -187,8 +208,7 @@ def test_what_conditions_mean(spark: SparkSession) -> None:
 
 def test_without_rules_there_are_no_findings(spark: SparkSession) -> None:
     """An empty register is a sound one."""
-    names = ("live", "desired", "recorded", "policy_findings", "cluster")
-    made = policy.build(frames(spark, dict.fromkeys(names, [])), context())
+    made = policy.build(frames(spark, dict.fromkeys(INPUTS, [])), context())
     assert rows_of(made) == []
 
 
