@@ -93,9 +93,9 @@ def _count_days(rows: DataFrame, last_day: DataFrame) -> DataFrame:
     of_object = Window.partitionBy(*group, "key").orderBy("day")
     # An object has one row about itself but maybe several overrides: count it once.
     is_there = (F.sum("change").over(of_object) > 0).cast("int")
-    shown = by_day.agg(F.sum("change").alias("change")).withColumn("there", is_there)
+    days = by_day.agg(F.sum("change").alias("change")).withColumn("there", is_there)
     change = F.col("there") - F.coalesce(F.lag("there").over(of_object), F.lit(0))
-    moved = shown.withColumn("change", change).where(F.col("change") != 0)
+    moved = days.withColumn("change", change).where(F.col("change") != 0)
     of_group = Window.partitionBy(*group).orderBy("day")
     numbers = {
         "objects": F.sum("change").over(of_group),
@@ -176,8 +176,8 @@ def _add_sides(intervals: DataFrame, frames: Frames) -> DataFrame:
 
     declaring = list_lineages(DESIRED, lambda it: F.lit(True))
     recording = list_lineages(STATE, lambda it: F.lit(True))
-    known = list_lineages(STATE, lambda it: it["first_d"] <= F.col("valid_from"))
-    ranked = (F.array_intersect(declaring, recording), declaring, known, recording)
+    configured = list_lineages(STATE, lambda it: it["first_d"] <= F.col("valid_from"))
+    ranked = (F.array_intersect(declaring, recording), declaring, configured, recording)
     chosen = intervals.withColumn("lineage", F.coalesce(*map(F.array_min, ranked)))
 
     def get_side(source: str) -> Column:
@@ -196,7 +196,7 @@ def _add_sides(intervals: DataFrame, frames: Frames) -> DataFrame:
         "first_d": first["first_d"],
         "first_s": first["first_s"],
     }
-    shown = chosen.withColumns(sides).join(
+    placed = chosen.withColumns(sides).join(
         F.broadcast(_list_first_looks(frames)), ["cluster", "kind"], how="left"
     )
     firsts = {"d": F.col("first_d"), "s": F.col("first_s"), "l": F.col("first_l")}
@@ -209,7 +209,7 @@ def _add_sides(intervals: DataFrame, frames: Frames) -> DataFrame:
         "has_l": has_side("l", F.col("first_l").isNotNull()),
         "valid_from": F.greatest("valid_from", *begins),
     }
-    dated = shown.withColumns(has).drop("sides", "times")
+    dated = placed.withColumns(has).drop("sides", "times")
     is_there = F.col("d").isNotNull() | F.col("s").isNotNull() | F.col("l").isNotNull()
     is_ours = F.col("lineage").isNotNull() | ~is_internal("l")
     lasts = F.col("valid_to").isNull() | (F.col("valid_to") > F.col("valid_from"))
@@ -311,8 +311,8 @@ def _list_kind_times(tries: DataFrame, kinds: DataFrame, context: BuildContext) 
     order = Window.partitionBy("cluster").orderBy("at")
     stale_after = F.make_dt_interval(secs=F.lit(context.register.settings.stale_after_hours * 3600))
     stale_at, following = F.col("at") + stale_after, F.col("following")
-    how = F.try_element_at("coverage", F.col("kind"))
-    is_read = F.coalesce(how.isin(*SHOWN), F.lit(False))
+    coverage = F.try_element_at("coverage", F.col("kind"))
+    is_read = F.coalesce(coverage.isin(*SHOWN), F.lit(False))
     is_stale = is_read & (F.coalesce(following, F.lit(context.as_of)) > stale_at)
 
     def make_time(begin: Column, end: Column, is_read: Column) -> Column:
@@ -320,9 +320,9 @@ def _list_kind_times(tries: DataFrame, kinds: DataFrame, context: BuildContext) 
 
     end = F.when(is_stale, stale_at).otherwise(following)
     unread = F.when(is_stale, make_time(stale_at, following, F.lit(False)))
-    parts = F.array_compact(F.array(make_time(F.col("at"), end, is_read), unread))
+    times = F.array_compact(F.array(make_time(F.col("at"), end, is_read), unread))
     timed = tries.withColumn("following", F.lead("at").over(order)).join(kinds, "cluster", "inner")
-    return timed.select("cluster", "kind", F.inline(parts))
+    return timed.select("cluster", "kind", F.inline(times))
 
 
 def _merge_unread(times: DataFrame, key: list[str]) -> DataFrame:

@@ -67,7 +67,7 @@ class _Layout(Struct, frozen=True):
 
     subject: tuple[str, ...]
     """What a snapshot is of."""
-    part: tuple[str, ...]
+    sweep: tuple[str, ...]
     """What a snapshot reads completely or not."""
     object: tuple[str, ...]
     """What it shows at most once."""
@@ -400,28 +400,28 @@ def _extend_intervals(
 ) -> DataFrame:
     """Return the intervals of all objects, with what they cover.
 
-    before: those of the previous build; good: all snapshots; looks: layout.part, snapshot and at of
-    each, with proof, previous and following as in `_build_timeline`; rows: what snapshots show.
+    before: those of the previous build; good: all snapshots; looks: layout.sweep, snapshot and at
+    of each, with proof, previous and following as in `_build_timeline`; rows: what snapshots show.
     """
-    subject, part = list(layout.subject), list(layout.part)
+    subject, sweep = list(layout.subject), list(layout.sweep)
     covered = F.broadcast(select_known(before, good, layout.subject))
     # Subjects with late snapshots are not among them: their old intervals may be wrong now.
     continued = before.join(covered.select(*subject), subject, how="left_semi")
     times = select_unread(looks, covered, layout.subject)
     # An open interval counts as if the object had been seen at its start. following: the first new
     # snapshot that could prove its deletion.
-    proofs = times.groupBy(*part).agg(F.min("proof").alias("following"))
-    proven = continued.where(F.col("valid_to").isNull()).join(proofs, part, how="left")
+    proofs = times.groupBy(*sweep).agg(F.min("proof").alias("following"))
+    proven = continued.where(F.col("valid_to").isNull()).join(proofs, sweep, how="left")
     about = {"at": F.col("valid_from"), "carried": F.lit(True)}
     open_intervals = proven.withColumns(about).select(
         *layout.object, "at", "incarnation", "attrs", "following", "seen_before", "carried"
     )
     objects = rows.select(*layout.object, "snapshot", "incarnation", "attrs", "instance", "_file")
-    marks = times.select(*part, "snapshot", "at", "previous", "following")
+    marks = times.select(*sweep, "snapshot", "at", "previous", "following")
     # A file that was read twice has each row twice; and two provider instances may lead to one
     # cluster: the first counts.
     sightings = select_newest(
-        objects.join(marks, [*part, "snapshot"], how="inner"),
+        objects.join(marks, [*sweep, "snapshot"], how="inner"),
         [*layout.object, "at"],
         *(F.asc_nulls_last("instance"), F.asc("_file")),
     ).drop("snapshot", "instance", "_file")

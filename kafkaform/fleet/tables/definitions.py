@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of all tables. Tables that a later version wrote are refused."""
 Row = Mapping[str, Any]
 """Column -> its value."""
