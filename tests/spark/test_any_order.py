@@ -1,7 +1,8 @@
 """One truth: whatever the order in which files land, however many builds take them in, and whatever
 dies on the way, all tables are those that one build makes of all files.
 
-KAFKAFORM_SEEDS=7,8 tries these seeds; a failure names its own. KAFKAFORM_LONG=1 tries many.
+KAFKAFORM_SEEDS=7,8 tries these seeds again; each failure names its own. KAFKAFORM_LONG=1 tries
+many, and kills processes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 
+from kafkaform import __version__
 from kafkaform.core.landing import META
 from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.driver import DATASETS, BuildOptions, run_build
@@ -26,11 +28,14 @@ from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.definitions import TABLES, BuildContext, Frames
 
 from ..kit.fleet.landings import Landing, collected, in_order, log, row, step
+from .killing import after, killed
 
 LONG = "KAFKAFORM_LONG" in os.environ
 SEEDS = tuple(
     int(seed) for seed in os.environ.get("KAFKAFORM_SEEDS", "").split(",") if seed
 ) or tuple(range(20 if LONG else 2))
+PIECES = 5 if LONG else 3
+"""How many builds take in what has landed."""
 DAYS = 7
 CLUSTERS = {"a": "id-a", "b": "id-b", "c": "id-c"}
 LINEAGES = {"one": ("a", "b"), "two": ("b", "c")}
@@ -227,8 +232,16 @@ class Fleet:
     def build(self, dies: str | None = None) -> None:
         """dies: the table at which the build dies."""
         datasets = [replace(each, build=_die) if each.table == dies else each for each in DATASETS]
-        options = BuildOptions("1", max_corrupt=0.5)
+        options = BuildOptions(__version__)
         run_build(lambda _: self.spark, Folder(self.root), str(self.root), datasets, options)
+
+    def die(self) -> None:
+        """A build that comes to no end, at any of its moments."""
+        if LONG:
+            killed(self.root, after(self.dice.uniform(3, 40)), ())
+        else:
+            with pytest.raises(Died):
+                self.build(dies=self.dice.choice(DATASETS).table)
 
     def read(self) -> dict[str, list[str]]:
         current = manifest.read_current(Folder(self.root))
@@ -263,11 +276,12 @@ def _cut(units: list[list[str]], dice: Random) -> list[list[str]]:
     mixed = dice.sample(units, len(units))
     register = next(unit for unit in mixed if unit[0].startswith("register/"))
     mixed.sort(key=lambda unit: unit is not register)
-    ends = sorted(dice.sample(range(1, len(mixed)), 3))
+    ends = sorted(dice.sample(range(1, len(mixed)), PIECES - 1))
     pieces = [mixed[start:end] for start, end in zip([0, *ends], [*ends, None], strict=True)]
     return [[name for unit in piece for name in unit] for piece in pieces]
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_tables_follow_from_the_files_alone(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     print(f"KAFKAFORM_SEEDS={seed}")
@@ -288,11 +302,9 @@ def test_tables_follow_from_the_files_alone(spark: SparkSession, tmp_path: Path,
         fleet.take(source, [*piece, *again])
         landed += piece
         if dice.random() < 0.4:
-            with pytest.raises(Died):
-                fleet.build(dies=dice.choice(DATASETS).table)
+            fleet.die()
         fleet.build()
-        if dice.random() < 0.5:
-            fleet.build()
+        fleet.build()
     made = fleet.read()
     for name in TABLES:
         assert made[name] == wanted[name], f"KAFKAFORM_SEEDS={seed}: {name}"
