@@ -85,9 +85,10 @@ def build_daily(frames: Frames, context: BuildContext) -> DataFrame:
 def _count_days(rows: DataFrame, last_day: DataFrame) -> DataFrame:
     """Return GROUP, drift_class, day, objects. rows: of `_list_past_rows`."""
     group = [*GROUP, "drift_class"]
-    ends = F.array(_make_step("valid_from", 1), _make_step("valid_to", -1))
     counted = (F.col("path") == "") | (F.col("drift_class") == UNDECLARED)
-    steps = rows.where(counted).select(*group, "key", F.inline(ends))
+    ends = F.explode(F.array(F.lit(1), F.lit(-1))).alias("change")
+    time = F.when(F.col("change") > 0, F.col("valid_from")).otherwise(F.col("valid_to"))
+    steps = rows.where(counted).select("*", ends).withColumn("day", F.to_date(time))
     # What begins and ends on the same day is not there at its end.
     by_day = steps.where(F.col("day").isNotNull()).groupBy(*group, "key", "day")
     of_object = Window.partitionBy(*group, "key").orderBy("day")
@@ -106,10 +107,6 @@ def _count_days(rows: DataFrame, last_day: DataFrame) -> DataFrame:
     return spans.join(last_day, "cluster", how="inner").select(
         *group, "objects", _list_days(F.col("begin"), F.col("until"))
     )
-
-
-def _make_step(time: str, change: int) -> Column:
-    return F.struct(F.to_date(time).alias("day"), F.lit(change).alias("change"))
 
 
 def _last_day(time: str) -> Column:
@@ -314,15 +311,17 @@ def _list_kind_times(tries: DataFrame, kinds: DataFrame, context: BuildContext) 
     coverage = F.try_element_at("coverage", F.col("kind"))
     is_read = F.coalesce(coverage.isin(*SHOWN), F.lit(False))
     is_stale = is_read & (F.coalesce(following, F.lit(context.as_of)) > stale_at)
-
-    def make_time(begin: Column, end: Column, is_read: Column) -> Column:
-        return F.struct(begin.alias("valid_from"), end.alias("valid_to"), is_read.alias("is_read"))
-
-    end = F.when(is_stale, stale_at).otherwise(following)
-    unread = F.when(is_stale, make_time(stale_at, following, F.lit(False)))
-    times = F.array_compact(F.array(make_time(F.col("at"), end, is_read), unread))
     timed = tries.withColumn("following", F.lead("at").over(order)).join(kinds, "cluster", "inner")
-    return timed.select("cluster", "kind", F.inline(times))
+    # What becomes stale has two times.
+    is_first = F.explode(F.array(F.lit(True), F.lit(False))).alias("is_first")
+    times = timed.select("*", is_first).where(F.col("is_first") | is_stale)
+    return times.select(
+        "cluster",
+        "kind",
+        F.when(F.col("is_first"), F.col("at")).otherwise(stale_at).alias("valid_from"),
+        F.when(F.col("is_first") & is_stale, stale_at).otherwise(following).alias("valid_to"),
+        (F.col("is_first") & is_read).alias("is_read"),
+    )
 
 
 def _merge_unread(times: DataFrame, key: list[str]) -> DataFrame:

@@ -54,7 +54,11 @@ def list_rows(objects: DataFrame) -> DataFrame:
     )
     rows = F.array(_make_object_rows(), _make_path_rows(has_all), _make_undeclared_rows())
     # `flatten`: Sail's `concat` rejects arrays that differ in what may be null.
-    return judged.withColumn("_row", F.explode(F.flatten(rows))).drop("drift_class").select("*", "_row.*")
+    return (
+        judged.withColumn("_row", F.explode(F.flatten(rows)))
+        .drop("drift_class")
+        .select("*", "_row.*")
+    )
 
 
 def _find_differing() -> Column:
