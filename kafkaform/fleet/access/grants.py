@@ -58,6 +58,7 @@ _SHADOWS = (
     "cluster string, key string, resource string, principal string, owner string, "
     "reason string, by string"
 )
+_CASE = "struct<finding:string,severity:string,detail:string>"
 _COLUMNS = ("cluster", "finding", "severity", "subject", "resource", "principal", "detail", "owner")
 
 
@@ -132,7 +133,9 @@ def _make_case(
     """Return the finding if the condition is true, else null."""
     words = {"finding": finding, "severity": severity, "detail": detail}
     columns = {k: F.lit(v) if isinstance(v, str) else v for k, v in words.items()}
-    return F.when(condition, F.struct(*(value.alias(name) for name, value in columns.items())))
+    case = F.struct(*(value.alias(name) for name, value in columns.items()))
+    # cast: Sail rejects arrays of structs that differ in what may be null.
+    return F.when(condition, case.cast(_CASE))
 
 
 # ── too much ────────────────────────────────────────────────────────────────────────────
