@@ -100,9 +100,17 @@ _QUOTAS = (
     GridColumn("client_id", "Client", ColumnKind.CODE, "any other"),
     GridColumn("quota_key", "Quota", ColumnKind.CODE),
     GridColumn("value", "Limit", ColumnKind.NUMBER, "unknown"),
+    GridColumn("unit", "Unit", ColumnKind.WORD),
     GridColumn("from", "Set by", ColumnKind.WORD),
     GridColumn("shared_scope", "Shared with"),
 )
+_QUOTA_UNITS: Mapping[str, str] = {
+    "producer_byte_rate": "bytes a second",
+    "consumer_byte_rate": "bytes a second",
+    "request_percentage": "% of a thread",
+    "controller_mutation_rate": "partitions a second",
+    "connection_creation_rate": "connections a second",
+}
 _BY_LEVEL = (
     GridColumn("quota_key", "Quota", ColumnKind.CODE),
     GridColumn("from", "Set by", ColumnKind.WORD),
@@ -171,7 +179,10 @@ def show_rules(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
 def show_quotas(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on quotas."""
     levels = [{**row, "from": _name_source(row)} for row in answers["quota_levels"]]
-    rows = [{**row, "from": _name_source(row)} for row in answers["quota_rows"]]
+    rows = [
+        {**row, "from": _name_source(row), "unit": _QUOTA_UNITS.get(row["quota_key"])}
+        for row in answers["quota_rows"]
+    ]
     user_count = sum_column(levels, "pairs")
     unlimited = sum_column(
         [row for row in levels if row["evaluable"] and row["level"] is None], "pairs"

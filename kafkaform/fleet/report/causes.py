@@ -18,9 +18,15 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.text.display import inline
-from ...core.text.quantity import render_with_exact
 from .access import RULES
-from .figures import clip_text, join_words, render_age, render_bytes, render_count
+from .figures import (
+    clip_text,
+    join_words,
+    render_age,
+    render_bytes,
+    render_count,
+    render_setting,
+)
 from .questions import Answers
 
 SEVERITIES = ("low", "medium", "high", "critical")
@@ -374,14 +380,8 @@ def _describe_value(row: Row, name: str, values: str) -> str:
     if row[values] != 1:
         return "several values"
     value = row[name]
-    return "not set" if value is None else render_setting(row["path"], value)
-
-
-def render_setting(path: str, value: str) -> str:
-    """`14 d (1209600000)` for a value of `config.retention.ms`."""
-    unit = path.rpartition(".")[2]
-    text = render_with_exact(value, unit) if unit in ("ms", "bytes") else value
-    return clip_text(inline(text), NAME_CHARACTERS)
+    shown = render_setting(row["path"], value)
+    return "not set" if shown is None else clip_text(inline(shown), NAME_CHARACTERS)
 
 
 def _make_edited(row: Row) -> Cause:

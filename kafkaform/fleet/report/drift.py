@@ -28,6 +28,7 @@ from .figures import (
     name_objects,
     render_age,
     render_count,
+    show_settings,
     sum_column,
 )
 from .questions import DAYS
@@ -96,6 +97,7 @@ _OBJECT = (
 _ROWS = (
     *_OBJECT,
     GridColumn("drift_class", "Class", ColumnKind.WORD),
+    GridColumn("meaning", "What it means", ColumnKind.LONG),
     GridColumn("desired", "Declared", ColumnKind.VALUE),
     GridColumn("live", "Live", ColumnKind.VALUE),
     GridColumn("state", "Recorded", ColumnKind.VALUE),
@@ -141,6 +143,22 @@ def show_drift_by_cluster(answers: SectionAnswers, as_of: datetime) -> SectionBl
         )
         for name in names
     )
+    owned: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for row in answers["drift_owners"]:
+        owned[row["owner"] or "none"][_GROUP_OF[row["drift_class"]]] += row["objects"]
+    owner_bars = sorted(
+        (Bar(owner, tuple(owned[owner][s.key] for s in GROUPS)) for owner in owned),
+        key=lambda bar: (-sum(bar.values[:3]), bar.label),
+    )
+    owners = Chart(
+        "drift-owners",
+        "Objects that differ, by owner, most first",
+        "objects",
+        "owner",
+        GROUPS,
+        tuple(owner_bars[:CHART_ROWS]),
+        more=max(0, len(owner_bars) - CHART_ROWS),
+    )
     chart = Chart(
         "drift-clusters",
         "Objects that differ, by cluster, oldest first",
@@ -151,7 +169,7 @@ def show_drift_by_cluster(answers: SectionAnswers, as_of: datetime) -> SectionBl
         more=max(0, len(bars) - CHART_ROWS),
     )
     clusters = sum(any(groups[key] for key in _DIFFERING) for groups in counted.values())
-    return SectionBlock((_write_lead(answers["drift_classes"], as_of, clusters),), (chart,))
+    return SectionBlock((_write_lead(answers["drift_classes"], as_of, clusters),), (chart, owners))
 
 
 def _write_lead(classes: Sequence[Mapping[str, Any]], as_of: datetime, clusters: int) -> str:
@@ -183,6 +201,10 @@ def _write_lead(classes: Sequence[Mapping[str, Any]], as_of: datetime, clusters:
 def show_drift_by_class(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on drift by class, with the rows."""
     rows = [{**row, "meaning": _MEANING[row["drift_class"]]} for row in answers["drift_classes"]]
+    drift_rows = [
+        {**row, "meaning": _MEANING[row["drift_class"]]}
+        for row in name_objects(answers["drift_rows"])
+    ]
     overrides = int(answers["overrides"][0]["n"]) if answers["overrides"] else 0
     overrides_text = (
         f"{render_count(overrides, 'setting')} on clusters that nobody declared."
@@ -197,7 +219,7 @@ def show_drift_by_class(answers: SectionAnswers, as_of: datetime) -> SectionBloc
             make_grid(
                 "Objects that differ: edited ones first, unmanaged ones last",
                 _ROWS,
-                name_objects(answers["drift_rows"]),
+                show_settings(drift_rows, "desired", "live", "state"),
                 "drift",
             ),
         ),
@@ -237,7 +259,7 @@ def show_changes(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
             make_grid(
                 "Changes that no apply made, newest first",
                 _CHANGES,
-                name_objects(answers["change_rows"]),
+                show_settings(name_objects(answers["change_rows"]), "before", "after"),
                 "change_attribution",
             ),
         ),
@@ -263,7 +285,9 @@ DRIFT = Outline(
     "What is declared, what was recorded and what is live, compared. A cluster that was not read "
     "is unknown, never in sync.",
     (
-        SectionPiece("drift", ("drift_classes", "drift_clusters"), show_drift_by_cluster),
+        SectionPiece(
+            "drift", ("drift_classes", "drift_clusters", "drift_owners"), show_drift_by_cluster
+        ),
         SectionPiece("drift by day", ("drift_days",), show_drift_over_time),
         SectionPiece(
             "drift by class", ("drift_classes", "overrides", "drift_rows"), show_drift_by_class
@@ -301,13 +325,14 @@ _TOPICS = (
     GridColumn("evidence", "Evidence", ColumnKind.LONG),
 )
 _REPLICAS = (Series("applied", "replicas", "R"),)
+_GROWTH = (Series("pending", "replicas more a day", "G"),)
 _CLUSTERS = (
     CLUSTER,
     *SIZE_COLUMNS,
-    GridColumn("limit_replicas", "Limit", ColumnKind.NUMBER, "not declared"),
-    GridColumn("growth_per_day", "Growth a day", ColumnKind.NUMBER, "unknown"),
+    GridColumn("limit_replicas", "Limit, replicas", ColumnKind.NUMBER, "not declared"),
+    GridColumn("growth_per_day", "Replicas more a day", ColumnKind.NUMBER, "unknown"),
     GridColumn("breach_on", "Full on", ColumnKind.DAY, "not in sight"),
-    GridColumn("below_rf", "Few replicas", ColumnKind.NUMBER, "unknown"),
+    GridColumn("below_rf", "Topics with few replicas", ColumnKind.NUMBER, "unknown"),
     *COST_COLUMNS,
 )
 _OWNERS = (
@@ -375,7 +400,23 @@ def show_capacity(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
         bars,
         more=max(0, table.total - len(bars)),
     )
-    return SectionBlock((lead,) if rows else ("No cluster was measured.",), (chart,), (table,))
+    grown = sorted(
+        (row for row in rows if (row["growth_per_day"] or 0) > 0),
+        key=lambda row: (-row["growth_per_day"], row["cluster"]),
+    )
+    growth = Chart(
+        "capacity-growth",
+        "What grew: replicas more a day, most first",
+        "replicas a day",
+        "cluster",
+        _GROWTH,
+        tuple(
+            Bar(row["cluster"], (round(row["growth_per_day"], 2),)) for row in grown[:CHART_ROWS]
+        ),
+        more=max(0, len(grown) - CHART_ROWS),
+    )
+    leads = (lead,) if rows else ("No cluster was measured.",)
+    return SectionBlock(leads, (chart, growth), (table,))
 
 
 def show_cost(answers: SectionAnswers, as_of: datetime) -> SectionBlock:

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.text.display import inline
+from ...core.text.quantity import render_with_exact
 from .questions import Answers, Rows
 from .rows import to_jsonable, to_text
 
@@ -36,6 +37,8 @@ MIN_COLUMNS = 12
 """A chart has room for at least this many days, so that a few columns do not become walls."""
 LABEL_COLUMNS = 4
 """From this many columns on, the first and the last day fit side by side."""
+_UNITS = frozenset(("ms", "bytes"))
+"""How paths of attributes end whose values have this unit."""
 SectionAnswers = Mapping[str, Rows]
 """Question -> rows, of the questions that a part needs."""
 
@@ -486,6 +489,20 @@ def name_objects(rows: Rows) -> Rows:
         {**row, "object": f"{row['kind'].removeprefix('kafka_')} {row['key']}".strip()}
         for row in rows
     ]
+
+
+def show_settings(rows: Rows, *names: str) -> Rows:
+    """Write the values of attributes with their amounts: `14 d (1209600000)`. names: columns;
+    `path` names the attribute."""
+    return [
+        {**row, **{name: render_setting(row["path"], row[name]) for name in names}} for row in rows
+    ]
+
+
+def render_setting(path: str, value: str | None) -> str | None:
+    """`14 d (1209600000)` for a value of `config.retention.ms`."""
+    unit = path.rpartition(".")[2]
+    return render_with_exact(value, unit) if value is not None and unit in _UNITS else value
 
 
 def join_words(texts: Iterable[str]) -> str:

@@ -113,6 +113,12 @@ DETAILS: Mapping[str, ReportQuestion] = {
         " where path = '' and drift_class <> 'in_sync' group by cluster, drift_class"
         " order by cluster, drift_class",
     ),
+    "drift_owners": ReportQuestion(
+        ("drift",),
+        "select owner, drift_class, count(*) as objects from drift"
+        " where path = '' and drift_class <> 'in_sync' group by owner, drift_class"
+        " order by owner, drift_class",
+    ),
     "overrides": ReportQuestion(
         ("drift",), "select count(*) as n from drift where drift_class = 'undeclared_override'"
     ),

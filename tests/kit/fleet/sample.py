@@ -369,7 +369,8 @@ def quarantine() -> Iterator[Row]:
 
 
 def hostile(rows: Mapping[str, list[Row]], text: str) -> dict[str, list[Row]]:
-    """The same tables with every free text replaced by this one."""
+    """The same tables with every free text replaced by this one. Clusters that nobody knows have
+    other names: their rows would be left out."""
     from kafkaform.fleet.tables.definitions import TABLES
 
     kept = {"drift_class", "verdict", "severity", "finding", "status", "subject", "chain", "path"}
@@ -377,7 +378,9 @@ def hostile(rows: Mapping[str, list[Row]], text: str) -> dict[str, list[Row]]:
     return {
         table: [
             {
-                name: text
+                name: f"{text}{row['status']}"
+                if name == "cluster" and row.get("status") in ("stale", "failed", "never")
+                else text
                 if isinstance(value, str) and value and name not in kept
                 else [text] * len(value)
                 if isinstance(value, list)

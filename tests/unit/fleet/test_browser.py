@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from kafkaform.fleet.report import documents
+from kafkaform.fleet.report.causes import MAX_CAUSES, SHOWN_CAUSES
 from kafkaform.fleet.report.documents import render_html
 from kafkaform.fleet.tables.reader import Gold, read_current
 
@@ -25,6 +26,20 @@ COMMAND = executable()
 pytestmark = pytest.mark.skipif(
     COMMAND is None, reason=f"no browser is installed: none of {', '.join(NAMES)} is on the path"
 )
+SCREEN = 1400
+"""The width of a usual window, in CSS pixels."""
+FOCUS = """(() => {
+  const e = document.activeElement;
+  const all = [...document.querySelectorAll('a, button, summary, .scroll')]
+    .filter(e => e.checkVisibility());
+  const box = e.getBoundingClientRect();
+  return {
+    at: all.indexOf(e), of: all.length, is: e.matches('.skip') ? 'skip' : e.tagName,
+    outline: getComputedStyle(e).outlineStyle,
+    seen: box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight,
+  };
+})()"""
+"""Where the focus is among all that can have it, and whether a reader sees it there."""
 COLUMN = """(() => {
   const table = [...document.querySelectorAll('table')]
     .find(t => t.caption.textContent.startsWith('Objects that differ: edited'));
@@ -89,7 +104,7 @@ def test_every_link_leads_somewhere(report: Browser) -> None:
 
 
 @pytest.mark.parametrize("name", ["root", "hostile"])
-@pytest.mark.parametrize("width", [DESK, PHONE])
+@pytest.mark.parametrize("width", [SCREEN, DESK, PHONE])
 def test_it_fits_the_window(made: Path, report: Browser, width: int, name: str) -> None:
     """On a desk and on a telephone: nothing stands beyond the window's edge."""
     report.size(width)
@@ -133,8 +148,36 @@ def test_tables_are_sorted_by_keyboard(report: Browser) -> None:
         report.press("Enter")
         after = report.run(COLUMN)
         assert after["cells"] == sorted(before, reverse=backwards) != before
-        assert after["sorts"] == [None, direction, *[None] * 7]
+        assert after["sorts"] == [None, direction, *[None] * 8]
     assert complaints(report) == []
+
+
+@pytest.mark.parametrize("width", [SCREEN, PHONE])
+def test_it_is_read_by_keyboard(report: Browser, width: int) -> None:
+    """Tab goes first to the link that skips the menu, and then through everything in the order of
+    the page. Whatever has the focus is in the window and has an outline."""
+    report.size(width)
+    report.run("document.documentElement.style.scrollBehavior = 'auto'")
+    places = []
+    for _ in range(report.run(FOCUS)["of"]):
+        report.press("Tab")
+        focus = report.run(FOCUS)
+        assert focus["seen"] and focus["outline"] not in ("none", ""), focus
+        places.append(focus["at"])
+    assert places == list(range(len(places))) and len(places) > 60
+
+
+def test_the_menu_is_skipped_and_details_open_by_keyboard(report: Browser) -> None:
+    """Enter on the first link leads to the coverage; Enter on the further causes shows them."""
+    report.press("Tab")
+    assert report.run(FOCUS)["is"] == "skip"
+    report.press("Enter")
+    assert report.run("location.hash") == "#coverage"
+    shown = "[...document.querySelectorAll('.causes li')].filter(e => e.checkVisibility()).length"
+    before = report.run(shown)
+    report.run("document.querySelector('.further summary').focus()")
+    report.press("Enter")
+    assert (before, report.run(shown)) == (SHOWN_CAUSES, MAX_CAUSES)
 
 
 def test_numbers_are_sorted_as_numbers(report: Browser) -> None:
@@ -143,7 +186,7 @@ def test_numbers_are_sorted_as_numbers(report: Browser) -> None:
       const table = [...document.querySelectorAll('table')]
         .find(t => t.caption.textContent.startsWith('Capacity by cluster'));
       const heads = [...table.tHead.rows[0].cells];
-      const n = heads.findIndex(h => h.textContent === 'Limit');
+      const n = heads.findIndex(h => h.textContent === 'Limit, replicas');
       const m = heads.findIndex(h => h.textContent === 'Replicas');
       heads[AT].querySelector('button').click();
       const rows = [...table.tBodies[0].rows];
@@ -167,7 +210,7 @@ def test_it_works_without_scripts(made: Path, report: Browser) -> None:
     assert complaints(report) == []
 
 
-@pytest.mark.parametrize("width", [DESK, PHONE])
+@pytest.mark.parametrize("width", [SCREEN, DESK, PHONE])
 def test_a_picture_of_it(report: Browser, tmp_path: Path, width: int) -> None:
     """It is drawn: the picture is as wide as the window and holds more than one colour.
     KAFKAFORM_PICTURES=FOLDER keeps it."""
