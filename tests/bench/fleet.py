@@ -1,10 +1,11 @@
 """What a build of the fleet's tables costs as fleets grow, in ratios of one run:
-`python -m tests.bench.fleet [SIZE [CLUSTERS …]] [--folder FOLDER]
+`python -m tests.bench.fleet [SIZE [CLUSTERS …]] [--master MASTER …] [--folder FOLDER]
 [--gold ROOT [--copies N …]]`.
 
-- a session, from the start of the process to the first row;
-- `fleet run` from landing files to the manifest, in a process of its own, for each number of
-  clusters, and what it adds when one cluster of a hundred has a new snapshot;
+- a session, from the start of the process to the first row, on each master;
+- `fleet run` from landing files to the manifest, and `fleet report`, each in a process of its own,
+  for each number of clusters and each master, with the memory of the build and all that it
+  started, and what a build takes when one cluster of a hundred has a new snapshot;
 - gold alone, from silver tables that are there: those of 200 clusters, once and copied under
   other names 4 and 16 times.
 
@@ -37,7 +38,13 @@ from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.driver import DATASETS
 from kafkaform.fleet.build.workspace import order_datasets
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.spark.session import LARGE_BYTES, LandedBytes, SparkSetup, build_session
+from kafkaform.fleet.spark.session import (
+    EMBEDDED,
+    LARGE_BYTES,
+    LandedBytes,
+    SparkSetup,
+    build_session,
+)
 from kafkaform.fleet.spark.store import TableStore
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.definitions import TABLES, BuildContext, Dataset, Layer
@@ -45,58 +52,75 @@ from kafkaform.sandbox.record import get_cache_folder
 from kafkaform.workflow.fleet.runs import add_jars
 
 from ..kit.fleet.world import Size, World
+from .peers.process_tree import Sampler
 
 SIZE, CLUSTERS = 0.05, (50, 200, 800)
 COPIED, COPIES = 200, (1, 4, 16)
 SHARE = 100
 """One cluster of so many has something new."""
 ROWS = ("audit_raw", "snapshot_raw")
+MASTERS = ("local[2]", EMBEDDED)
 FIRST_ROW = """
-from kafkaform.workflow.fleet.runs import add_jars
-from kafkaform.fleet.spark.session import Place, build_session
-from kafkaform.sandbox.record import get_cache_folder
+import sys
 
-print(build_session(add_jars(Place("local[2]", get_cache_folder()))).range(1).collect())
+from kafkaform.fleet.spark.session import SparkSetup, build_session
+from kafkaform.sandbox.record import get_cache_folder
+from kafkaform.workflow.fleet.runs import add_jars
+
+print(build_session(add_jars(SparkSetup(sys.argv[1], get_cache_folder()))).range(1).collect())
 """
 
 
 @dataclass(frozen=True)
 class Run:
-    """seconds: of the whole process; rows: that have landed so far."""
+    """seconds: of the whole process; rows: that have landed so far; peak: bytes of resident memory
+    of the process and all that it started; report: the seconds of `fleet report` afterwards."""
 
     seconds: float
     rows: int
+    peak: int
+    report: float
 
 
-def fleet_run(root: Path) -> Run:
+def fleet_run(root: Path, master: str) -> Run:
     begun = time.perf_counter()
-    command = [sys.executable, "-m", "kafkaform", "fleet", "run", "--root", str(root), "--json"]
-    done = subprocess.run(
-        [*command, "--master", "local[2]"], capture_output=True, text=True, check=False
-    )
-    took = time.perf_counter() - begun
-    assert done.returncode in (0, 5), done.stderr[-3000:]
+    command = [sys.executable, "-m", "kafkaform", "fleet"]
+    with subprocess.Popen(
+        [*command, "run", "--root", str(root), "--json", "--master", master],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        sampler = Sampler(child.pid)
+        sampler.start()
+        _, errors = child.communicate()
+    took, peak = time.perf_counter() - begun, sampler.stop()
+    assert child.returncode in (0, 5), errors[-3000:]
     found = manifest.read_current(Folder(root))
     assert found is not None
-    return Run(took, sum(found.tables[name].rows for name in ROWS))
-
-
-def first_row() -> float:
     begun = time.perf_counter()
-    subprocess.run([sys.executable, "-c", FIRST_ROW], capture_output=True, check=True)
+    report = [*command, "report", "--root", str(root), "--out", str(root / "report.html")]
+    subprocess.run(report, capture_output=True, check=True)
+    rows = sum(found.tables[name].rows for name in ROWS)
+    return Run(took, rows, peak, time.perf_counter() - begun)
+
+
+def first_row(master: str) -> float:
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", FIRST_ROW, master], capture_output=True, check=True)
     return time.perf_counter() - begun
 
 
-def end_to_end(root: Path, size: Size, clusters: int) -> tuple[Run, Run]:
+def end_to_end(root: Path, size: Size, clusters: int, master: str) -> tuple[Run, Run]:
     """A whole build, and the next one."""
     world = World(root, size=size)
     world.register(clusters)
     with ProcessPoolExecutor() as pool:
         list(pool.map(world.write, ([number] for number in range(clusters))))
-    whole = fleet_run(root)
+    whole = fleet_run(root, master)
     world.register(clusters, day=1)
     world.write(range(max(1, clusters // SHARE)), days=(1,))
-    return whole, fleet_run(root)
+    return whole, fleet_run(root, master)
 
 
 # ── gold alone ──────────────────────────────────────────────────────────────────────────
@@ -164,6 +188,7 @@ def main(words: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.fleet")
     parser.add_argument("size", type=float, nargs="?", default=SIZE)
     parser.add_argument("clusters", type=int, nargs="*", default=CLUSTERS)
+    parser.add_argument("--master", nargs="+", default=MASTERS)
     parser.add_argument("--folder", type=Path, help="an empty one, which is kept")
     parser.add_argument("--gold", type=Path, help="the root of a fleet that was kept")
     parser.add_argument("--copies", type=int, nargs="+", default=COPIES, help="of its clusters")
@@ -173,9 +198,12 @@ def main(words: Sequence[str] = ()) -> None:
             print("2 threads, one run each")
             _gold_table(asked.gold, folder, asked.copies)
         else:
-            print(f"clusters of size {asked.size:g}, 2 threads, one run each")
-            print(f"  a session, to its first row            {first_row():7.1f} s", flush=True)
-            _growth(asked.size, asked.clusters, folder)
+            print(f"clusters of size {asked.size:g}, one run each, load {os.getloadavg()[0]:.1f}")
+            for master in asked.master:
+                print(f"{master}, load {os.getloadavg()[0]:.1f}")
+                print(f"  a session, to its first row {first_row(master):7.1f} s", flush=True)
+                place = Path(folder, master.partition("[")[0])
+                _growth(asked.size, asked.clusters, place, master)
 
 
 def _folder(kept: Path | None) -> AbstractContextManager[str]:
@@ -186,21 +214,22 @@ def _folder(kept: Path | None) -> AbstractContextManager[str]:
     return nullcontext(str(kept))
 
 
-def _growth(size: float, counts: Sequence[int], folder: str) -> None:
+def _growth(size: float, counts: Sequence[int], folder: Path, master: str) -> None:
     base: Run | None = None
     for count in counts:
-        root = Path(folder, str(count))
-        whole, more = end_to_end(root, Size.scaled(size), count)
+        root = folder / str(count)
+        whole, more = end_to_end(root, Size.scaled(size), count, master)
         base = base or whole
         print(
             f"  {count:5} clusters, {whole.rows:11,} rows landed  {whole.seconds:7.1f} s = "
             f"{whole.seconds / base.seconds:5.2f} x the first, for "
             f"{whole.rows / base.rows:5.2f} x the rows; "
-            f"1 of {SHARE} new: {more.seconds:6.1f} s = {more.seconds / whole.seconds:5.1%}",
+            f"1 of {SHARE} new: {more.seconds:6.1f} s = {more.seconds / whole.seconds:5.1%}; "
+            f"{whole.peak / 1e6:6.0f} MB, report {whole.report:4.1f} s",
             flush=True,
         )
-        if size == SIZE and count == COPIED:
-            _gold_table(root, folder)
+        if size == SIZE and count == COPIED and master != EMBEDDED:
+            _gold_table(root, str(folder))
 
 
 def _gold_table(root: Path, folder: str, copies: Sequence[int] = COPIES) -> None:

@@ -7,6 +7,7 @@ Most of the time of a small table goes into planning it in the driver, which kee
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,6 +37,8 @@ from ..tables.reader import Among
 
 _MESSAGE_CHARACTERS = 500
 """How many characters of Spark's message an error shows."""
+_BAD_PATTERN = re.compile(r"regex parse error:\n +(.+)\n.*\nerror: (.+)")
+"""Sail's error. Its regular expressions are those of Rust, Spark's those of Java."""
 _ROWS = "snapshot_raw"
 _COLUMN_SCOPES = (RebuildScope.CLUSTER, RebuildScope.LINEAGE)
 """Scopes that are also the name of the column by which rows are replaced."""
@@ -197,6 +200,11 @@ def explain_errors(task: str) -> Iterator[None]:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         # The first line of a Py4J error only says that Java was called.
         cause = next((line[2:] for line in lines if line.startswith(": ")), lines[0])
+        if match := _BAD_PATTERN.search(str(error)):
+            raise StorageError(
+                f"{task}: Sail does not understand the pattern {match[1]}: {match[2]}",
+                "Change the pattern in fleet.hcl, or use Spark: `--master local[*]`.",
+            ) from error
         raise StorageError(
             f"{task}: {cause[:_MESSAGE_CHARACTERS]}",
             "The build before this one stays the current one. `kafkaform fleet doctor` checks "

@@ -20,7 +20,7 @@ from ...core.installation import render_extra_command
 from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ..tables.manifest import FOLDER
 from . import session
-from .session import Engine, SparkSetup, make_start_options, name_delta_package
+from .session import SparkSetup, make_start_options, name_delta_package
 
 NEEDED_PACKAGES = (
     ("deltalake", (1,), (2,)),
@@ -54,15 +54,15 @@ class DoctorCheck(Struct, frozen=True):
 
 
 def run_checks(
-    setup: SparkSetup, engine: Engine, objects: Objects | None, folder: Path | None
+    setup: SparkSetup, reason: str, objects: Objects | None, folder: Path | None
 ) -> Iterator[DoctorCheck]:
     """Yield every check.
 
-    engine: which one is used, and why; objects: of the root, None if it was not named; folder: the
-    root if it is a local folder.
+    reason: why on this master; objects: of the root, None if it was not named; folder: the root if
+    it is a local folder.
     """
     yield DoctorCheck("python", True, sys.version.split()[0])
-    yield _check_engine(setup, engine)
+    yield _check_engine(setup, reason)
     extra = "fleet-small" if setup.embedded else "fleet"
     # Spark's own package has its client, too.
     client = ("pyspark" if find_spec("py4j") else "pyspark-client", *_PYSPARK)
@@ -90,10 +90,10 @@ def run_checks(
         )
 
 
-def _check_engine(setup: SparkSetup, engine: Engine) -> DoctorCheck:
-    name = "Sail, in this process" if setup.embedded else f"Spark, --master {engine.master}"
+def _check_engine(setup: SparkSetup, reason: str) -> DoctorCheck:
+    name = "Sail, in this process" if setup.embedded else f"Spark, --master {setup.master}"
     advice = f"`--master {session.LOCAL}` checks Spark instead." if setup.embedded else ""
-    return DoctorCheck("engine", True, f"{name}: {engine.reason}", advice)
+    return DoctorCheck("engine", True, f"{name}: {reason}", advice)
 
 
 def _check_package(

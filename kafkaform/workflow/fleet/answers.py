@@ -40,11 +40,11 @@ from ...fleet.report.rows import (
     write_rows,
     write_whole,
 )
-from ...fleet.spark.session import NOTHING_LANDED, build_session
+from ...fleet.spark.session import build_session
 from ...fleet.tables.definitions import Row, quote_text
 from ...provider.registry import Registry
 from ...state.backends.obstores import is_remote
-from .runs import SparkOptions, add_jars, measure_landed, need_packages
+from .runs import SparkOptions, add_jars, need_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -276,8 +276,7 @@ def _open_permissions(request: PermissionsRequest, table: str) -> Gold:
 
 @contextmanager
 def _start_session(spark: SparkOptions, root: str) -> Iterator[SparkSession]:
-    landed = NOTHING_LANDED if is_remote(root) else measure_landed(root)
-    setup = spark.make_setup(spark.choose_engine(root, landed).master)
+    setup = spark.make_setup(spark.choose_engine(root, wish="--expand").master)
     session = build_session(add_jars(setup))
     try:
         yield session

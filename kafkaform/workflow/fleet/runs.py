@@ -84,6 +84,7 @@ DELTA = (
 )
 """The jars, with checksum and size."""
 PACKAGES = ("pyspark", "deltalake", "pandas", "pyarrow")
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9./_-]+")
 _MARKS = {True: "ok", False: "bad", None: "?"}
 LEASE_SECONDS = 60.0
 """How long the lock must still be ours before a table is written."""
@@ -125,29 +126,42 @@ class SparkOptions(Struct, frozen=True):
     ivy: Path | None = None
 
     def choose_engine(
-        self, root: str, landed: LandedBytes = NOTHING_LANDED, topic: str | None = None
+        self, root: str, landed: LandedBytes = NOTHING_LANDED, wish: str = ""
     ) -> Engine:
-        """Return where Spark's code runs, and why there. topic: read first.
+        """Return where Spark's code runs, and why there.
 
-        Raises UsageError: Sail is named for what it cannot do.
+        wish: the flag of something that only Spark can do; empty: none. Raises UsageError: Sail is
+        named for it.
         """
-        beyond = f"the topic {topic}" if topic else root if is_remote(root) else ""
+        beyond = f"{wish} needs Spark" if wish else _find_spark_need(root)
         if self.master == EMBEDDED and beyond:
             raise UsageError(
-                f"--master {EMBEDDED} cannot read {beyond}, only folders of this computer",
-                "Leave out --master, or name a Spark.",
+                f"--master {EMBEDDED}: {beyond}", "Leave out --master, or name that of a Spark."
             )
         if self.master:
             return Engine(self.master, "--master names it")
         if is_submitted():
             return Engine(LOCAL, "spark-submit started it")
+        if self.jars or self.ivy:
+            return Engine(LOCAL, "its jars are named")
         if beyond:
-            return Engine(LOCAL, f"{EMBEDDED} cannot read {beyond}")
+            return Engine(LOCAL, beyond)
         return choose_master(landed, record.get_cache_folder())
 
     def make_setup(self, master: str, landed: LandedBytes = NOTHING_LANDED) -> SparkSetup:
         """Return how a session is started on this master."""
         return SparkSetup(master, record.get_cache_folder(), self.jars, self.ivy, landed)
+
+
+def _find_spark_need(root: str) -> str:
+    """Return why only Spark can use a root; empty: Sail can, too."""
+    if is_remote(root):
+        return f"Sail uses folders of this computer only, and not {root}"
+    path = str(Path(root).absolute())
+    # Sail cannot read paths with signs of globs, and writes others percent-encoded.
+    if root and not _PLAIN_PATH.fullmatch(path):
+        return f"Sail cannot use the path {path}: it has other signs than letters, digits and ./_-"
+    return ""
 
 
 class BuildRequest(Struct, frozen=True):
@@ -165,6 +179,11 @@ class BuildRequest(Struct, frozen=True):
     """How many builds to keep. None: all."""
     patience: float = 0.0
     """How many seconds to wait for the lock."""
+
+    @property
+    def wish(self) -> str:
+        """As in `SparkOptions.choose_engine`."""
+        return "--from-topic" if self.topic else ""
 
 
 def read_spark_options(master: str, jars: str, ivy: Path | None) -> SparkOptions:
@@ -239,7 +258,7 @@ def make_build(
     objects = open_root(request.root)
     root = request.root if is_remote(request.root) else str(Path(request.root).absolute())
     # Before the lock: what is named wrongly is refused before anything starts.
-    master = spark.choose_engine(root, topic=request.topic).master
+    master = spark.choose_engine(root, wish=request.wish).master
     with _lock_root(root, request.patience) as lease, _prepare_session(spark, request) as start:
         follow = _make_follower(request.topic, connect, master) if request.topic else None
         options = build.driver.BuildOptions(
@@ -267,7 +286,7 @@ def _prepare_session(spark: SparkOptions, request: BuildRequest) -> Iterator[Sta
         def start(size: LandedBytes) -> SparkSession:
             if not sessions:
                 # One session for all of the run: starting a JVM takes seconds.
-                engine = spark.choose_engine(request.root, size, request.topic)
+                engine = spark.choose_engine(request.root, size, request.wish)
                 sessions.append(build_session(add_jars(spark.make_setup(engine.master, size))))
                 stack.callback(sessions[0].stop)
             return sessions[0]
@@ -411,7 +430,7 @@ def examine_computer(root: str | None, spark: SparkOptions) -> tuple[doctor.Doct
     objects = open_root(root) if root else None
     landed = measure_landed(root) if root and folder else NOTHING_LANDED
     engine = spark.choose_engine(root or "", landed)
-    return tuple(doctor.run_checks(spark.make_setup(engine.master), engine, objects, folder))
+    return tuple(doctor.run_checks(spark.make_setup(engine.master), engine.reason, objects, folder))
 
 
 def render_checks(checks: Sequence[doctor.DoctorCheck]) -> Iterator[str]:

@@ -205,19 +205,21 @@ def test_every_command_and_variable_is_in_the_reference() -> None:
 
 # ── doctor ──────────────────────────────────────────────────────────────────────────────
 
+WHY = "--master names it"
+
 
 def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each thing that is missing; what is there is told with its version."""
     monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path, "")))
     setup = SparkSetup("local[2]", tmp_path, jars=(str(tmp_path / "delta.jar"),))
-    found = {c.name: c for c in doctor.run_checks(setup, Folder(tmp_path), tmp_path)}
+    found = {c.name: c for c in doctor.run_checks(setup, WHY, Folder(tmp_path), tmp_path)}
     assert (found["jars"].good, found["jars"].advice) == (False, "Correct --jars.")
     assert (found["writes"].good, found["pyspark"].good) == (True, True)
     monkeypatch.setattr(
         doctor, "NEEDED_PACKAGES", (("no-such-package", (1,), None), ("pandas", (99,), None))
     )
     monkeypatch.setattr(doctor, "LEAST_BYTES", 1 << 60)
-    bad = {c.name: c for c in doctor.run_checks(replace_jars(setup), None, tmp_path)}
+    bad = {c.name: c for c in doctor.run_checks(replace_jars(setup), WHY, None, tmp_path)}
     assert bad["no-such-package"].finding == "it is not installed"
     assert "[fleet]" in bad["pandas"].advice
     assert bad["root"].good is False
@@ -248,9 +250,14 @@ def test_the_doctor_looks_at_what_spark_will_use(
     found = by_name(SparkSetup("local[2]", tmp_path, ivy=tmp_path / "none.xml"))
     assert (found["jars"].good, found["jars"].advice) == (False, "Correct --ivy-settings.")
     store = open_objects(f"memory://{tmp_path.name}/y", {})
-    remote = {c.name: c for c in doctor.run_checks(SparkSetup("local[2]", tmp_path), store, None)}
+    setup = SparkSetup("local[2]", tmp_path)
+    remote = {c.name: c for c in doctor.run_checks(setup, WHY, store, None)}
     assert "hadoop-aws" in remote["hadoop"].advice
     assert "hadoop" not in by_name(SparkSetup("local[2]", tmp_path))
+    embedded = by_name(SparkSetup(session.EMBEDDED, tmp_path))
+    assert embedded["engine"].finding == f"Sail, in this process: {WHY}"
+    assert {"java", "jars", "classes", "delta-spark"}.isdisjoint(embedded)
+    assert embedded["pysail"].good and embedded["pyspark"].good
     served = by_name(SparkSetup("sc://host", tmp_path))
     assert {name for name, check in served.items() if check.good is None} == {"java", "jars"}
 
@@ -268,7 +275,7 @@ def java_home(folder: Path, script: str) -> Path:
 
 def by_name(setup: SparkSetup) -> dict[str, doctor.DoctorCheck]:
     folder = setup.cache / "root"
-    return {check.name: check for check in doctor.run_checks(setup, Folder(folder), folder)}
+    return {check.name: check for check in doctor.run_checks(setup, WHY, Folder(folder), folder)}
 
 
 def replace_jars(setup: SparkSetup) -> SparkSetup:
