@@ -12,7 +12,7 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.errors import KafkaformError, OtherSystem, UsageError
 from kafkaform.core.finding import Finding
 from kafkaform.core.parallel import map_parallel
-from kafkaform.core.resource import Fault, Identity
+from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.secret import mask_secrets
 from kafkaform.core.text.display import Page, Prose, make_sentence
 from kafkaform.core.text.quantity import render_count
@@ -190,9 +190,16 @@ def ask_disks(keys: Sequence[str], bounds: LookBounds) -> Question:
         if isinstance(brokers, Fault):
             raise make_read_error(brokers)
         rows = [FrozenMap(id=row.id, fenced=row.fenced) for row in brokers]
-        return FrozenMap(document_disks(source, rows))
+        fenced = tuple(row.id for row in brokers if row.fenced)
+        return FrozenMap(document_disks(source, rows), fenced=fenced)
 
-    return _make_question(read, render_disks, bounds)
+    return _make_question(read, _render_brokers, bounds)
+
+
+def _render_brokers(document: FrozenMap) -> Page:
+    yield from render_disks(document)
+    for broker in document["fenced"]:
+        yield f"Broker {broker} is fenced: it does not serve, and its disks are unknown."
 
 
 GROUP = CommandGroup(
@@ -289,12 +296,17 @@ def _document_writers(inquiry: Inquiry) -> _SurveyAnswer:
 def _document_room(source: DescribeSource, rows: Sequence[TopicRow]) -> _SurveyAnswer:
     """What the topics take on each disk that has a part of them."""
     brokers = {broker for row in rows for replicas in row.replicas for broker in replicas}
-    reading = read_disks(source, brokers, {row.name: len(row.replicas) for row in rows})
+    live = source.list_brokers()
+    advice = f"start it; the live brokers are {', '.join(live)}"
+    down = Fault("BROKER_NOT_AVAILABLE", "it is not live", FaultClass.NOT_APPLIED, advice=advice)
+    dead = {broker: down for broker in brokers if str(broker) not in live}
+    topics = {row.name: len(row.replicas) for row in rows}
+    reading = read_disks(source, brokers - dead.keys(), topics)
     settings = read_settings(source, [row.name for row in rows])
     growth = read_growth(source, rows, settings, measure_partitions(reading.disks))
     gaps = [
         document_gap(Gap(f"the disks of broker {broker}", fault, str(broker)))
-        for broker, fault in reading.faults.items()
+        for broker, fault in sorted({**dead, **reading.faults}.items())
     ]
     members = {
         row.name: {"disks": tuple(_document_disks(row.name, reading.disks, growth))} for row in rows

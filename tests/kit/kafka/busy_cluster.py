@@ -83,9 +83,12 @@ class BusySession:
         delay: float = 0.0,
         silent: Mapping[str, Callable[[str | None], bool]] = {},
         producers_code: int = 0,
+        replicas: Sequence[int] = (1,),
+        fenced: Sequence[str] = (),
     ) -> None:
         self.logs, self.groups, self.nodes = logs, {g.name: g for g in groups}, nodes
         self.delay, self.silent, self.producers_code = delay, silent, producers_code
+        self.replicas, self.fenced = list(replicas), fenced
         self.partitions = Counter(topic for topic, _ in logs)
         self.requests: Counter[str] = Counter()
         self.now = int(time.time() * 1000)
@@ -115,10 +118,14 @@ class BusySession:
         return getattr(self, f"_{api}")(request, node)
 
     def _DescribeCluster(self, request: Any, node: str | None) -> Any:
-        brokers = [Row(broker_id=int(n), host="h", port=1, rack=None) for n in self.nodes]
+        brokers = [
+            Row(broker_id=int(n), host="h", port=1, rack=None, is_fenced=n in self.fenced)
+            for n in (*self.nodes, *self.fenced)
+        ]
         return Row(
             error_code=0,
             error_message=None,
+            API_VERSION=2,
             cluster_id="c",
             controller_id=1,
             brokers=brokers,
@@ -126,9 +133,8 @@ class BusySession:
         )
 
     def _Metadata(self, request: Any, node: str | None) -> Any:
-        return Row(
-            topics=[self._describe_topic(topic.name) for topic in request.topics],
-        )
+        names = [topic.name for topic in request.topics or ()] or self.partitions
+        return Row(topics=[self._describe_topic(name) for name in names])
 
     def _NamedTopics(self, request: Any, node: str | None) -> Any:
         # A count, then for each topic 16 bytes of id, the length of its name plus 1, the name, and
@@ -158,8 +164,8 @@ class BusySession:
             Row(
                 partition_index=n,
                 leader_id=self.logs[name, n].leader,
-                replica_nodes=[1],
-                isr_nodes=[1],
+                replica_nodes=self.replicas,
+                isr_nodes=self.replicas,
                 offline_replicas=[],
             )
             for n in range(self.partitions[name])
@@ -311,19 +317,21 @@ class BusySession:
         )
 
     def _DescribeLogDirs(self, request: Any, node: str | None) -> Any:
+        wanted = {topic.topic: topic.partitions for topic in request.topics or ()}
+        wanted = wanted or {name: range(count) for name, count in self.partitions.items()}
         topics = [
             Row(
-                name=topic.topic,
+                name=name,
                 partitions=[
                     Row(
                         partition_index=n,
-                        partition_size=self.logs[topic.topic, n].bytes,
+                        partition_size=self.logs[name, n].bytes,
                         is_future_key=False,
                     )
-                    for n in topic.partitions
+                    for n in numbers
                 ],
             )
-            for topic in request.topics
+            for name, numbers in wanted.items()
         ]
         room = {"total_bytes": -1, "usable_bytes": -1, "is_cordoned": False}
         directory = Row(error_code=0, log_dir="/data", topics=topics, **room)

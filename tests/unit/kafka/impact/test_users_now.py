@@ -18,7 +18,7 @@ from kafkaform.plan.observe import BOUNDS
 from kafkaform.provider.contract import LookBounds
 from kafkaform.render.text import render_page
 from kafkaform_kafka.impact.inquiry import date_positions
-from kafkaform_kafka.impact.looks import ask_topics, find_consequences
+from kafkaform_kafka.impact.looks import ask_disks, ask_topics, find_consequences
 from kafkaform_kafka.inspect.source import DescribeSource
 from kafkaform_kafka.rules import users_now
 from kafkaform_kafka.rules.topics.config_rows import RETENTION_CUT, SIZE_CUT
@@ -360,6 +360,7 @@ def test_a_broker_that_is_silent_is_named() -> None:
         logs,
         [BusyGroup("billing", offsets, ("app",), ("orders",)), BusyGroup("unseen", node=2)],
         nodes=("1", "2"),
+        replicas=(1, 7),
         silent=dict.fromkeys(
             ("ListGroups", "ListOffsets", "DescribeProducers"), lambda node: node == "2"
         ),
@@ -370,6 +371,18 @@ def test_a_broker_that_is_silent_is_named() -> None:
     text = "\n".join(lines)
     assert "Incomplete: the groups of broker 2 are missing: no answer to ListGroups" in text
     assert "Incomplete: the producers of orders: no answer" in text
+    assert "Incomplete: the disks of broker 7: it is not live" in text
+
+
+def test_a_look_at_the_disks_names_brokers_that_do_not_serve() -> None:
+    """They are no disks without a problem."""
+    session = BusySession({("orders", 0): BusyLog(0, 10, bytes=1 << 20)}, fenced=("3",))
+    anyone: Any = session
+    question = ask_disks([""], BOUNDS[Extent.FAST])
+    lines = list(render_page(question.page(question.read(anyone).document)))
+    assert "1 disk." in lines and "1 MiB" in lines[1], lines
+    assert "Broker 3 is fenced: it does not serve, and its disks are unknown." in lines
+    assert session.proofs == 1
 
 
 def test_a_look_ends_in_time() -> None:
