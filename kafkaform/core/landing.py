@@ -27,8 +27,11 @@ LIVE, STATE, DESIRED = "live", "state", "desired"
 SOURCES = (LIVE, STATE, DESIRED)
 ROWS, META = ".jsonl", ".meta.json"
 CLUSTER, TOPIC_USAGE, GROUP_USAGE = "cluster", "topic_usage", "group_usage"
-"""Kinds of live rows that nobody can declare: the cluster itself, the offsets of a topic (key: the
-topic), and what a consumer group has read of a topic (key: `group topic`)."""
+DISK_USAGE = "disk_usage"
+MEASURED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE, DISK_USAGE)
+"""Kinds of live rows that nobody can declare, and that differ in every snapshot: the cluster
+itself, the offsets and sizes of a topic (key: the topic), what a consumer group has read of a topic
+(key: `group topic`), and the room on a disk (key: `broker directory`)."""
 
 
 class LandedRow(Struct, frozen=True):

@@ -30,6 +30,8 @@ def findings(world: World, cluster: Mapping[str, Any], register: Register) -> se
             found.add((name, severity, acl.key, resource, who))
     for name, severity, who in _of_principals(world, cluster["coverage"], register, owners):
         found.add((name, severity, who, "", owners.get(who)))
+    for who in _of_quotas(world, cluster["coverage"], register, owners):
+        found.add(("quota_of_nobody", "low", f"user={who}", "", "team-q"))
     if world.allow_if_no_acl:
         found.add(("open_by_default", "high", "User:*", "", None))
     return found
@@ -89,3 +91,15 @@ def _of_principals(
             yield "unknown_principal", "medium", who
         if logins and who in owners and who.startswith("User:"):
             yield "no_login", "low", who
+
+
+def _of_quotas(
+    world: World, coverage: Mapping[str, str], register: Register, owners: Mapping[str, str]
+) -> Iterator[str]:
+    known = {*owners, *register.principals}
+    seen = {coverage.get(kind) for kind in ("kafka_acl", "kafka_user_scram_credential")}
+    for user in world.quotas:
+        others = {*known, *(world.super_users or ()), *(acl.principal for acl in world.acls)}
+        judged = seen == {"complete"} and (known or world.users)
+        if user and judged and user not in world.users and f"User:{user}" not in others:
+            yield user

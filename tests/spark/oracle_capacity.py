@@ -38,8 +38,16 @@ def _of_cluster(cluster: Row, tables: Tables, register: Register) -> list[Row]:
     default = about.get("default_replication_factor")
     sizes = {r["key"]: r["attrs"].get("bytes") for r in mine if r["kind"] == USAGE}
     declared = [*tables["desired"], *tables["recorded"]]
+    rates = {
+        row["topic"]: row["bytes_per_day"]
+        for row in tables["topic_growth"]
+        if row["cluster"] == name
+    }
     topics = [
-        _topic(row, sizes.get(row["key"]), default, owner_of(row, declared, register))
+        {
+            **_topic(row, sizes.get(row["key"]), default, owner_of(row, declared, register)),
+            "growth": rates.get(row["key"]),
+        }
         for row in mine
         if row["kind"] == TOPIC
     ]
@@ -57,12 +65,21 @@ def _of_cluster(cluster: Row, tables: Tables, register: Register) -> list[Row]:
         row["cost"] = _cost(row, register.rates)
     nodes = {int(node) for node in json.loads(about.get("nodes", "[]"))}
     held = {broker for topic in topics for part in topic["assignment"] for broker in part}
-    rows += [{**known, **_broker(broker, topics)} for broker in nodes | held]
+    led = {broker: about.get(f"leaders.{broker}") for broker in nodes}
+    rows += [
+        {
+            **{**known, **_broker(broker, topics)},
+            "leaders": None if led.get(broker) is None else int(led[broker]),
+        }
+        for broker in nodes | held
+    ]
     currency = register.rates.currency if register.rates else None
     return [{**_NOTHING, **row, "currency": currency} for row in rows]
 
 
-_NOTHING = dict.fromkeys(("bytes", "growth_per_day", "limit_replicas", "breach_on", "cost"))
+_NOTHING = dict.fromkeys(
+    ("bytes", "growth_per_day", "limit_replicas", "breach_on", "cost", "bytes_per_day", "leaders")
+)
 
 
 def _topic(row: Row, size: str | None, default: str | None, owner: str | None) -> Row:
@@ -91,6 +108,7 @@ def _counts(topics: Sequence[Row]) -> Row:
         "topics": len(topics),
         "below_rf": _whole(topics, "below"),
         "bytes": _whole(topics, "bytes"),
+        "bytes_per_day": _whole(topics, "growth"),
     }
 
 

@@ -18,7 +18,7 @@ from .live_rows import NOW, Row, cluster, context, days, frames, live, past, row
 RATES = Rates("EUR", topic=0.1, partition=0.25, replica=1.5, gigabyte=0.02)
 OWNERS = (Owner("sales", ("orders.*",)), Owner("risk", ("pay?",)))
 NAMES = ("orders.a", "orders.b", "pay1", "pay2", "other", "__consumer_offsets")
-TABLES = ("live", "history", "cluster", "desired", "recorded")
+TABLES = ("live", "history", "cluster", "topic_growth", "desired", "recorded")
 Tables = dict[str, list[Row]]
 
 
@@ -29,8 +29,8 @@ def same(found: list[Row], wanted: list[Row]) -> None:
         rows.sort(key=lambda row: [row[name] for name in key])
     assert [[r[n] for n in key] for r in found] == [[r[n] for n in key] for r in wanted]
     for one, other in zip(found, wanted, strict=True):
-        growth = (one.pop("growth_per_day"), other.pop("growth_per_day"))
-        assert growth[0] == pytest.approx(growth[1], abs=1e-9)
+        for name in ("growth_per_day", "bytes_per_day"):
+            assert one.pop(name) == pytest.approx(other.pop(name), abs=1e-9)
         assert one == other
 
 
@@ -46,6 +46,7 @@ def _random(dice: Random, name: str) -> Tables:
     tables["cluster"].append(cluster(name, captured_at=when, coverage=coverage))
     about = {"default_replication_factor": "2"} if dice.random() < 0.8 else {}
     about |= {"nodes": '["1","2","9"]'} if dice.random() < 0.8 else {}
+    about |= {"leaders.1": "7", "leaders.9": "0"} if dice.random() < 0.8 else {}
     tables["live"].append(live(name, "cluster", "id", about))
     measured = dice.random() < 0.7
     for key in dice.sample(NAMES, dice.randrange(len(NAMES) + 1)):
@@ -57,6 +58,9 @@ def _random(dice: Random, name: str) -> Tables:
         if measured or dice.random() < 0.5:
             size = {"bytes": str(dice.randrange(10**12))}
             tables["live"].append(live(name, "topic_usage", key, size))
+        if measured or dice.random() < 0.5:
+            rate = dice.choice((None,) + (dice.randrange(-9, 99) / 4,) * 9)
+            tables["topic_growth"].append({"cluster": name, "topic": key, "bytes_per_day": rate})
         if dice.random() < 0.2:
             table = dice.choice(("desired", "recorded"))
             said = {**row, "lineage": "l", "owner": "declared"}

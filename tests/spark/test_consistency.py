@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from kafkaform.fleet.landed.register import NamingRule, Owner, Register
+from kafkaform.fleet.landed.register import NamingRule, Owner, Register, RegisteredCluster
 from kafkaform.fleet.tables.definitions import BuildContext
 
 from .comparison import Row, alike, filled, plain
@@ -24,6 +24,7 @@ NAMING = (
 )
 SEVERITIES = {"unlike": "low", "two_owners": "high", "chain_broken": "high", "failed": "high"}
 SEVERITIES |= {"conflicting_event": "high"}
+SEVERITIES |= {"subject_without_topic": "low", "topic_without_schema": "low"}
 
 
 def topic(cluster: str, key: str, owner: str | None = None, **attrs: str) -> Row:
@@ -102,13 +103,13 @@ def unlike(clusters: list[Row], live: list[Row]) -> list[Row]:
 def made_world() -> dict[str, list[Row]]:
     clusters = [
         cluster("prod1"),
-        cluster("prod2"),
-        cluster("old", status="stale"),
+        cluster("prod2", releases=["4.0"]),
+        cluster("old", status="stale", releases=["3.9", "4.0"]),
         cluster("dead", status="failed", error="no broker answered", owner="ops"),
         cluster("new", status="never", captured_at=None, cluster_id=None),
         cluster("stranger", registered=False, status="never", captured_at=None),
         cluster("was", cluster_id="id-prod1"),
-        cluster("pay", env="pay"),
+        cluster("pay", env="pay", releases=["3.9", "4.0"]),
     ]
     live = [
         topic("prod1", "orders", partitions="3", config_retention_ms="1"),
@@ -216,7 +217,71 @@ WANTED = [
         "renamed", "was", "cluster", "was", "its id id-prod1 is also that of prod1",
         "prod1", "was",
     ),
+    finding(
+        "mixed_releases", "pay", "cluster", "pay", "its brokers run Kafka 3.9, 4.0", "pay",
+    ),
 ]  # fmt: skip
+
+
+PAIRED = tuple(
+    RegisteredCluster(registry, kafka_cluster=name)
+    for registry, name in (
+        *(("schemas", "shop"), ("schemas-dark", "dark"), ("schemas-a", "two")),
+        *(("schemas-b", "two"), ("schemas-none", "plain"), ("schemas-old", "past")),
+    )
+)
+
+
+def paired_world() -> dict[str, list[Row]]:
+    """Registries of clusters: read completely, in part, one of two, without subjects, stale."""
+    whole = {"kafka_topic": "complete", "schema_registry_schema": "complete"}
+    names = [name for pair in PAIRED for name in (pair.name, pair.kafka_cluster)]
+    clusters = {str(name): cluster(str(name), env=name, coverage=whole) for name in names}
+    clusters["dark"]["coverage"] = {"kafka_topic": "visible_only"}
+    clusters["schemas-b"]["coverage"] = {"schema_registry_schema": "failed"}
+    clusters["schemas-old"]["status"] = "stale"
+    live = [
+        topic(name, key, "team")
+        for name in ("shop", "dark", "two", "plain", "past")
+        for key in ("orders", "bare", "a-key", "_own")
+    ]
+    live.append(topic("shop", "inner", details_internal="true"))
+    live += [
+        {"cluster": registry, "kind": "schema_registry_schema", "key": key, "attrs": {}}
+        for registry in ("schemas", "schemas-dark", "schemas-a", "schemas-old")
+        for key in ("orders-value", "orders-key", "gone-key", "shop.Order", ":.x:gone-value")
+    ]
+    return {"cluster": list(clusters.values()), "live": live}
+
+
+UNPAIRED = [
+    finding(
+        "subject_without_topic", "schemas", "schema_registry_schema", "gone-key",
+        "cluster shop has no topic gone", "schemas", "shop",
+    ),
+    *(
+        finding(
+            "topic_without_schema", "shop", "kafka_topic", key,
+            "no subject is named after it in schemas", "shop",
+        ) | {"owner": "team"}
+        for key in ("bare", "a-key")
+    ),
+]  # fmt: skip
+
+
+def test_topics_and_subjects_that_have_no_other_half(spark: SparkSession) -> None:
+    """Only of a registry whose cluster is declared, if both and all registries of the cluster were
+    read completely and some subject is named after a topic."""
+    from kafkaform.fleet.datasets import consistency
+
+    from ..kit.fleet.frames import frame
+
+    tables = {name: paired_world().get(name, []) for name in INPUTS}
+    frames = {name: frame(spark, name, filled(name, tables[name])) for name in INPUTS}
+    for register, wanted in ((Register(clusters=PAIRED), UNPAIRED), (Register(), [])):
+        made = plain(consistency.build(frames, BuildContext(register, T0, "b1")))
+        found = [row for row in made if row["finding"].endswith(("_topic", "_schema"))]
+        alike(found, wanted, "fleet_consistency")
 
 
 def test_every_finding_of_a_made_and_of_a_random_fleet(spark: SparkSession) -> None:

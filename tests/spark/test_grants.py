@@ -27,7 +27,7 @@ OWNERS = (
     Owner("team-u", principals=("User:u", "User:root", "User:*")),
     Owner("team-g", principals=("Group:g", "User:u")),
 )
-KINDS = ("kafka_topic", "group_usage", "kafka_user_scram_credential")
+KINDS = ("kafka_topic", "group_usage", "kafka_user_scram_credential", "kafka_acl")
 DECLARED = Register(owners=OWNERS, principals=("User:ops",), settings=FleetSettings(short_prefix=2))
 Row = dict[str, Any]
 
@@ -50,7 +50,11 @@ def test_findings_are_those_of_going_through_all_acls(
     """In random clusters, some of which were not read whole."""
     chance = Random(31)
     some = [
-        replace(world, users=tuple(chance.sample(("u", "v", "x"), chance.randint(0, 2))))
+        replace(
+            world,
+            users=tuple(chance.sample(("u", "v", "x"), chance.randint(0, 2))),
+            quotas=tuple(chance.sample(("u", "x", "gone", "old", None), chance.randint(2, 5))),
+        )
         for world in worlds(seed=30, count=70)
     ]
     clusters = []
@@ -85,6 +89,7 @@ FINDINGS = {
     "matches_nothing",
     "unknown_principal",
     "no_login",
+    "quota_of_nobody",
     "open_by_default",
 }
 
@@ -100,7 +105,7 @@ def test_a_finding_says_what_is_wrong(spark: SparkSession) -> None:
         "User:v|*|Read|Allow|Topic|pay.in|Literal",
     )
     world = World("prod", tuple(map(parse_acl_key, keys)), None, True, ("pay.in",), ())
-    world = replace(world, users=("x",))
+    world = replace(world, users=("x",), quotas=("old", "x", "v", "ops", None))
     register = replace(DECLARED, settings=FleetSettings(short_prefix=3))
     found = rows(spark, [world], [world.cluster()], register)
     told = {
@@ -121,5 +126,9 @@ def test_a_finding_says_what_is_wrong(spark: SparkSession) -> None:
         ("shadowed", "User:v", "topic/pay.in", f"it allows nothing, because of {keys[4]}"),
         ("unknown_principal", "User:v", "", "it has ACLs, and nobody declares it"),
         ("no_login", "User:u", "", "it has ACLs, and no SCRAM user"),
+        (
+            *("quota_of_nobody", "User:old", ""),
+            "its user has no SCRAM credential and no ACL, and nobody declares it",
+        ),
         ("open_by_default", "User:*", "", "everybody can do everything with what has no ACL"),
     }

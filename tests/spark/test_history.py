@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.datasets.history import COUNTER_KINDS, build_history
+from kafkaform.core.landing import MEASURED
+from kafkaform.fleet.datasets.history import build_history
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.tables.definitions import BuildContext
 
@@ -46,7 +47,7 @@ def oracle(snapshots: Iterable[Snapshot]) -> Rows:
         in_time = [last_of_moment[at] for at in sorted(last_of_moment)]
         keys = {(r["kind"], r["key"]) for _, rows in in_time for r in rows}
         for kind, key in sorted(keys):
-            if kind not in COUNTER_KINDS:
+            if kind not in MEASURED:
                 about = {"cluster": cluster, "kind": kind, "key": key}
                 found += [about | marks | interval for interval in walk(in_time, kind, key)]
     return found

@@ -12,16 +12,18 @@ import pytest
 
 from kafkaform.fleet.datasets.resources import (
     build_cluster,
+    build_credentials,
     build_desired,
     build_lineage,
     build_live,
     build_recorded,
 )
-from kafkaform.fleet.landed.register import Register, RegisteredCluster, RegisteredState
+from kafkaform.fleet.landed.register import Owner, Register, RegisteredCluster, RegisteredState
 from kafkaform.fleet.tables.definitions import BuildContext
 
 from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import audit_rows, collected, in_order, log, moment, row, snapshot_rows
+from . import live_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +62,10 @@ def of_cluster(name: str, dice: random.Random) -> Iterable[Snapshot]:
             for key in ("k1", "k2")
             if dice.random() < 0.7
         ]
-        rows.append(row("cluster", "cluster", {"brokers": str(hours), "quota_callback": "q"}))
+        attrs = {"brokers": str(hours), "quota_callback": "q"}
+        told = dice.sample(("3.9", "4.0", "4.0"), dice.randrange(4))
+        attrs |= {f"versions.{broker}": release for broker, release in enumerate(told)}
+        rows.append(row("cluster", "cluster", attrs))
         how = ("complete", "complete", "visible_only", "failed")
         coverage = {kind: dice.choice(how) for kind in KINDS if dice.random() < 0.9}
         scope = dice.choice((f"id{number}", f"id{number}", f"id{number - 1}", None))
@@ -160,6 +165,7 @@ def one_cluster(
         "error": last[0].get("error") if last else None,
         "brokers": int(about["brokers"]) if about else None,
         "quota_callback": about.get("quota_callback"),
+        "releases": sorted({v for n, v in about.items() if n.startswith("versions.")}) or None,
     }
 
 
@@ -288,3 +294,88 @@ def test_states_and_configurations(
         assert in_order(found) == in_order(of_lineages(landed, source, names))
         assert len(found) > 50
     assert in_order(collected(build_lineage(frames, CONTEXT))) == in_order(lineages(landed, audit))
+
+
+SCRAM = "kafka_user_scram_credential"
+
+
+def test_credentials(spark: SparkSession) -> None:
+    """Passwords of random users: set by the last apply that sent one, unless later iterations show
+    that somebody else did; otherwise by the first snapshot. Applies that failed, deleted or adopted
+    set nothing."""
+    dice, live, events, past, wanted = random.Random(4), [], [], [], {}
+    for number in range(60):
+        key, cluster = f"u{number}|SCRAM-SHA-512", f"c{number % 3}"
+        attrs = {"username": f"u{number}", "scram_mechanism": "SCRAM-SHA-512"}
+        about = {"cluster": cluster, "kind": SCRAM, "key": key}
+        live.append({**about, "attrs": attrs, "snapshot": "s", "captured_at": AS_OF})
+        turns = sorted(dice.sample(range(40), dice.randrange(1, 3)))
+        for turn, hours in enumerate(turns):
+            before = moment(hours - 3) if turn or dice.random() < 0.5 else None
+            last = {"valid_from": moment(hours), "seen_before": before}
+            marks = {"deleted": False, "known_until": AS_OF, "known_snapshots": 9}
+            past.append({**about, "attrs": attrs, **last, **marks})
+        sent = []
+        for seq in range(dice.randrange(4)):
+            hours = dice.randrange(48)
+            action = dice.choice(("create", "update", "update", "delete"))
+            outcome, adopts = dice.choice(("applied", "applied", "failed")), dice.random() < 0.2
+            step = {"action": action, "outcome": outcome, "adopts": adopts, "ts": moment(hours)}
+            ids = {"event_id": f"l/{number}-{seq}", "lineage": "l", "seq": seq, "run": "r"}
+            fixed = {"actor": "a", "record": "outcome", "scope_id": "i", "step": "s", "attempt": 1}
+            events.append({**about, **step, **ids, **fixed, "changes": []})
+            if outcome == "applied" and not adopts and action != "delete":
+                sent.append(moment(hours))
+        ours = max(sent, default=None)
+        if ours and (last["seen_before"] is None or ours >= last["seen_before"]):
+            wanted[cluster, key] = (ours, "log")
+        else:
+            wanted[cluster, key] = (last["valid_from"], "snapshot")
+    frames = _credential_frames(spark, live, events, past)
+    rows = collected(build_credentials(frames, CONTEXT))
+    assert {(r["cluster"], r["key"]): (r["begins_at"], r["origin"]) for r in rows} == wanted
+    assert all(r["age_days"] == (AS_OF.date() - r["begins_at"].date()).days for r in rows)
+    assert {r["origin"] for r in rows} == {"log", "snapshot"}
+    assert {(r["kind"], r["ends_at"], r["days_left"]) for r in rows} == {(SCRAM, None, None)}
+
+
+def test_tokens_and_certificates(spark: SparkSession) -> None:
+    """From the row of the cluster, with the days that are left; a token has the owner of its
+    principal, and its id may look like a path."""
+    ends = {"soon": AS_OF + timedelta(days=3, hours=1), "gone": AS_OF - timedelta(hours=1)}
+    begins = AS_OF - timedelta(days=40)
+
+    def times(prefix: str, end: Any) -> dict[str, str]:
+        stamps = {"begins": begins, "ends": end}
+        return {f"{prefix}.{n}": str(int(t.timestamp() * 1000)) for n, t in stamps.items()}
+
+    attrs = {
+        **times("delegation_tokens.a_-.b", ends["soon"]),
+        "delegation_tokens.a_-.b.owner": "User:etl",
+        **times("certificates.1", ends["gone"]),
+        "certificates.1.subject": "CN=kafka-1",
+        **{"brokers": "1", "certificates.2.subject": "CN=without times"},
+    }
+    about = {"cluster": "c0", "kind": "cluster", "key": "id", "snapshot": "s"}
+    frames = _credential_frames(spark, [{**about, "captured_at": AS_OF, "attrs": attrs}], [], [])
+    register = Register(owners=(Owner("data", principals=("User:etl",)),))
+    rows = collected(build_credentials(frames, BuildContext(register, AS_OF, "b1")))
+    told = {
+        r["key"]: [r[n] for n in ("kind", "principal", "subject", "owner", "ends_at", "days_left")]
+        for r in rows
+    }
+    assert told == {
+        "a_-.b": ["delegation_token", "User:etl", None, "data", ends["soon"], 3],
+        "1": ["certificate", None, "CN=kafka-1", None, ends["gone"], -1],
+    }
+    assert {(r["begins_at"], r["age_days"], r["origin"]) for r in rows} == {(begins, 40, "cluster")}
+
+
+def _credential_frames(
+    spark: SparkSession, live: Rows, events: Rows, past: Rows
+) -> dict[str, DataFrame]:
+    names = [f"c{n}" for n in range(3)]
+    known = {"status": "read", "registered": True, "coverage": {}, "captured_at": AS_OF}
+    tables = {"live": live, "event": events, "history": past}
+    tables["cluster"] = [{"cluster": name, **known} for name in names]
+    return live_rows.frames(spark, tables)

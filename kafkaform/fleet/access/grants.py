@@ -1,8 +1,9 @@
-"""Find ACLs that allow more than was probably meant, or nothing, and unknown principals.
+"""Find ACLs that allow more than was probably meant, or nothing, unknown principals, and quotas of
+users that do not exist.
 
 `_find_broad` defines what is broad, `_RISK` how bad an operation is. `matches_nothing`,
-`unknown_principal` and `no_login` say that something does not exist, so they are found only if all
-of its kind were seen.
+`unknown_principal`, `no_login` and `quota_of_nobody` say that something does not exist, so they are
+found only if all of its kind were seen.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ _RISK = {
     "DescribeTokens": LOW,
 }
 """Operation -> how bad it is if too many can do it. All others: HIGH."""
+_ACL, _QUOTA = "kafka_acl", "kafka_quota"
 _SEEN_BY = {"Topic": TOPIC, "Group": GROUP_USAGE}
 """Resource type -> the kind of live rows that lists its resources."""
 _REASONS = {
@@ -72,25 +74,31 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
         _find_shadowed(rules),
         _find_unmatched(rules, live, clusters),
         _find_strangers(rules, facts, register),
+        _find_ownerless_quotas(live, facts, register),
         _find_open_clusters(clusters),
     )
     return reduce(DataFrame.unionByName, findings).select(*TABLES["grant_findings"].names)
 
 
 def _collect_facts(clusters: DataFrame, rules: DataFrame, live: DataFrame) -> DataFrame:
-    """Return a row per cluster: super_users; logins, the principals with a SCRAM credential, null
-    if not all were seen; held, the principals with ALLOWs for single hosts."""
+    """Return a row per cluster: super_users; logins, the principals with a SCRAM credential, and
+    named, those of ACLs, each null if not all were seen; held, the principals with ALLOWs for
+    single hosts."""
     logins = select_users(live).groupBy("cluster").agg(F.collect_set("principal").alias("logins"))
     single = (F.col("permission") == ALLOW) & (F.col("host") != EVERYTHING)
     restricted = (
         rules.where(single).groupBy("cluster").agg(F.collect_set("principal").alias("held"))
     )
-    rows = clusters.join(logins, "cluster", how="left").join(restricted, "cluster", how="left")
+    named = rules.groupBy("cluster").agg(F.collect_set("principal").alias("named"))
+    rows = clusters
+    for facts in (logins, restricted, named):
+        rows = rows.join(facts, "cluster", how="left")
     no_names = F.array().cast("array<string>")
     return rows.select(
         "cluster",
         F.coalesce("super_users", no_names).alias("super_users"),
         F.when(_is_complete(SCRAM), F.coalesce("logins", no_names)).alias("logins"),
+        F.when(_is_complete(_ACL), F.coalesce("named", no_names)).alias("named"),
         F.coalesce("held", no_names).alias("held"),
     )
 
@@ -264,6 +272,34 @@ def _find_strangers(rules: DataFrame, facts: DataFrame, register: Register) -> D
     rows = named.join(facts, "cluster", how="inner").where(~F.array_contains("logins", principal))
     columns = {"owner": _owner_of(register), "resource": F.lit("")}
     return _explode_cases(rows.withColumns(columns), "principal", cases)
+
+
+def _find_ownerless_quotas(live: DataFrame, facts: DataFrame, register: Register) -> DataFrame:
+    """Return quotas of a user that has no SCRAM credential and no ACL, and that nobody declares.
+    Nothing tells which client ids exist, so quotas of client ids alone are never found."""
+    declared = {
+        *(name for owner in register.owners for name in owner.principals),
+        *register.principals,
+    }
+    user = F.col("attrs")["entity.user"]
+    quotas = live.where((F.col("kind") == _QUOTA) & user.isNotNull()).select(
+        *("cluster", "key", "owner"),
+        F.concat(F.lit("User:"), user).alias("principal"),
+        F.lit("").alias("resource"),
+    )
+    principal = F.col("principal")
+    is_declared = principal.isin(sorted(declared)) | F.array_contains("super_users", principal)
+    exists = F.array_contains("logins", principal) | F.array_contains("named", principal)
+    # As for strangers: without users and declarations, clients log in otherwise. `~null` is null:
+    # not all logins or ACLs were seen.
+    judged = (F.size("logins") > 0) | F.lit(bool(declared))
+    case = _make_case(
+        "quota_of_nobody",
+        judged & ~is_declared & ~exists,
+        LOW,
+        "its user has no SCRAM credential and no ACL, and nobody declares it",
+    )
+    return _explode_cases(quotas.join(facts, "cluster", how="inner"), "key", [case])
 
 
 def _find_open_clusters(clusters: DataFrame) -> DataFrame:

@@ -23,6 +23,7 @@ from ..datasets import (
     capacity,
     consistency,
     drift,
+    growth,
     history,
     policy,
     quotas,
@@ -451,6 +452,7 @@ DATASETS = (
         history.build_declared_history,
         history.find_new_declared_builds,
     ),
+    Dataset("measured", ("measured", *_LANDED), growth.build_measured, growth.find_measured_builds),
     Dataset("event_conflict", ("audit_raw",), runs.build_event_conflict, of_records=True),
     Dataset(
         "event",
@@ -460,6 +462,7 @@ DATASETS = (
     ),
     Dataset("drift", ("live", *_OVER_TIME, *_OWNED), drift.build),
     Dataset("drift_daily", _OVER_TIME, drift.build_daily),
+    Dataset("credentials", ("cluster", "event", "history", "live"), resources.build_credentials),
     Dataset("change_attribution", ("event", "history", "snapshot"), history.build),
     Dataset("effective_permissions", ("cluster", "live"), permissions.build),
     Dataset("grant_findings", ("cluster", "live"), grants.build),
@@ -475,7 +478,12 @@ DATASETS = (
         ("cluster", "declared_history", "history", "live", *_OWNED),
         policy.build,
     ),
-    Dataset("capacity", ("cluster", "history", "live", *_OWNED), capacity.build),
+    Dataset(
+        "topic_growth", ("cluster", "live", "measured", "snapshot", *_OWNED), growth.build_topics
+    ),
+    Dataset("disks", ("live", "measured"), growth.build_disks),
+    Dataset("group_progress", ("live", "measured", *_OWNED), growth.build_groups),
+    Dataset("capacity", ("cluster", "history", "live", "topic_growth", *_OWNED), capacity.build),
     Dataset("apply_reliability", ("event", "run"), runs.build_reliability, of_records=True),
     Dataset(
         "fleet_consistency",

@@ -26,15 +26,17 @@ _SUBJECT = ("cluster", "as_of", "subject")
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
-    """Return the rows of `capacity`, from `live`, `history`, `cluster`, `desired` and `recorded`.
+    """Return the rows of `capacity`, from `live`, `history`, `cluster`, `topic_growth`, `desired`
+    and `recorded`.
 
     One row for each cluster whose topics were ever read, for each of its owners (`unowned`: topics
     without one) and for each broker that is alive or has a replica. A broker's partitions are those
     whose preferred leader it is; its topics are those with a replica on it. Kafka's own topics
     count.
 
-    `bytes` is null unless all topics of the row were measured, `below_rf` if the cluster's default
-    is unknown; a broker's bytes and cost are unknown. `growth_per_day`, `limit_replicas` and
+    `bytes` and `bytes_per_day` are null unless they are known of all topics of the row, `below_rf`
+    if the cluster's default is unknown; a broker's bytes and cost are unknown, and `leaders` is
+    only for brokers. `growth_per_day`, `limit_replicas` and
     `breach_on` are for the cluster only: the slope of the least-squares line through the replicas
     at the end of each of the last WINDOW_DAYS days, null for fewer than MIN_DAYS; and the first
     day on which that line, starting at today's number, exceeds the limit.
@@ -47,13 +49,18 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     broker_rows = (
         frames["live"]
         .where(F.col("kind") == CLUSTER)
-        .select("cluster", F.explode(names).alias("broker"))
+        .select("cluster", "attrs", F.explode(names).alias("broker"))
     )
+    leaders = F.try_element_at("attrs", F.concat(F.lit("leaders."), F.col("broker")))
     subject = F.concat(F.lit("broker "), F.col("broker"))
-    brokers = broker_rows.join(clusters, ["cluster"], "inner").withColumn("subject", subject)
+    brokers = broker_rows.join(clusters, ["cluster"], "inner").withColumns(
+        {"subject": subject, "leaders": leaders.try_cast("bigint")}
+    )
     shares = (
         _explode_shares(topics),
-        _make_empty_rows(clusters.withColumn("subject", F.lit("cluster")), F.lit(0)),
+        _make_empty_rows(
+            clusters.withColumns({"subject": F.lit("cluster"), "leaders": F.lit(None)}), F.lit(0)
+        ),
         _make_empty_rows(brokers, F.lit(None)),
     )
     # If one summand is unknown, the sum is unknown.
@@ -66,6 +73,8 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
             F.sum("topics").alias("topics"),
             F.when(_all_known("below"), F.count_if("below")).alias("below_rf"),
             F.when(_all_known("bytes"), F.sum("bytes")).alias("bytes"),
+            F.when(_all_known("bytes_per_day"), F.sum("bytes_per_day")).alias("bytes_per_day"),
+            F.max("leaders").alias("leaders"),
         )
     )
     grown = rows.join(_compute_growth(frames["history"], clusters), ["cluster"], "left")
@@ -94,7 +103,10 @@ def _select_topics(frames: Frames, register: Register) -> DataFrame:
         attrs["bytes"].try_cast("bigint").alias("bytes"),
     )
     # left: a topic whose size was not measured still counts; its bytes are null, which is not zero.
-    return topic_rows.join(measured, ["cluster", "topic"], "left")
+    growth = frames["topic_growth"].select("cluster", "topic", "bytes_per_day")
+    return topic_rows.join(measured, ["cluster", "topic"], "left").join(
+        growth, ["cluster", "topic"], "left"
+    )
 
 
 def _parse_assignment(attrs: Column) -> Column:
@@ -142,10 +154,11 @@ def _explode_shares(topics: DataFrame) -> DataFrame:
             _count_times(first, broker),
             _count_times(flat, broker),
             F.lit(None),
+            F.lit(None),
         ),
     )
     owner = F.coalesce(F.concat(F.lit("owner "), F.col("owner")), F.lit("unowned"))
-    counts = F.col("partitions"), F.col("replicas"), F.col("bytes")
+    counts = F.col("partitions"), F.col("replicas"), F.col("bytes"), F.col("bytes_per_day")
     cluster_and_owner = F.array(
         *(_make_share(subject, *counts) for subject in (F.lit("cluster"), owner))
     )
@@ -156,15 +169,19 @@ def _explode_shares(topics: DataFrame) -> DataFrame:
         F.flatten(F.array(cluster_and_owner, brokers)).alias("shares"),
     )
     topic_count = F.lit(1).alias("topics")
-    return shares.select("cluster", "as_of", topic_count, "below", F.inline("shares"))
+    no_leaders = F.lit(None).cast("bigint").alias("leaders")
+    return shares.select("cluster", "as_of", topic_count, "below", no_leaders, F.inline("shares"))
 
 
-def _make_share(subject: Column, partitions: Column, replicas: Column, size: Column) -> Column:
+def _make_share(
+    subject: Column, partitions: Column, replicas: Column, size: Column, growth: Column
+) -> Column:
     return F.struct(
         subject.alias("subject"),
         partitions.cast("bigint").alias("partitions"),
         replicas.cast("bigint").alias("replicas"),
         size.cast("bigint").alias("bytes"),
+        growth.cast("double").alias("bytes_per_day"),
     )
 
 
@@ -174,7 +191,13 @@ def _count_times(brokers: Column, broker: Column) -> Column:
 
 
 def _make_empty_rows(rows: DataFrame, size: Column) -> DataFrame:
-    nothing = {"topics": F.lit(0), "below": F.lit(False), "bytes": size.cast("bigint")}
+    nothing = {
+        "topics": F.lit(0),
+        "below": F.lit(False),
+        "bytes": size.cast("bigint"),
+        "bytes_per_day": size.cast("double"),
+        "leaders": F.col("leaders").cast("bigint"),
+    }
     counts = {name: F.lit(0).cast("bigint") for name in ("partitions", "replicas")}
     columns = (value.alias(name) for name, value in {**nothing, **counts}.items())
     return rows.select(*_SUBJECT, *columns)

@@ -7,7 +7,7 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ..landed.register import NamingRule, matches
+from ..landed.register import NamingRule, Register, matches
 from ..tables.definitions import TABLES, BuildContext, Frames
 from .history import is_internal
 from .resources import add_owner
@@ -23,6 +23,9 @@ SEVERITY = {
     "two_owners": "high",
     "conflicting_event": "high",
     "renamed": "medium",
+    "mixed_releases": "medium",
+    "subject_without_topic": "low",
+    "topic_without_schema": "low",
 }
 TOPIC, CLUSTER, STATE, EVENT = "kafka_topic", "cluster", "state", "event"
 """`kind` of what a finding is about. States and events are in no cluster; their `cluster` is
@@ -32,6 +35,9 @@ MAX_NAMES = 20
 """A finding names at most this many clusters, the first by name."""
 
 _READ = ("read", "partial")
+_SUBJECT = "schema_registry_schema"
+_NAMED_AFTER_TOPIC = "-(key|value)$"
+"""The end of the subjects that TopicNameStrategy names after a topic."""
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
@@ -47,6 +53,8 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
         _find_two_owners(frames),
         _find_conflicts(frames),
         _find_renamed(frames["cluster"]),
+        _find_mixed_releases(frames["cluster"]),
+        *_find_unpaired_subjects(frames, context.register),
     )
     rows = add_owner(reduce(DataFrame.unionByName, findings), frames, context.register)
     severity = F.create_map(*(F.lit(word) for entry in SEVERITY.items() for word in entry))
@@ -342,4 +350,96 @@ def _find_renamed(cluster: DataFrame) -> DataFrame:
     detail = F.concat(*words, F.array_join(other_names, ", "))
     return _make_finding(
         rows, "renamed", CLUSTER, F.col("cluster"), detail, _take_some(F.col("clusters"))
+    )
+
+
+def _find_mixed_releases(cluster: DataFrame) -> DataFrame:
+    """Return clusters whose brokers run different releases of Kafka: an upgrade goes on, or was
+    forgotten."""
+    mixed = cluster.where(F.col("status").isin(*_READ) & (F.size("releases") > 1))
+    detail = F.concat(F.lit("its brokers run Kafka "), F.array_join("releases", ", "))
+    return _make_finding(
+        mixed, "mixed_releases", CLUSTER, F.col("cluster"), detail, F.array("cluster")
+    )
+
+
+# ── topics and subjects ─────────────────────────────────────────────────────────────────
+
+
+def _find_unpaired_subjects(frames: Frames, register: Register) -> tuple[DataFrame, DataFrame]:
+    """Return subjects `TOPIC-key` and `TOPIC-value` without the topic, and topics without either of
+    them, of registries whose Kafka cluster is declared.
+
+    Both assume TopicNameStrategy. A topic is found only if at least one subject is named like that
+    after a topic of its cluster; subjects with other names, those of a context (`:.name:`) and
+    topics that begin with `_` never are. What was not read completely is not judged.
+    """
+    pairs = _list_registries(frames["cluster"], register)
+    key = F.col("key")
+    # registry, key, topic, owner, cluster: whether the topic exists or not.
+    subjects = (
+        frames["live"]
+        .where((F.col("kind") == _SUBJECT) & key.rlike(_NAMED_AFTER_TOPIC) & ~key.startswith(":"))
+        .select(
+            F.col("cluster").alias("registry"),
+            "key",
+            F.regexp_replace("key", _NAMED_AFTER_TOPIC, "").alias("topic"),
+            "owner",
+        )
+        .join(F.broadcast(pairs), "registry", how="inner")
+    )
+    topics = (
+        frames["live"]
+        .where((F.col("kind") == TOPIC) & ~is_internal("attrs") & ~key.startswith("_"))
+        .select("cluster", F.col("key").alias("topic"), F.col("owner").alias("_owner"))
+    )
+    strays = subjects.join(topics, ["cluster", "topic"], how="left_anti")
+    used = subjects.join(topics, ["cluster", "topic"], how="left_semi").select("cluster").distinct()
+    bare = (
+        topics.join(F.broadcast(pairs), "cluster", how="inner")
+        .join(used, "cluster", how="left_semi")
+        .join(subjects.select("cluster", "topic"), ["cluster", "topic"], how="left_anti")
+        .groupBy("cluster", "topic")
+        .agg(
+            F.max("_owner").alias("owner"),
+            _take_some(F.collect_set("registry")).alias("registries"),
+        )
+    )
+    stray_detail = F.format_string("cluster %s has no topic %s", "cluster", "topic")
+    bare_detail = F.concat(
+        F.lit("no subject is named after it in "), F.array_join("registries", ", ")
+    )
+    return (
+        _make_finding(
+            strays,
+            "subject_without_topic",
+            _SUBJECT,
+            key,
+            stray_detail,
+            F.array("registry", "cluster"),
+            F.col("registry"),
+        ),
+        _make_finding(
+            bare, "topic_without_schema", TOPIC, F.col("topic"), bare_detail, F.array("cluster")
+        ),
+    )
+
+
+def _list_registries(cluster: DataFrame, register: Register) -> DataFrame:
+    """Return registry and cluster: the pairs of which all subjects and topics were read. All
+    registries of a cluster must have been: a subject may be in the other one."""
+    pairs = [(c.name, c.kafka_cluster) for c in register.clusters if c.kafka_cluster is not None]
+    declared = cluster.sparkSession.createDataFrame(pairs, "registry string, cluster string")
+    readable = cluster.where(F.col("status").isin(*_READ))
+
+    def select_whole(kind: str) -> DataFrame:
+        whole = F.try_element_at("coverage", F.lit(kind)) == "complete"
+        return readable.where(whole).select("cluster")
+
+    registries = select_whole(_SUBJECT).withColumnRenamed("cluster", "registry")
+    unread = declared.join(registries, "registry", how="left_anti").select("cluster")
+    return (
+        declared.join(select_whole(TOPIC), "cluster", how="left_semi")
+        .join(unread, "cluster", how="left_anti")
+        .select("registry", "cluster")
     )

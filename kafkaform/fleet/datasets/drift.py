@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ...core.landing import CLUSTER, DESIRED, GROUP_USAGE, LIVE, STATE, TOPIC_USAGE
+from ...core.landing import DESIRED, LIVE, MEASURED, STATE
 from ..landed.register import Register
 from ..landed.snapshots import CHECKSUM_COLUMN, add_cluster_names, select_newest
 from ..tables.definitions import TABLES, BuildContext, Frames
@@ -24,7 +24,6 @@ from .history import is_internal, make_runs, select_good
 from .resources import owner_by_name
 
 KEY = ("cluster", "kind", "key")
-NEVER_DECLARED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 READ_STATUSES = ("read", "partial")
 """Status of clusters whose rows tell how they are now."""
 SHOWN = ("complete", "visible_only")
@@ -141,7 +140,7 @@ def _list_past_rows(frames: Frames) -> DataFrame:
 def _list_intervals(frames: Frames) -> DataFrame:
     """Return KEY, n, valid_from, valid_to, and what `_list_rows` takes: one row per object and time
     in which no side changed."""
-    live = frames["history"].where(~F.col("kind").isin(*NEVER_DECLARED))
+    live = frames["history"].where(~F.col("kind").isin(*MEASURED))
     no_time, no_text = F.lit(None).cast("timestamp"), F.lit(None).cast("string")
     about = {"source": F.lit(LIVE), "lineage": no_text, "first_d": no_time, "first_s": no_time}
     columns = (*about, "attrs", "valid_from", "valid_to")
@@ -336,7 +335,7 @@ def _merge_unread(times: DataFrame, key: list[str]) -> DataFrame:
 def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
     """Return one row per object. has_d, has_s, has_l: whether it is declared, recorded, live (null:
     unknown); d, s, l: the attributes on each side that certainly has it."""
-    live = frames["live"].where(~F.col("kind").isin(*NEVER_DECLARED))
+    live = frames["live"].where(~F.col("kind").isin(*MEASURED))
     live = live.select(*KEY, F.col("attrs").alias("l"), F.col("owner").alias("l_owner"))
     # One row per cluster. left: objects of clusters that no table knows become `unknown`, not lost.
     facts = F.broadcast(_select_clusters(frames, context))

@@ -22,7 +22,7 @@ import pyspark.sql.functions as F
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame, Window
 
-from ...core.landing import CLUSTER, GROUP_USAGE, LIVE, TOPIC_USAGE
+from ...core.landing import LIVE, MEASURED
 from ..landed.snapshots import CHECKSUM_COLUMN, select_newest
 from ..tables.definitions import TABLES, BuildContext, Frames
 from .runs import UNKNOWN, select_tries
@@ -49,8 +49,6 @@ _CHANGE = (
     "window_start:timestamp,window_end:timestamp>>"
 )
 _SENDER = ("event_id", "run", "actor", "commit")
-COUNTER_KINDS = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
-"""Kinds that are counters, not objects: they differ in every snapshot."""
 _COMPLETE, _FAILED = "complete", "failed"
 _INTERVAL_COLUMNS = (
     "incarnation",
@@ -434,9 +432,9 @@ def _extend_intervals(
     return intervals.unionByName(closed).join(covers, subject, how="inner")
 
 
-def find_new_builds(frames: Frames) -> DataFrame:
-    """Return the builds that read the new snapshots of clusters."""
-    return _list_new_builds(frames["history"], select_good(frames["snapshot"]), _LIVE)
+def find_new_builds(frames: Frames, table: str = "history") -> DataFrame:
+    """Return the builds that read the snapshots of clusters that the table does not cover."""
+    return _list_new_builds(frames[table], select_good(frames["snapshot"]), _LIVE)
 
 
 def find_new_declared_builds(frames: Frames) -> DataFrame:
@@ -509,7 +507,7 @@ def _build_timeline(good: DataFrame) -> DataFrame:
     kinds = snapshots.select(
         "cluster", "snapshot", "at", F.explode("coverage").alias("kind", "how")
     )
-    read = kinds.where((F.col("how") != _FAILED) & ~F.col("kind").isin(*COUNTER_KINDS))
+    read = kinds.where((F.col("how") != _FAILED) & ~F.col("kind").isin(*MEASURED))
     in_time = Window.partitionBy("cluster", "kind").orderBy("at")
     # Only a complete look can prove that something is missing.
     proof = F.when(F.col("how") == _COMPLETE, F.col("at"))

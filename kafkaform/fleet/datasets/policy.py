@@ -11,7 +11,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from ...core.errors import ConfigurationError
-from ...core.landing import CLUSTER, DESIRED, GROUP_USAGE, TOPIC_USAGE
+from ...core.landing import DESIRED, MEASURED
 from ..landed.register import PolicyRule, RegisteredWaiver, matches
 from ..landed.snapshots import add_cluster_names
 from ..tables.definitions import TABLES, BuildContext, Frames
@@ -23,7 +23,6 @@ SOURCES = ("live", "desired")
 _OBJECT = ("source", "cluster", "kind", "key", "lineage")
 NUMBER = "decimal(38,6)"
 """The type in which conditions compute: exact, and wide enough for any config value."""
-_UNDECLARED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 _COLUMNS = ("source", *COLUMNS, ATTRS, "captured_at", "lineage")
 
 
@@ -156,7 +155,7 @@ def _find_broken(
 def _concerns(rule: PolicyRule) -> Column:
     """True for rows that the rule is about."""
     kind = F.col("kind")
-    named = F.lit(rule.kind in _UNDECLARED) | ~kind.isin(*_UNDECLARED)
+    named = F.lit(rule.kind in MEASURED) | ~kind.isin(*MEASURED)
     return (F.col("source") == rule.source) & named & matches(kind, rule.kind)
 
 

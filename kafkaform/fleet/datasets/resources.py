@@ -1,7 +1,9 @@
-"""Select what is known now: clusters and states, their newest rows, and owners of objects."""
+"""Select what is known now: clusters and states, their newest rows, owners of objects, and
+credentials with their age and end."""
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pyspark.sql.functions as F
@@ -23,6 +25,7 @@ DECLARED_IN = ("desired", "recorded")
 """Tables that name owners, the most trusted first."""
 _NAMED_AS_TOPIC = ("kafka_topic", "kafka_topic_config", "topic_usage")
 """Kinds whose key is a topic's name."""
+_SCRAM = "kafka_user_scram_credential"
 _MAP = "map<string,string>"
 _DECLARED = (
     "cluster string, declared_id string, env string, region string, owner string, "
@@ -204,7 +207,10 @@ def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
     name = F.col("subject").alias("cluster")
     newest = good.select(name, "snapshot", "captured_at", "coverage", "complete")
     about = frames["snapshot_raw"].where((F.col("source") == LIVE) & (F.col("kind") == CLUSTER))
+    versions = F.map_filter("attrs", lambda path, _: path.startswith("versions."))
+    releases = F.array_sort(F.array_distinct(F.map_values(versions)))
     brokers = about.groupBy(name, "snapshot").agg(
+        F.max(F.when(F.size(releases) > 0, releases)).alias("releases"),
         F.max(F.col("attrs")["brokers"]).alias("brokers"),
         F.max(F.col("attrs")["quota_callback"]).alias("quota_callback"),
     )
@@ -327,3 +333,104 @@ def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
         "scopes": F.map_concat(desired_only, state_scopes),
     }
     return rows.withColumns(filled).select(*TABLES["lineage"].names)
+
+
+# ── what expires or grows old ───────────────────────────────────────────────────────────
+
+
+def build_credentials(frames: Frames, context: BuildContext) -> DataFrame:
+    """Return the rows of `credentials`. Inputs: cluster, event, history, live.
+
+    Brokers do not say when a password was set. An apply of ours that created or changed the
+    credential set it. Iterations change only with the password, so if a later snapshot shows other
+    iterations, somebody else set it before that snapshot.
+    """
+    as_of = frames["cluster"].select("cluster", F.col("captured_at").alias("as_of"))
+    rows = _list_passwords(frames).unionByName(_list_shown(frames["live"]))
+    owners = {name: o.name for o in reversed(context.register.owners) for name in o.principals}
+    owner = F.try_element_at(
+        F.from_json(F.lit(json.dumps(owners)), "map<string,string>"), F.col("principal")
+    )
+    dated = rows.join(as_of.where("as_of is not null"), "cluster", how="inner")
+    columns = {
+        "owner": F.coalesce(owner, "owner"),
+        "age_days": F.greatest(F.datediff("as_of", "begins_at"), F.lit(0)).cast("int"),
+        "days_left": F.floor((F.unix_seconds("ends_at") - F.unix_seconds("as_of")) / 86_400).cast(
+            "int"
+        ),
+    }
+    return dated.withColumns(columns).select(*TABLES["credentials"].names)
+
+
+def _list_passwords(frames: Frames) -> DataFrame:
+    """Return the SCRAM credentials of `live`, with when and by what each was set."""
+    is_scram = F.col("kind") == _SCRAM
+    credentials = frames["live"].where(is_scram).select("cluster", "key", "attrs", "owner")
+    interval = F.max(F.struct("valid_from", "seen_before"))
+    intervals = frames["history"].where(is_scram).groupBy("cluster", "key")
+    sent = frames["event"].where(
+        is_scram
+        & (F.col("outcome") == "applied")
+        & F.col("action").isin("create", "update")
+        & ~F.coalesce("adopts", F.lit(False))
+    )
+    object_key = ["cluster", "key"]
+    rows = credentials.join(intervals.agg(interval.alias("newest")), object_key, how="left").join(
+        sent.groupBy(*object_key).agg(F.max("ts").alias("set")), object_key, how="left"
+    )
+    # Without a look before it, the interval may have begun long before its first snapshot.
+    is_ours = F.col("set").isNotNull() & (
+        F.col("newest.seen_before").isNull() | (F.col("set") >= F.col("newest.seen_before"))
+    )
+    begins = F.when(is_ours, F.col("set")).otherwise(F.col("newest.valid_from"))
+    return rows.where(begins.isNotNull()).select(
+        "cluster",
+        F.lit(_SCRAM).alias("kind"),
+        "key",
+        F.concat(F.lit("User:"), F.col("attrs")["username"]).alias("principal"),
+        F.lit(None).cast("string").alias("subject"),
+        "owner",
+        begins.alias("begins_at"),
+        F.when(is_ours, "log").otherwise("snapshot").alias("origin"),
+        F.lit(None).cast("timestamp").alias("ends_at"),
+    )
+
+
+def _list_shown(live: DataFrame) -> DataFrame:
+    """Return the tokens and certificates that the row of the cluster has."""
+    prefix = F.regexp_extract("path", r"^(delegation_tokens|certificates)\.", 1)
+    field = F.substring_index("path", ".", -1)
+    begin, end = F.length(prefix) + 2, F.length("path") - F.length(field) - F.length(prefix) - 2
+    members = (
+        live.where(F.col("kind") == CLUSTER)
+        .select("cluster", F.explode("attrs").alias("path", "value"))
+        .where(prefix != "")
+        .select(
+            "cluster",
+            prefix.alias("prefix"),
+            F.substring("path", begin, end).alias("key"),
+            field.alias("field"),
+            "value",
+        )
+    )
+    values = {
+        name: F.max(F.when(F.col("field") == name, F.col("value")))
+        for name in ("owner", "subject", "begins", "ends")
+    }
+    rows = members.groupBy("cluster", "prefix", "key").agg(
+        *(value.alias(name) for name, value in values.items())
+    )
+    times = {
+        f"{name}_at": F.timestamp_millis(F.col(name).try_cast("bigint"))
+        for name in ("begins", "ends")
+    }
+    kind = F.when(F.col("prefix") == "certificates", "certificate").otherwise("delegation_token")
+    return (
+        rows.withColumns({**times, "kind": kind, "origin": F.lit("cluster")})
+        .where(F.col("begins_at").isNotNull())
+        .select(
+            *("cluster", "kind", "key", F.col("owner").alias("principal"), "subject"),
+            F.lit(None).cast("string").alias("owner"),
+            *("begins_at", "origin", "ends_at"),
+        )
+    )

@@ -50,6 +50,9 @@ class RegisteredCluster(Struct, frozen=True):
     """The brokers' `allow.everyone.if.no.acl.found`. None: not declared."""
     limit_replicas: int | None = None
     """How many replicas the cluster should hold at most."""
+    kafka_cluster: str | None = None
+    """Of a schema registry: the Kafka cluster whose topics its subjects are about. None: not
+    declared."""
 
 
 class RegisteredState(Struct, frozen=True):

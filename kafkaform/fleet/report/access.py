@@ -53,6 +53,7 @@ FINDINGS: Mapping[str, str] = {
     "any_host": "from every host",
     "matches_nothing": "the ACL matches nothing",
     "unknown_principal": "nobody knows the principal",
+    "quota_of_nobody": "the quota's user does not exist",
     "open_by_default": "allowed where there is no ACL",
 }
 _PRINCIPALS = (
@@ -69,9 +70,32 @@ _GRANTS = (
     GridColumn("principal", "Principal", ColumnKind.CODE),
     GridColumn("resource", "Resource", ColumnKind.CODE),
     DETAIL,
-    GridColumn("subject", "ACL or principal", ColumnKind.KEY),
+    GridColumn("subject", "ACL, quota or principal", ColumnKind.KEY),
     OWNER,
 )
+_CREDENTIAL_KINDS: Mapping[str, str] = {
+    "kafka_user_scram_credential": "password",
+    "delegation_token": "delegation token",
+    "certificate": "certificate of a broker",
+}
+_ORIGINS: Mapping[str, str] = {
+    "cluster": "the cluster",
+    "log": "the log of an apply",
+    "snapshot": "a snapshot",
+}
+_CREDENTIALS = (
+    CLUSTER,
+    GridColumn("what", "Credential", ColumnKind.WORD),
+    GridColumn("principal", "Principal", ColumnKind.CODE, "none"),
+    GridColumn("key", "User, token or broker", ColumnKind.KEY),
+    GridColumn("days_left", "Days left", ColumnKind.NUMBER, "does not expire"),
+    GridColumn("age_days", "Age in days, at least", ColumnKind.NUMBER),
+    GridColumn("from", "Known from", ColumnKind.WORD),
+    GridColumn("ends_at", "Expires", ColumnKind.TIME, "does not expire"),
+    OWNER,
+)
+SOON_DAYS = 30
+"""A credential that expires within so many days is counted at the top of its section."""
 _RULES = (
     SEVERITY,
     GridColumn("rule", "Rule", ColumnKind.CODE),
@@ -176,6 +200,27 @@ def show_rules(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     )
 
 
+def show_credentials(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
+    """The section part on credentials that expire or are old."""
+    rows = [
+        {
+            **row,
+            "what": _CREDENTIAL_KINDS.get(row["kind"], "unknown"),
+            "from": _ORIGINS.get(row["origin"], "unknown"),
+        }
+        for row in answers["credential_rows"]
+    ]
+    soon = sum(1 for row in rows if row["days_left"] is not None and row["days_left"] < SOON_DAYS)
+    lead = (
+        f"{render_count(soon, 'certificate or token', 'certificates or tokens')} "
+        f"expired or will expire within {SOON_DAYS} days."
+        if soon
+        else f"No certificate or token that was seen expires within {SOON_DAYS} days."
+    )
+    caption = "Credentials, the first to expire first, then the oldest passwords"
+    return SectionBlock((lead,), grids=(make_grid(caption, _CREDENTIALS, rows, "credentials"),))
+
+
 def show_quotas(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on quotas."""
     levels = [{**row, "from": _name_source(row)} for row in answers["quota_levels"]]
@@ -215,6 +260,7 @@ PERMISSIONS = Outline(
     "Grants that are broader than they look, useless ones, and rules of fleet.hcl that are broken.",
     (
         SectionPiece("access findings", ("grant_kinds", "grant_rows", "principals"), show_grants),
+        SectionPiece("credentials", ("credential_rows",), show_credentials),
         SectionPiece("rules", ("policy_rows",), show_rules),
     ),
 )

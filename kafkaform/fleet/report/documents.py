@@ -235,6 +235,7 @@ NAMES: Mapping[str, str] = {
     "grant_findings": "select distinct principal as name from grant_findings",
     "effective_permissions": "select distinct principal as name from effective_permissions",
     "effective_quotas": 'select distinct "user" as name from effective_quotas',
+    "credentials": "select distinct principal as name from credentials",
     "change_attribution": "select distinct actor as name from change_attribution",
     "live": "select distinct attrs['username'] as name from live"
     " where kind = 'kafka_user_scram_credential'",

@@ -335,6 +335,50 @@ _CLUSTERS = (
     GridColumn("below_rf", "Topics with few replicas", ColumnKind.NUMBER, "unknown"),
     *COST_COLUMNS,
 )
+_DISKS = (
+    CLUSTER,
+    GridColumn("broker", "Broker", ColumnKind.NUMBER),
+    GridColumn("log_dirs", "Directories", ColumnKind.CODE),
+    GridColumn("used_share", "Used", ColumnKind.SHARE, "unknown"),
+    GridColumn("usable_bytes", "Free", ColumnKind.BYTES, "unknown"),
+    GridColumn("used_per_day", "Growth a day", ColumnKind.BYTES, "unknown"),
+    GridColumn("full_on", "Full on", ColumnKind.DAY, "not in sight"),
+    GridColumn("total_bytes", "Size", ColumnKind.BYTES, "unknown"),
+    GridColumn("failed", "Failed", ColumnKind.FLAG),
+)
+_TOPIC_GROWTH = (
+    CLUSTER,
+    GridColumn("topic", "Topic", ColumnKind.KEY),
+    OWNER,
+    GridColumn("bytes", "Size", ColumnKind.BYTES, "not measured"),
+    GridColumn("bytes_per_day", "Growth a day", ColumnKind.BYTES, "unknown"),
+    GridColumn("records_per_day", "Records a day", ColumnKind.NUMBER, "unknown"),
+    GridColumn("bytes_skew", "Largest partition, times the average", ColumnKind.NUMBER, "unknown"),
+    GridColumn("records_skew", "The same by records", ColumnKind.NUMBER, "unknown"),
+    GridColumn("partitions", "Partitions", ColumnKind.NUMBER, "unknown"),
+)
+_GROUP_VERDICTS = (
+    Series("applied", "progressing", "P"),
+    Series("behind", "idle", "I"),
+    Series("outside", "stuck", "S"),
+    Series("pending", "stopped", "H"),
+    Series("unmanaged", "unused", "U"),
+    Series("unknown", "insufficient evidence", "?"),
+)
+_GROUP_VERDICT_OF: Mapping[str, str] = {
+    **{"progressing": "applied", "idle": "behind", "stuck": "outside", "stopped": "pending"},
+    **{"unused": "unmanaged", "insufficient_evidence": "unknown"},
+}
+_GROUPS = (
+    GridColumn("verdict", "Verdict", ColumnKind.WORD),
+    CLUSTER,
+    GridColumn("group_id", "Group", ColumnKind.KEY),
+    GridColumn("topic", "Topic", ColumnKind.KEY),
+    GridColumn("members", "Members", ColumnKind.NUMBER, "unknown"),
+    GridColumn("lag", "Lag, records", ColumnKind.NUMBER, "unknown"),
+    GridColumn("since", "Not moved since", ColumnKind.TIME, "unknown"),
+    OWNER,
+)
 _OWNERS = (
     OWNER,
     GridColumn("clusters", "Clusters", ColumnKind.NUMBER),
@@ -419,6 +463,50 @@ def show_capacity(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     return SectionBlock(leads, (chart, growth), (table,))
 
 
+def show_disks(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
+    """The section part on disks."""
+    rows = answers["disk_rows"]
+    table = make_grid("Disks, first full first", _DISKS, rows, "disks")
+    soon = sum(1 for row in rows if row["full_on"] is not None)
+    failed = sum(1 for row in rows if row["failed"])
+    leads = (
+        f"{render_count(failed, 'log directory', 'log directories')} failed." if failed else "",
+        f"{render_count(soon, 'disk')} will be full within five years if they fill as they did."
+        if soon
+        else "No disk is expected to be full.",
+    )
+    known_leads = tuple(filter(None, leads)) if rows else ("No disk was measured.",)
+    return SectionBlock(known_leads, grids=(table,))
+
+
+def show_growth(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
+    """The section part on the growth of topics and on uneven partitions."""
+    rows = answers["growth_rows"]
+    table = make_grid("Topics, fastest growing first", _TOPIC_GROWTH, rows, "topic_growth")
+    return SectionBlock(grids=(table,))
+
+
+def show_groups(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
+    """The section part on groups without progress."""
+    counts = {
+        _GROUP_VERDICT_OF[row["verdict"]]: int(row["pairs"]) for row in answers["group_verdicts"]
+    }
+    values = tuple(counts.get(series.key, 0) for series in _GROUP_VERDICTS)
+    bars = (Bar("all groups", values),) if counts else ()
+    stuck = counts.get("outside", 0)
+    lead = (
+        f"{render_count(stuck, 'group makes', 'groups make')} no progress in a topic although "
+        "there are members and records to read."
+        if stuck
+        else "No group is stuck."
+    )
+    title = "Groups and the topics that they read, by verdict"
+    chart = Chart("groups", title, "pairs", "fleet", _GROUP_VERDICTS, bars)
+    caption = "Groups without progress, the largest lag first"
+    grid = make_grid(caption, _GROUPS, answers["group_rows"], "group_progress")
+    return SectionBlock((lead,), (chart,), (grid,))
+
+
 def show_cost(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on cost."""
     rows = answers["capacity_owners"]
@@ -456,12 +544,23 @@ UNUSED = Outline(
     "is a question to its owner, never a verdict.",
     (SectionPiece("unused topics", ("unused_verdicts", "unused_rows"), show_unused_topics),),
 )
+CONSUMERS = Outline(
+    "groups",
+    "Consumer groups",
+    "What each group does with the topics that it reads, by its offsets in the snapshots of the "
+    "last 31 days. Idle: there is nothing to read. Stuck: it has members and does not read what "
+    "is there. Stopped: it has no members. Unused: stopped for 14 days.",
+    (SectionPiece("groups", ("group_verdicts", "group_rows"), show_groups),),
+)
 CAPACITY = Outline(
     "capacity",
     "Capacity and cost",
-    "Replicas against the limit that fleet.hcl declares, and cost by its rates.",
+    "Replicas against the limit that fleet.hcl declares, disks and topics as they grew in the last "
+    "31 days, and cost by the rates of fleet.hcl.",
     (
         SectionPiece("capacity", ("capacity_clusters",), show_capacity),
+        SectionPiece("disks", ("disk_rows",), show_disks),
+        SectionPiece("growth", ("growth_rows",), show_growth),
         SectionPiece("cost", ("capacity_owners",), show_cost),
     ),
 )

@@ -94,6 +94,7 @@ SIZE_COLUMNS = tuple(
 )
 COST_COLUMNS = (
     GridColumn("bytes", "Size", ColumnKind.BYTES, "not measured"),
+    GridColumn("bytes_per_day", "Size, growth a day", ColumnKind.BYTES, "unknown"),
     GridColumn("cost", "Cost a month", ColumnKind.MONEY, "no rates"),
     GridColumn("currency", "Currency"),
 )
@@ -155,7 +156,7 @@ def clip_text(text: str, length: int) -> str:
 def render_bytes(value: float) -> str:
     """`1.5 GiB`."""
     unit = 0
-    while value >= 1024 and unit < len(UNITS) - 1:
+    while abs(value) >= 1024 and unit < len(UNITS) - 1:
         value, unit = value / 1024, unit + 1
     return f"{value:,.0f} {UNITS[unit]}" if unit == 0 else f"{value:,.1f} {UNITS[unit]}"
 

@@ -14,7 +14,7 @@ from ..tables.definitions import SCHEMA_VERSION
 from ..tables.reader import Build
 from .access import PERMISSIONS, QUOTAS, chart_findings
 from .causes import Cause, list_missing, rank_causes
-from .drift import CAPACITY, CHANGES, DRIFT, UNUSED
+from .drift import CAPACITY, CHANGES, CONSUMERS, DRIFT, UNUSED
 from .figures import (
     CLUSTER,
     DETAIL,
@@ -99,6 +99,9 @@ _FINDINGS: Mapping[str, str] = {
     "two_owners": "recorded in two states",
     "conflicting_event": "two versions of one event",
     "renamed": "two names for one cluster",
+    "mixed_releases": "brokers of different releases",
+    "subject_without_topic": "subject without its topic",
+    "topic_without_schema": "topic without a schema",
 }
 
 
@@ -227,7 +230,7 @@ _SERIES = (
     Series("never", "never read", "N"),
 )
 _READ = frozenset(KNOWN)
-_OUTLINES = (DRIFT, CHANGES, PERMISSIONS, UNUSED, QUOTAS, CAPACITY, APPLIES, TRUST)
+_OUTLINES = (DRIFT, CHANGES, PERMISSIONS, UNUSED, CONSUMERS, QUOTAS, CAPACITY, APPLIES, TRUST)
 
 
 class FleetCoverage(Struct, frozen=True):

@@ -171,6 +171,12 @@ DETAILS: Mapping[str, ReportQuestion] = {
         " resource, detail, owner from grant_findings order by case severity when 'high' then 0"
         " when 'medium' then 1 else 2 end, cluster, finding, subject, resource limit {limit}",
     ),
+    "credential_rows": ReportQuestion(
+        ("credentials",),
+        "select count(*) over () as total, cluster, kind, principal, key, subject, owner,"
+        " days_left, ends_at, age_days, begins_at, origin from credentials"
+        " order by days_left asc nulls last, age_days desc, cluster, kind, key limit {limit}",
+    ),
     "policy_rows": ReportQuestion(
         ("policy_findings",),
         "select count(*) over () as total, severity, rule, cluster, kind, key, path, message,"
@@ -204,10 +210,37 @@ DETAILS: Mapping[str, ReportQuestion] = {
         " where level is not null or not evaluable"
         ' order by quota_key, value, cluster, "user", client_id limit {limit}',
     ),
+    "disk_rows": ReportQuestion(
+        ("disks",),
+        "select count(*) over () as total, cluster, broker, log_dirs, total_bytes, usable_bytes,"
+        " used_share, used_per_day, full_on, failed from disks"
+        " order by failed desc, full_on asc nulls last, used_share desc nulls last, cluster,"
+        " broker, log_dirs limit {limit}",
+    ),
+    "growth_rows": ReportQuestion(
+        ("topic_growth",),
+        "select count(*) over () as total, cluster, topic, owner, partitions, bytes,"
+        " bytes_per_day, records_per_day, bytes_skew, records_skew from topic_growth"
+        " order by bytes_per_day desc nulls last, bytes desc nulls last, cluster, topic"
+        " limit {limit}",
+    ),
+    "group_verdicts": ReportQuestion(
+        ("group_progress",),
+        "select verdict, count(*) as pairs, count(distinct cluster || ' ' || group_id) as members"
+        " from group_progress group by verdict order by verdict",
+    ),
+    "group_rows": ReportQuestion(
+        ("group_progress",),
+        "select count(*) over () as total, cluster, group_id, topic, verdict, owner, members, lag,"
+        " coalesce(moved_at, since) as since from group_progress"
+        " where verdict in ('stuck', 'stopped', 'unused') order by case verdict when 'stuck' then 0"
+        " when 'stopped' then 1 else 2 end, lag desc nulls last, cluster, group_id, topic"
+        " limit {limit}",
+    ),
     "capacity_clusters": ReportQuestion(
         ("capacity",),
         "select count(*) over () as total, cluster, topics, partitions, replicas, limit_replicas,"
-        " growth_per_day, breach_on, below_rf, bytes, cost, currency from capacity"
+        " growth_per_day, breach_on, below_rf, bytes, bytes_per_day, cost, currency from capacity"
         " where subject = 'cluster' order by replicas * 1.0 / limit_replicas desc nulls last,"
         " replicas desc, cluster limit {limit}",
     ),
@@ -218,6 +251,7 @@ DETAILS: Mapping[str, ReportQuestion] = {
         " count(distinct cluster) as clusters, sum(topics) as topics,"
         " sum(partitions) as partitions, sum(replicas) as replicas,"
         " case when count(bytes) = count(*) then sum(bytes) end as bytes,"
+        " case when count(bytes_per_day) = count(*) then sum(bytes_per_day) end as bytes_per_day,"
         " case when count(cost) = count(*) then sum(cost) end as cost"
         " from capacity where subject like 'owner %' or subject = 'unowned'"
         " group by subject, currency"

@@ -313,6 +313,12 @@ CLUSTER = make_schema(
         "The brokers' allow.everyone.if.no.acl.found. Default: unknown.",
     ),
     _make_count("limit_replicas", "How many replicas the cluster should hold at most."),
+    AttributeSchema(
+        "kafka_cluster",
+        STRING,
+        "Of a schema registry: the Kafka cluster whose topics its subjects are about. Default: "
+        "unknown, so topics and subjects are not compared.",
+    ),
 )
 STATE = make_schema(
     "A state of kafkaform, and the folder of its configuration.",

@@ -24,7 +24,7 @@ from ...apply.secrets import Lookup
 from ...core.canonical import dumps
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
-from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
+from ...core.landing import MEASURED
 from ...core.resource import ProviderConfig
 from ...core.schema import ObjectSchema
 from ...core.secret import PartialRepr
@@ -186,7 +186,7 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
         clusters = (*clusters, *listed_clusters)
         states = (*states, *list_states(listed))
     # Every check runs even after faults: the user gets the whole list, not one fault per run.
-    scope.faults.extend(_find_kind_faults(blocks, registry, providers.values()))
+    scope.faults.extend(_find_name_faults(blocks, registry, providers.values(), clusters))
     # Waivers are read even if their rule has faults.
     rules = [block for block in file.body.blocks if block.type == "rule"]
     waiver_blocks = {
@@ -424,6 +424,39 @@ def _render_variable(value: Value) -> str:
 # ── the register ────────────────────────────────────────────────────────────────────────
 
 
+def _find_name_faults(
+    blocks: Blocks,
+    registry: Registry,
+    used: Iterable[Provider],
+    clusters: Iterable[ClusterEntry],
+) -> Iterator[Diagnostic]:
+    """Yield a fault for each kind and cluster that an argument names and that does not exist."""
+    yield from _find_kind_faults(blocks, registry, used)
+    yield from _find_registry_faults(blocks["cluster"], clusters)
+
+
+def _find_registry_faults(
+    blocks: Iterable[tuple[Block, FrozenMap]], clusters: Iterable[ClusterEntry]
+) -> Iterator[Diagnostic]:
+    """Yield a fault for each `kafka_cluster` that names no Kafka cluster."""
+    providers = {entry.name: entry.provider.name for entry in clusters}
+    names = sorted(name for name, provider in providers.items() if provider == PROVIDER)
+    for block, values in blocks:
+        name = values.get("kafka_cluster")
+        node = block.get_argument("kafka_cluster")
+        if name is None or node is None:
+            continue
+        if name not in names:
+            advice = suggest(name, names) or f"There are {', '.join(names) or 'none'}."
+            yield make_error(node, f'"{name}" is no Kafka cluster of this fleet', "", advice)
+        elif values.get("provider") == PROVIDER:
+            yield make_error(
+                node,
+                "a Kafka cluster has no kafka_cluster",
+                advice="Write it into the block of its schema registry.",
+            )
+
+
 def _find_kind_faults(
     blocks: Blocks, registry: Registry, used: Iterable[Provider]
 ) -> Iterator[Diagnostic]:
@@ -432,7 +465,7 @@ def _find_kind_faults(
     installed = registry.names if blocks["rule"] or blocks["naming"] else ()
     providers = {provider.name: provider for provider in (*used, *map(registry.load, installed))}
     declared = tuple(name for provider in providers.values() for name in provider.types)
-    live_kinds = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
+    live_kinds = (*declared, *MEASURED)
     for block, values in (*blocks["rule"], *blocks["naming"]):
         kinds, kind = declared if values.get("source") == "desired" else live_kinds, values["kind"]
         fits = re.compile(to_regex(kind) if block.type == "rule" else re.escape(kind))

@@ -14,15 +14,17 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from typing import TypeVar
 
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from kafkaform.core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
+from kafkaform.core.landing import CLUSTER, DISK_USAGE, GROUP_USAGE, TOPIC_USAGE
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -36,19 +38,28 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.contract import Session
 
+from ..capacity.readings import DiskReading, read_disks
 from ..kinds.config import resource_type as config_kinds
 from ..kinds.context import ClusterContext, attempt, find_answering_node
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.read import UNKNOWN_TOPIC
 from ..protocol import acl as acls
-from ..protocol.cluster_facts import FEATURE_MISSING, UNSUPPORTED_VERSION, KafkaFacts
+from ..protocol.cluster_facts import (
+    FEATURE_MISSING,
+    UNSUPPORTED_VERSION,
+    KafkaFacts,
+    find_release,
+)
 from ..protocol.faults import fault_of
 from ..session import KafkaSession
 from ..wire import usage as wire
-from ..wire.cluster import read_log_sizes
+from ..wire.cluster import describe_cluster, read_certificate, read_versions
 from ..wire.configs import describe_configs
 from ..wire.describe import describe_brokers
+from ..wire.security import describe_tokens
 from ..wire.topics import TopicRow, list_topics
+from ..wire.usage import Place
+from .source import DescribeSource
 
 IN_FLIGHT = 4
 TOPICS_AT_ONCE = 2_000
@@ -73,21 +84,28 @@ _COMPLETE, _VISIBLE = Coverage(CoverageKind.COMPLETE), Coverage(CoverageKind.VIS
 
 
 def read_usage(session: KafkaSession, topics: Sweep | None = None) -> tuple[Sweep, ...]:
-    """The cluster, the use of its topics and of its groups. topics: a listing of topics, whose
-    coverage holds here, too. If a request fails, the sweep of its kind fails."""
+    """The cluster, its disks, and the use of its topics and of its groups. topics: a listing of
+    topics, whose coverage holds here, too. If a request fails, the sweep of its kind fails."""
     context = session.context
     rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
     coverage = _VISIBLE if topics is None else topics.coverage
+    disks = read_disks(DescribeSource(context, session.sweep), map(int, context.facts.nodes))
+    attributes = {
+        **_read_cluster(context),
+        "leaders": _count_leaders(context, rows)
+        if not isinstance(rows, Fault) and coverage.kind is CoverageKind.COMPLETE
+        else None,
+    }
+    cluster = _make_sweep(context, CLUSTER, [(context.facts.scope_id, attributes)], _COMPLETE)
+    if isinstance(rows, Fault):
+        failed = (_make_failed_sweep(kind, rows) for kind in (TOPIC_USAGE, GROUP_USAGE))
+        return (cluster, _sweep_disks(context, disks), *failed)
+    logs = _read_logs(context, [row for row in rows if row.code == 0])
     return (
-        _make_sweep(
-            context, CLUSTER, [(context.facts.scope_id, _read_cluster(context))], _COMPLETE
-        ),
-        _make_failed_sweep(TOPIC_USAGE, rows)
-        if isinstance(rows, Fault)
-        else _sweep_topics(context, rows, coverage),
-        _make_failed_sweep(GROUP_USAGE, rows)
-        if isinstance(rows, Fault)
-        else _sweep_groups(context, rows),
+        cluster,
+        _sweep_disks(context, disks),
+        _sweep_topics(context, logs, disks, coverage),
+        _sweep_groups(context, rows, logs.ends),
     )
 
 
@@ -129,8 +147,59 @@ def _read_cluster(context: ClusterContext) -> Mapping[str, Value]:
         "metadata_version": cluster.metadata_version,
         "default_replication_factor": cluster.default_replication_factor,
         "default_partitions": cluster.default_partitions,
+        "versions": FrozenMap(zip(context.facts.nodes, _read_versions(context), strict=True)),
+        "certificates": _read_certificates(context),
+        "delegation_tokens": _read_tokens(context),
         **_read_authorizer(context),
     }
+
+
+def _read_certificates(context: ClusterContext) -> FrozenMap:
+    """Id of each broker that answers with TLS -> subject, begin and end of its certificate."""
+    answer = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
+    hosts = {} if isinstance(answer, Fault) or not context.settings.tls else answer.hosts
+    certificates = _map_parallel(
+        context, lambda address: read_certificate(context.settings, *address), hosts.values()
+    )
+    return FrozenMap(
+        {
+            node: FrozenMap(to_builtins(certificate))
+            for node, certificate in zip(hosts, certificates, strict=True)
+            if certificate is not None
+        }
+    )
+
+
+def _read_tokens(context: ClusterContext) -> FrozenMap:
+    """Id of each delegation token that we may see -> its owner and times, in milliseconds since
+    1970. Its secret is not among them."""
+    answer = attempt(
+        "DescribeDelegationToken", lambda: describe_tokens(context.wire, context.timeout)
+    )
+    rows = () if isinstance(answer, Fault) or answer.code else answer.rows
+    return FrozenMap(
+        {
+            row.token_id: FrozenMap(owner=row.owner, begins=row.issued, ends=row.expires)
+            for row in rows
+        }
+    )
+
+
+def _read_versions(context: ClusterContext) -> list[str | None]:
+    """The release of each live broker; None if it does not answer or is no Apache Kafka."""
+
+    def ask(node: str) -> str | None:
+        call = partial(read_versions, context.wire, context.timeout, node)
+        answer = attempt("ApiVersions", call, node)
+        return None if isinstance(answer, Fault) else find_release(answer.apis, answer.level)
+
+    return _map_parallel(context, ask, context.facts.nodes)
+
+
+def _count_leaders(context: ClusterContext, rows: Iterable[TopicRow]) -> FrozenMap:
+    """Id of each live broker -> how many partitions it leads."""
+    counts = Counter(leader for row in rows for leader in row.leaders)
+    return FrozenMap({node: counts[int(node)] for node in context.facts.nodes})
 
 
 def _read_authorizer(context: ClusterContext) -> Mapping[str, Value]:
@@ -153,45 +222,107 @@ def _read_authorizer(context: ClusterContext) -> Mapping[str, Value]:
     return {name: settings.get(key) for name, key in _AUTHORIZER.items()}
 
 
+# ── disks ───────────────────────────────────────────────────────────────────────────────
+
+
+def _sweep_disks(context: ClusterContext, reading: DiskReading) -> Sweep:
+    """One row for each volume with log directories, and for each log directory that failed."""
+    if reading.faults and not reading.disks:
+        return _make_failed_sweep(DISK_USAGE, next(iter(reading.faults.values())))
+    rows: list[Row] = [
+        (
+            f"{disk.broker} {','.join(disk.directories)}",
+            {
+                "broker": disk.broker,
+                "log_dirs": disk.directories,
+                "total_bytes": disk.total,
+                "usable_bytes": disk.usable,
+                "log_bytes": disk.stored,
+                "replicas": len(disk.replicas),
+                "failed": False,
+            },
+        )
+        for disk in reading.disks
+    ]
+    rows += [
+        (f"{broker} {path}", {"broker": broker, "log_dirs": (path,), "failed": True})
+        for broker, paths in reading.failed.items()
+        for path in paths
+    ]
+    return _make_sweep(context, DISK_USAGE, rows, _VISIBLE if reading.faults else _COMPLETE)
+
+
 # ── topics ──────────────────────────────────────────────────────────────────────────────
 
 
-def _sweep_topics(context: ClusterContext, rows: Sequence[TopicRow], coverage: Coverage) -> Sweep:
-    """Topics with the sums of their first and next offsets, and the bytes of all replicas on disk.
-    The sums are unknown if a partition has no leader."""
+class _Logs(Struct, frozen=True):
+    """The topics that exist, and where the logs of their partitions end and begin."""
+
+    topics: Sequence[TopicRow]
+    ends: Mapping[Place, int]
+    """The next offset. Partitions without an answer are missing, here and below."""
+    starts: Mapping[Place, int]
+    faults: Sequence[Fault]
+
+    def has_all(self, row: TopicRow) -> bool:
+        """Whether all partitions of the topic answered."""
+        partitions = [(row.name, number) for number in range(len(row.leaders))]
+        return all(partition in self.ends and partition in self.starts for partition in partitions)
+
+
+def _read_logs(context: ClusterContext, rows: Sequence[TopicRow]) -> _Logs:
     # Between the listing and these requests topics are created, moved and deleted. They are read
     # again, or a busy cluster would never be seen whole.
-    living = [row for row in rows if row.code == 0]
     faults: list[Fault] = []
-    ends, starts = _sum_ends_and_starts(context, living, faults)
+    logs = _Logs(rows, *_read_ends_and_starts(context, rows, faults), faults)
     for pause in _PAUSES:
-        incomplete = [row.name for row in living if row.name not in ends or row.name not in starts]
+        incomplete = [row.name for row in logs.topics if not logs.has_all(row)]
         if not incomplete or (pause and faults):
             break
         time.sleep(pause)
         second_rows = _reread_topics(context, incomplete)
         gone = {row.name for row in second_rows if row.code == UNKNOWN_TOPIC}
-        living = [row for row in living if row.name not in gone]
-        second_sums = _sum_ends_and_starts(
+        living = [row for row in logs.topics if row.name not in gone]
+        ends, starts = _read_ends_and_starts(
             context, [row for row in second_rows if row.code == 0], faults
         )
-        ends, starts = {**ends, **second_sums[0]}, {**starts, **second_sums[1]}
-    sizes = _read_sizes(context, living)
-    if faults and not ends and living:
-        return _make_failed_sweep(TOPIC_USAGE, faults[0])
-    whole = all(row.name in ends and row.name in starts for row in living)
-    values = (
-        (
-            row.name,
-            {
-                "end_offsets_sum": ends.get(row.name),
-                "start_offsets_sum": starts.get(row.name),
-                "bytes": sizes.get(row.name),
-            },
-        )
-        for row in living
-    )
+        logs = _Logs(living, {**logs.ends, **ends}, {**logs.starts, **starts}, faults)
+    return logs
+
+
+def _sweep_topics(
+    context: ClusterContext, logs: _Logs, disks: DiskReading, coverage: Coverage
+) -> Sweep:
+    """Topics with the sums of their first and next offsets, and the bytes of all replicas on disk.
+    The sums are unknown if a partition has no leader."""
+    if logs.faults and not logs.ends and logs.topics:
+        return _make_failed_sweep(TOPIC_USAGE, logs.faults[0])
+    sizes = _measure_topics(context, logs.topics, disks)
+    whole = all(map(logs.has_all, logs.topics))
+    values = ((row.name, _describe_log(row, logs, sizes.get(row.name))) for row in logs.topics)
     return _make_sweep(context, TOPIC_USAGE, values, coverage if whole else _VISIBLE)
+
+
+def _describe_log(
+    row: TopicRow, logs: _Logs, sizes: Mapping[int, Sequence[int]] | None
+) -> Mapping[str, Value]:
+    """The attributes of a topic. sizes: partition -> bytes of each replica; None: unknown."""
+    partitions = [(row.name, number) for number in range(len(row.leaders))]
+    whole = bool(partitions) and logs.has_all(row)
+    ends = [logs.ends[partition] for partition in partitions] if whole else []
+    starts = [logs.starts[partition] for partition in partitions] if whole else []
+    records = [end - start for end, start in zip(ends, starts, strict=True)]
+    # The largest replica of a partition is the one that has all of it.
+    largest = [max(replicas, default=0) for replicas in (sizes or {}).values()]
+    return {
+        "end_offsets_sum": sum(ends) if whole else None,
+        "start_offsets_sum": sum(starts) if whole else None,
+        "bytes": None if sizes is None else sum(map(sum, sizes.values())),
+        "partition_bytes_max": max(largest, default=None),
+        "partition_bytes_min": min(largest, default=None),
+        "partition_records_max": max(records, default=None),
+        "partition_records_min": min(records, default=None),
+    }
 
 
 def _reread_topics(context: ClusterContext, names: Sequence[str]) -> Sequence[TopicRow]:
@@ -207,24 +338,24 @@ def _reread_topics(context: ClusterContext, names: Sequence[str]) -> Sequence[To
     return topics
 
 
-def _sum_ends_and_starts(
+def _read_ends_and_starts(
     context: ClusterContext, rows: Sequence[TopicRow], faults: list[Fault]
-) -> tuple[Mapping[str, int], Mapping[str, int]]:
+) -> tuple[Mapping[Place, int], Mapping[Place, int]]:
     return (
-        _sum_offsets(context, rows, wire.LATEST, faults),
-        _sum_offsets(context, rows, wire.EARLIEST, faults),
+        _read_offsets(context, rows, wire.LATEST, faults),
+        _read_offsets(context, rows, wire.EARLIEST, faults),
     )
 
 
-def _sum_offsets(
+def _read_offsets(
     context: ClusterContext, rows: Sequence[TopicRow], at: int, faults: list[Fault]
-) -> Mapping[str, int]:
-    """Topic -> sum of the offsets of its partitions at that time, if all of them are known."""
+) -> Mapping[Place, int]:
+    """Partition -> its offset at that time, if it is known."""
     # ListOffsets is answered only by the leader of each partition.
     requests = list(wire.group_by_leader(rows))
-    offsets: dict[tuple[str, int], int] = {}
+    offsets: dict[Place, int] = {}
 
-    def ask(item: tuple[str, Mapping[str, Sequence[int]]]) -> Mapping[tuple[str, int], int] | Fault:
+    def ask(item: tuple[str, Mapping[str, Sequence[int]]]) -> Mapping[Place, int] | Fault:
         node, partitions = item
         call = partial(wire.list_offsets, context.wire, partitions, at, node, context.timeout)
         return attempt("ListOffsets", call, node)
@@ -234,44 +365,36 @@ def _sum_offsets(
             faults.append(answer)
         else:
             offsets.update(answer)
-    partitions = {row.name: [(row.name, n) for n in range(len(row.leaders))] for row in rows}
-    return {
-        name: sum(offsets[partition] for partition in topic_partitions)
-        for name, topic_partitions in partitions.items()
-        if all(partition in offsets for partition in topic_partitions)
-    }
+    return offsets
 
 
-def _read_sizes(context: ClusterContext, rows: Sequence[TopicRow]) -> Mapping[str, int]:
-    """Topic -> bytes of all its replicas, for topics whose replicas are all on live brokers;
-    nothing if a broker does not answer."""
+def _measure_topics(
+    context: ClusterContext, rows: Sequence[TopicRow], reading: DiskReading
+) -> Mapping[str, Mapping[int, Sequence[int]]]:
+    """Topic -> partition -> bytes of each replica, for topics whose replicas are all on live
+    brokers; nothing if a broker does not answer or a disk failed."""
     # A sum without a replica would look like a topic that has shrunk.
+    if reading.faults or reading.failed:
+        return {}
     live = {int(node) for node in context.facts.nodes}
-    whole = [row for row in rows if live.issuperset(chain(*row.replicas))]
-    counts = {row.name: len(row.leaders) for row in whole}
-    names = list(counts)
-    chunks = [names[at : at + TOPICS_AT_ONCE] for at in range(0, len(names), TOPICS_AT_ONCE)]
-    totals = dict.fromkeys(counts, 0)
-
-    def ask(item: tuple[str, Sequence[str]]) -> object:
-        node, chunk = item
-        topics = {name: counts[name] for name in chunk}
-        call = partial(read_log_sizes, context.wire, topics, node, context.timeout)
-        return attempt("DescribeLogDirs", call, node)
-
-    requests = [(node, chunk) for node in context.facts.nodes for chunk in chunks]
-    for logs in _map_parallel(context, ask, requests):
-        if not isinstance(logs, list):
-            return {}
-        for log in logs:
-            totals[log.topic] += log.size
-    return totals
+    sizes: dict[str, dict[int, list[int]]] = {
+        row.name: {number: [] for number in range(len(row.leaders))}
+        for row in rows
+        if live.issuperset(chain(*row.replicas))
+    }
+    for disk in reading.disks:
+        for (topic, number), size in chain(disk.replicas.items(), disk.future.items()):
+            if topic in sizes:
+                sizes[topic].setdefault(number, []).append(size)
+    return sizes
 
 
 # ── groups ──────────────────────────────────────────────────────────────────────────────
 
 
-def _sweep_groups(context: ClusterContext, topics: Sequence[TopicRow]) -> Sweep:
+def _sweep_groups(
+    context: ClusterContext, topics: Sequence[TopicRow], ends: Mapping[Place, int]
+) -> Sweep:
     """One row for each topic of which a group has committed offsets or is assigned partitions."""
     # The key is `group topic`: no name of a topic has a blank. Groups in a partition of Kafka's own
     # topic without a leader are listed by no broker, so that the listing is not complete then.
@@ -287,7 +410,7 @@ def _sweep_groups(context: ClusterContext, topics: Sequence[TopicRow]) -> Sweep:
             return _make_failed_sweep(GROUP_USAGE, listed)
         groups = [group for group in listed.groups if group.protocol in ("", wire.CONSUMER)]
         for start in range(0, len(groups), GROUPS_AT_ONCE):
-            details = _read_groups(context, groups[start : start + GROUPS_AT_ONCE], node)
+            details = _read_groups(context, groups[start : start + GROUPS_AT_ONCE], node, ends)
             if isinstance(details, Fault):
                 return _make_failed_sweep(GROUP_USAGE, details)
             rows += details[0]
@@ -298,12 +421,15 @@ def _sweep_groups(context: ClusterContext, topics: Sequence[TopicRow]) -> Sweep:
 
 
 def _read_groups(
-    context: ClusterContext, groups: Sequence[wire.GroupRow], node: str
+    context: ClusterContext,
+    groups: Sequence[wire.GroupRow],
+    node: str,
+    ends: Mapping[Place, int],
 ) -> tuple[list[Row], bool] | Fault:
     """The rows of these groups, and whether the offsets of one of them are hidden."""
     names, timeout = [group.name for group in groups], context.timeout
     offsets = attempt(
-        "OffsetFetch", partial(wire.fetch_committed, context.wire, names, node, timeout), node
+        "OffsetFetch", partial(wire.fetch_offsets, context.wire, names, node, timeout), node
     )
     if isinstance(offsets, Fault):
         return offsets
@@ -311,19 +437,30 @@ def _read_groups(
         "DescribeGroups", partial(wire.describe_members, context.wire, names, node, timeout), node
     )
     members = {} if isinstance(described, Fault) else described
-    nothing, nobody = wire.CommittedOffsets(-1, {}), wire.GroupMembers(-1, _DEAD, 0, frozenset())
+    nothing, nobody = wire.GroupOffsets(-1, {}), wire.GroupMembers(-1, _DEAD, 0, frozenset())
     rows: list[Row] = []
     for group in groups:
-        sums = offsets.get(group.name, nothing).sums
+        committed: dict[str, dict[Place, int]] = defaultdict(dict)
+        for partition, row in offsets.get(group.name, nothing).offsets.items():
+            committed[partition[0]][partition] = row.offset
         joined = members.get(group.name, nobody)
-        for topic in sorted({*sums, *joined.topics}):
+        for topic in sorted({*committed, *joined.topics}):
             values: Mapping[str, Value] = {
-                "committed_sum": sums.get(topic),
+                "committed_sum": sum(committed[topic].values()) if topic in committed else None,
+                "lag": _sum_lag(committed[topic], ends) if topic in committed else None,
                 "members": _count_members(group, joined),
                 "state": group.state,
             }
             rows.append((f"{group.name} {topic}", values))
     return rows, any(offsets.get(name, nothing).code for name in names)
+
+
+def _sum_lag(committed: Mapping[Place, int], ends: Mapping[Place, int]) -> int | None:
+    """How many records are after the committed offsets; None if the end of a log is unknown."""
+    if not committed.keys() <= ends.keys():
+        return None
+    # The ends were read first, so a group that reads may be ahead of them.
+    return sum(max(0, ends[partition] - offset) for partition, offset in committed.items())
 
 
 def _count_members(group: wire.GroupRow, joined: wire.GroupMembers) -> int | None:

@@ -1,9 +1,11 @@
 """The cluster and its brokers: DescribeCluster, DescribeQuorum, DescribeLogDirs, ApiVersions with
-the features (KIP-584), and UpdateFeatures, which changes their levels."""
+the features (KIP-584), UpdateFeatures, which changes their levels, and the certificates of TLS."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
+from ssl import cert_time_to_seconds
 from typing import Any
 
 from kafka.protocol.admin import (
@@ -15,12 +17,16 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import ApiVersionsRequest
 from msgspec import Struct
 
+from ..connection.clients import ssl_context
+from ..connection.settings import KafkaSettings
 from .answers import ItemAnswer
 from .client import Wire
 from .topics import ANSWER_MARGIN
 
 _REFUSED = 31
 """CLUSTER_AUTHORIZATION_FAILED."""
+_RDN_TYPES = {"commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU"}
+"""Python's name of an attribute of a subject -> that of RFC 4514."""
 
 
 class ClusterRow(Struct, frozen=True):
@@ -220,6 +226,35 @@ def read_log_sizes(
     if directories.code or any(row.code for row in directories.rows):
         return None
     return [log for row in directories.rows for log in row.logs]
+
+
+class BrokerCertificate(Struct, frozen=True):
+    """The certificate that a broker shows. Times are milliseconds since 1970."""
+
+    subject: str
+    """`CN=broker-1,O=Acme`."""
+    begins: int
+    ends: int
+
+
+def read_certificate(settings: KafkaSettings, host: str, port: int) -> BrokerCertificate | None:
+    """The certificate of the broker at this address; None if it does not answer or shows one that
+    is not trusted. Raises ConfigurationError as `ssl_context`."""
+    context = ssl_context(settings)
+    try:
+        with (
+            socket.create_connection((host, port), timeout=settings.timeout) as connection,
+            context.wrap_socket(connection, server_hostname=host) as secure,
+        ):
+            certificate: Mapping[str, Any] = secure.getpeercert() or {}
+    except OSError:
+        return None
+    attributes = [pair for rdn in certificate["subject"] for pair in rdn]
+    subject = ",".join(f"{_RDN_TYPES.get(name, name)}={value}" for name, value in attributes)
+    begins, ends = (
+        int(cert_time_to_seconds(certificate[name])) * 1000 for name in ("notBefore", "notAfter")
+    )
+    return BrokerCertificate(subject, begins, ends)
 
 
 class FeatureRow(Struct, frozen=True):

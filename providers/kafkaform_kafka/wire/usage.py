@@ -87,14 +87,6 @@ class GroupOffsets(Struct, frozen=True):
     """By topic and partition."""
 
 
-class CommittedOffsets(Struct, frozen=True):
-    """The offsets that a group has committed, summed up."""
-
-    code: int
-    sums: Mapping[str, int]
-    """Topic -> sum over its partitions."""
-
-
 class GroupMembers(Struct, frozen=True):
     """The members of a group."""
 
@@ -205,23 +197,6 @@ def fetch_offsets(
         )
         for row in wire.send(request, timeout, node).groups
     }
-
-
-def fetch_committed(
-    wire: Wire, names: Sequence[str], node: str, timeout: float
-) -> Mapping[str, CommittedOffsets]:
-    """The sums of the committed offsets of these groups. timeout: seconds."""
-    offsets = fetch_offsets(wire, names, node, timeout)
-    return {
-        name: CommittedOffsets(group.code, _sum_topics(group)) for name, group in offsets.items()
-    }
-
-
-def _sum_topics(group: GroupOffsets) -> Mapping[str, int]:
-    sums: dict[str, int] = {}
-    for (topic, _), committed in group.offsets.items():
-        sums[topic] = sums.get(topic, 0) + committed.offset
-    return sums
 
 
 def describe_members(

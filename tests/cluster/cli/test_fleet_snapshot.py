@@ -190,6 +190,13 @@ def test_usage(fleet: Fleet) -> None:
     usage = rows["topic_usage", topic]["attrs"]
     assert (usage["start_offsets_sum"], usage["end_offsets_sum"]) == ("0", "10")
     assert int(usage["bytes"]) > 500
+    assert 0 < int(usage["partition_bytes_max"]) <= int(usage["bytes"])
+    assert int(usage["partition_records_max"]) >= int(usage["partition_records_min"]) >= 0
+    (disk,) = [row["attrs"] for (kind, _), row in rows.items() if kind == "disk_usage"]
+    assert 0 < int(disk["usable_bytes"]) < int(disk["total_bytes"]) and disk["failed"] == "false"
+    (about,) = [row["attrs"] for (kind, _), row in rows.items() if kind == "cluster"]
+    assert about[f"versions.{disk['broker']}"][0].isdigit()
+    assert int(about[f"leaders.{disk['broker']}"]) > 0
     read = rows["group_usage", f"{group} {topic}"]["attrs"]
     assert read == {"members": "1", "state": "Stable"} | read
     later = fleet.take()

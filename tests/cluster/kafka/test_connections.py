@@ -22,6 +22,7 @@ from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.review import list_live_groups
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire import pool
+from kafkaform_kafka.wire.cluster import read_certificate
 
 from ...kit.kafka import doors
 from ...kit.kafka.doors import Doors
@@ -113,6 +114,20 @@ def test_with_a_client_certificate(house: Doors) -> None:
     certificate, key = house.authority.issue("ops", host=None)
     pem = house.authority.pem
     works(through(house, "MTLS", "SSL", ca=pem, certificate=certificate, key=key)).close()
+
+
+def test_the_certificate_of_a_broker(house: Doors) -> None:
+    """Its name and its times, only if it is trusted, and never what an expired one shows."""
+    host, _, port = house.at("MTLS").rpartition(":")
+    certificate, key = house.authority.issue("ops", host=None)
+    ours = {"ca": house.authority.pem, "certificate": certificate, "key": key}
+    settings = through(house, "MTLS", "SSL", **ours)
+    shown = read_certificate(settings, host, int(port))
+    assert shown is not None and shown.subject == "CN=broker"
+    assert shown.begins < time.time() * 1000 < shown.ends
+    assert read_certificate(settings, host, house.ports["EXPIRED"]) is None
+    assert read_certificate(settings, host, house.ports["STRANGER"]) is None
+    assert read_certificate(settings, host, house.ports["OPEN"]) is None
 
 
 def test_with_a_token_from_a_file(house: Doors, tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ class World(Struct, frozen=True):
     topics: tuple[str, ...]
     groups: tuple[str, ...]
     users: tuple[str, ...] = ()
+    quotas: tuple[str | None, ...] = ()
+    """Users with a quota; None: all others have one."""
 
     @property
     def access(self) -> Access:
@@ -59,6 +61,9 @@ class World(Struct, frozen=True):
         for group in self.groups:
             yield live(self.name, "group_usage", f"{group} a", {})
             yield live(self.name, "group_usage", f"{group} b", {})
+        for user in self.quotas:
+            key, attrs = ("user", {}) if user is None else (f"user={user}", {"entity.user": user})
+            yield {**live(self.name, "kafka_quota", key, attrs), "owner": "team-q"}
         for user in self.users:
             attrs = {"username": user, "scram_mechanism": "SCRAM-SHA-256"}
             yield live(self.name, "kafka_user_scram_credential", user, attrs)

@@ -42,6 +42,10 @@ def tables(random: Random, grown: int = 0) -> dict[str, list[Row]]:
         "policy_findings": policies(random),
         "apply_reliability": reliability(random),
         "capacity": capacity(random),
+        "topic_growth": growth(random),
+        "disks": disks(random),
+        "credentials": credentials(random),
+        "group_progress": progress(random),
         "fleet_consistency": consistency(),
         "run": runs(),
         "quarantine": quarantine(),
@@ -168,6 +172,7 @@ def grants(random: Random, grown: int) -> Iterator[Row]:
         ("any_operation", "high", "All is allowed"),
         ("short_prefix", "medium", "the prefix has 2 characters"),
         ("unknown_principal", "medium", "no owner names it, and it has no login"),
+        ("quota_of_nobody", "low", "its user has no SCRAM credential and no ACL"),
         ("shadowed", "low", "a broader ACL allows the same"),
         ("matches_nothing", "low", "no topic begins with it"),
     )
@@ -283,6 +288,7 @@ def capacity(random: Random) -> Iterator[Row]:
             "breach_on": ago(-60).date() if replicas > 3000 else None,
             "below_rf": random.randint(0, 4),
             "bytes": replicas * 10**9 if cluster != "staging" else None,
+            "bytes_per_day": random.uniform(-1, 9) * 10**9 if cluster != "staging" else None,
             "cost": replicas * 0.05,
             **money,
         }
@@ -290,6 +296,84 @@ def capacity(random: Random) -> Iterator[Row]:
             part = {name: value // 3 for name, value in counts.items()}
             cost = {"cost": replicas * 0.05 / 3}
             yield {"cluster": cluster, "subject": f"owner {owner}", **part, **cost, **money}
+
+
+def growth(random: Random) -> Iterator[Row]:
+    for cluster in KNOWN:
+        for number in range(12):
+            young = number == 3
+            yield {
+                "cluster": cluster,
+                "topic": f"orders.v{number}",
+                "owner": random.choice(OWNERS),
+                "partitions": 12,
+                "bytes": number * 7 * 10**8,
+                "bytes_per_day": None if young else random.uniform(-(10**7), 10**8),
+                "records_per_day": None if young else random.uniform(0, 10**5),
+                "bytes_skew": random.uniform(1, 4),
+                "records_skew": random.uniform(1, 6),
+                "days": 2 if young else 31,
+                "as_of": NOW,
+            }
+
+
+def credentials(random: Random) -> Iterator[Row]:
+    for number, cluster in enumerate(KNOWN):
+        about = {"cluster": cluster, "as_of": NOW}
+        yield {
+            **about,
+            **{"kind": "kafka_user_scram_credential", "key": "old-etl|SCRAM-SHA-512"},
+            **{"principal": "User:old-etl", "begins_at": ago(400 + number)},
+            **{"origin": random.choice(("log", "snapshot")), "age_days": 400 + number},
+        }
+        yield {
+            **about,
+            **{"kind": "certificate", "key": "1", "subject": f"CN={cluster}-1"},
+            **{"begins_at": ago(300), "ends_at": ago(-12 * number), "origin": "cluster"},
+            **{"age_days": 300, "days_left": 12 * number},
+        }
+
+
+def disks(random: Random) -> Iterator[Row]:
+    for cluster in KNOWN:
+        for broker in range(3):
+            used = random.uniform(0.2, 0.9)
+            soon = used > 0.7
+            yield {
+                "cluster": cluster,
+                "broker": broker,
+                "log_dirs": "/var/lib/kafka",
+                "total_bytes": 10**12,
+                "usable_bytes": round(10**12 * (1 - used)),
+                "log_bytes": round(10**12 * used * 0.9),
+                "replicas": 900,
+                "failed": cluster == "orders-us-1" and broker == 2,
+                "used_share": used,
+                "used_per_day": 10**9 if soon else -(10**8),
+                "full_on": ago(-300).date() if soon else None,
+                "days": 31,
+                "as_of": NOW,
+            }
+
+
+def progress(random: Random) -> Iterator[Row]:
+    verdicts = ("progressing", "idle", "stuck", "stopped", "unused", "insufficient_evidence")
+    for cluster in KNOWN:
+        for number, verdict in enumerate(verdicts):
+            yield {
+                "cluster": cluster,
+                "group_id": f"billing-{number}",
+                "topic": "orders.v1",
+                "verdict": verdict,
+                "owner": random.choice(OWNERS),
+                "state": "Stable" if number < 3 else "Empty",
+                "members": 2 if number < 3 else 0,
+                "committed": 40,
+                "lag": 0 if verdict == "idle" else random.randint(1, 10**6),
+                "moved_at": ago(number),
+                "since": ago(30),
+                "as_of": NOW,
+            }
 
 
 def consistency() -> Iterator[Row]:

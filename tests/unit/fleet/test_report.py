@@ -217,7 +217,7 @@ def test_coverage_counts_expected_clusters(found: FleetReport) -> None:
 
 def test_sections_stand_in_their_order(found: FleetReport) -> None:
     """Coverage and numbers come before them."""
-    order = "drift changes permissions unused quotas capacity applies trust"
+    order = "drift changes permissions unused groups quotas capacity applies trust"
     assert " ".join(section.id for section in found.sections) == order
 
 
@@ -249,7 +249,7 @@ def test_a_part_of_the_tables_is_enough(tmp_path: Path) -> None:
     publish(tmp_path, "b-1", {name: tables[name] for name in ("cluster", "policy_findings")})
     made = documents.make_report(Gold(reader.read_current(str(tmp_path))))
     rules = next(section for section in made.sections if section.id == "permissions")
-    assert rules.missing == ("access findings",)
+    assert rules.missing == ("access findings", "credentials")
     assert [grid.csv for grid in rules.grids] == ["policy_findings"]
 
 
@@ -335,6 +335,7 @@ def test_every_word_of_the_tables_is_known() -> None:
     assert words("fleet_consistency", "finding") == set(model._FINDINGS)
     verdicts = {drift._USE_VERDICT_OF.get(v, v) for v in words("unused_topics", "verdict")}
     assert verdicts == {series.key for series in drift._USE_VERDICTS}
+    assert words("group_progress", "verdict") == set(drift._GROUP_VERDICT_OF)
 
 
 def test_findings_have_the_words_of_the_rules_of_plans() -> None:
@@ -452,7 +453,7 @@ def test_the_page_is_accessible(page: str) -> None:
     parsed = Page(page)
     assert parsed.all("html") == [{"lang": "en"}]
     heads = [tag for tag, _ in parsed.tags if tag in ("h1", "h2", "h3")]
-    assert heads == ["h1"] + ["h2"] * 11
+    assert heads == ["h1"] + ["h2"] * 12
     assert all(attrs.get("scope") == "col" for attrs in parsed.all("th"))
     assert len(parsed.all("caption")) == len(parsed.all("table")) > 20
     ids = [attrs["id"] for _, attrs in parsed.tags if "id" in attrs]
@@ -770,7 +771,7 @@ def test_files(root: Path, tmp_path: Path, suffix: str) -> None:
     assert made.paths[0] == out
     assert out.read_text()
     assert set(made.paths) == set(tmp_path.iterdir())
-    assert len(made.paths) == (1 + 10 + 1 if suffix == ".html" else 1)
+    assert len(made.paths) == (1 + len(GOLD) if suffix == ".html" else 1)
 
 
 def test_another_ending_is_refused(root: Path, tmp_path: Path) -> None:

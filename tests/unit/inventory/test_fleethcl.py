@@ -156,6 +156,20 @@ REGISTER = Register(
 )
 
 
+REGISTRY = """cluster "r" {{
+  provider = "schema_registry"
+  kafka_cluster = "{}"
+  connection {{
+    url = "http://r:8081"
+  }}
+}}
+"""
+KAFKA = """cluster "eu" {
+  connection {
+    bootstrap_servers = ["b:1"]
+  }
+}
+"""
 RULE = """rule "r" {{
   severity = "low"
   kind     = "{}"
@@ -216,6 +230,13 @@ def test_the_register_lands_and_is_read(tmp_path: Path) -> None:
     assert read_register(dumps(make_document(Register()))) == Register()
 
 
+def test_a_registry_says_whose_topics_it_is_about(tmp_path: Path) -> None:
+    """It lands, and the block of the Kafka cluster may come later."""
+    register = fleet(tmp_path, REGISTRY.format("eu") + KAFKA).register
+    assert [c.kafka_cluster for c in register.clusters] == ["eu", None]
+    assert make_document(register)["clusters"][0]["kafka_cluster"] == "eu"
+
+
 def test_every_member_of_the_register_can_be_said() -> None:
     """A member that is added to the register is in the test above, other than its default."""
     whole = (REGISTER, REGISTER.clusters[0], REGISTER.owners[0], REGISTER.rates, REGISTER.settings)
@@ -223,7 +244,7 @@ def test_every_member_of_the_register_can_be_said() -> None:
     for thing in whole:
         assert thing is not None
         for member in fields(thing):
-            if member.name not in ("cluster_id", "lineage"):
+            if member.name not in ("cluster_id", "lineage", "kafka_cluster"):
                 assert getattr(thing, member.name) != member.default, (thing, member.name)
 
 
@@ -307,6 +328,10 @@ def test_variables_come_from_the_environment(
         (NAMING.format("k", "("), "3: '(' is not a regular expression: it cannot be read"),
         (NAMING.format("k", "a"), '2: No object has the kind "k"'),
         (NAMING.format("kafka_*", "a"), '2: No object has the kind "kafka_*"'),
+        (REGISTRY.format("kafka"), '3: "kafka" is no Kafka cluster of this fleet'),
+        (REGISTRY.format("r"), '3: "r" is no Kafka cluster of this fleet'),
+        (REGISTRY.format("r") + KAFKA, "There are eu."),
+        (KAFKA.replace("connection", 'kafka_cluster = "eu"\nconnection'), "has no kafka_cluster"),
         (NAMING.format("kafka_topic", "(?P<a>x)"), "has (?P, which Java reads differently"),
         (NAMING.format("kafka_topic", r"\\p{Letter}"), "is not a regular"),
         (NAMING.format("kafka_topic", r"\\p{Lx}"), "unknown property"),

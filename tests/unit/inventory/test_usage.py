@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
-from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Sweep
+from kafkaform.core.landing import flatten_attributes
+from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Fault, FaultClass, Sweep
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
+from kafkaform_kafka.capacity.projection import Disk
+from kafkaform_kafka.capacity.readings import DiskReading
 from kafkaform_kafka.inspect import usage
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import RequestNotSent
-from kafkaform_kafka.wire.cluster import LogSize
+from kafkaform_kafka.wire.cluster import BrokerCertificate, BrokerVersions, ClusterRow
+from kafkaform_kafka.wire.security import TokenRow, TokenRows
 from kafkaform_kafka.wire.topics import TopicRow
 from kafkaform_kafka.wire.usage import (
-    CommittedOffsets,
+    CommittedOffset,
     GroupMembers,
+    GroupOffsets,
     GroupRow,
     GroupRows,
     parse_assignment,
 )
 
+DOWN = Fault("UNREACHABLE", "connection refused", FaultClass.NOT_APPLIED)
 SEEN = Sweep("kafka_topic", Depth.FULL, (), Coverage(CoverageKind.COMPLETE))
 
 
@@ -41,9 +49,12 @@ class Brokers:
         self.later: dict[str, TopicRow] = {}
         self.later_fails = False
         self.sizes = True
+        self.tls = True
+        self.tokens = TokenRows(61)
+        self.failed: dict[int, tuple[str, ...]] = {}
         self.asked: list[tuple[str, Mapping[str, Sequence[int]]]] = []
         self.groups = {"1": [GroupRow("g", "consumer", "Stable"), GroupRow("c", "connect", None)]}
-        self.committed = {"g": CommittedOffsets(0, {"a": 4})}
+        self.committed = {"g": GroupOffsets(0, {("a", 0): CommittedOffset(4, None)})}
         self.members = {"g": GroupMembers(0, "Stable", 2, frozenset({"b"}))}
 
     def answer(self, node: str) -> None:
@@ -67,26 +78,51 @@ class Brokers:
         now = {row.name: row for row in self.topics} | self.later
         return tuple(now[name] for name in names)
 
-    def log_sizes(
-        self, _: Any, topics: Mapping[str, int], node: str, __: float
-    ) -> list[LogSize] | None:
-        return [LogSize(name, 0, node, 100) for name in topics] if self.sizes else None
+    def read_disks(self, _: Any, brokers: Iterable[int]) -> DiskReading:
+        """Broker 1 has an old volume that tells no room, broker 2 two directories on one."""
+        replicas = {("a", 0): 100, ("a", 1): 40, ("b", 0): 60}
+        assert list(brokers) == [1, 2]
+        disks = (
+            Disk(1, ("/d",), None, None, replicas, {}),
+            Disk(2, ("/x", "/y"), 1000, 300, replicas, {("b", 0): 5}),
+        )
+        faults = {} if self.sizes else {1: DOWN}
+        return DiskReading(disks if self.sizes else disks[1:], faults, self.failed)
+
+    def describe(self, _: Any, __: float) -> ClusterRow:
+        hosts = {"1": ("kafka-1", 9093), "2": ("kafka-2", 9093)}
+        return ClusterRow(0, None, "c", {"1": None, "2": None}, frozenset(), hosts)
+
+    def certificate(self, _: Any, host: str, port: int) -> BrokerCertificate | None:
+        assert port == 9093
+        return BrokerCertificate(f"CN={host}", 1000, 2000) if host == "kafka-1" else None
+
+    def read_versions(self, _: Any, __: float, node: str) -> BrokerVersions:
+        self.answer(node)
+        return BrokerVersions({}, {}, {"1": 25, "2": 21}[node])
 
     def list_groups(self, _: Any, node: str, __: float) -> GroupRows:
         self.answer(node)
         return GroupRows(0, tuple(self.groups.get(node, ())))
 
-    def rows(self, *, rights: Sequence[str] = ("Describe",)) -> dict[str, Any]:
+    def rows(
+        self, *, rights: Sequence[str] = ("Describe",), listed: str = "complete"
+    ) -> dict[str, Any]:
         """Kind -> (coverage, key -> attributes)."""
         facts = Facts("c", ("1", "2"), values=FrozenMap(rights=tuple(rights)))
-        context = SimpleNamespace(wire=None, timeout=1.0, facts=facts, instance="eu")
-        session = cast(KafkaSession, SimpleNamespace(context=context))
+        settings = SimpleNamespace(tls=self.tls)
+        context = SimpleNamespace(
+            wire=None, timeout=1.0, facts=facts, instance="eu", settings=settings
+        )
+        session = cast(KafkaSession, SimpleNamespace(context=context, sweep=None))
         return {
             sweep.kind: (
                 sweep.coverage.kind.value,
                 {item.identity.key: dict(item.attributes) for item in sweep.items},
             )
-            for sweep in usage.read_usage(session, SEEN)
+            for sweep in usage.read_usage(
+                session, replace(SEEN, coverage=Coverage(CoverageKind(listed)))
+            )
         }
 
 
@@ -94,13 +130,32 @@ class Brokers:
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     made = Brokers()
     monkeypatch.setattr(usage, "list_topics", made.list_topics)
-    monkeypatch.setattr(usage, "read_log_sizes", made.log_sizes)
+    monkeypatch.setattr(usage, "read_disks", made.read_disks)
+    monkeypatch.setattr(usage, "read_versions", made.read_versions)
+    monkeypatch.setattr(usage, "describe_cluster", made.describe)
+    monkeypatch.setattr(usage, "read_certificate", made.certificate)
+    monkeypatch.setattr(usage, "describe_tokens", lambda *_: made.tokens)
     monkeypatch.setattr(usage, "describe_configs", lambda *_, **__: {})
     monkeypatch.setattr(usage.wire, "list_offsets", made.offsets)
     monkeypatch.setattr(usage.wire, "list_groups", made.list_groups)
-    monkeypatch.setattr(usage.wire, "fetch_committed", lambda *_: made.committed)
+    monkeypatch.setattr(usage.wire, "fetch_offsets", lambda *_: made.committed)
     monkeypatch.setattr(usage.wire, "describe_members", lambda *_: made.members)
     return made
+
+
+def test_what_expires(brokers: Brokers) -> None:
+    """The certificates of brokers that show one, and the tokens that may be seen, without their
+    secrets."""
+    (cluster,) = brokers.rows()["cluster"][1].values()
+    assert cluster["certificates"] == {"1": {"subject": "CN=kafka-1", "begins": 1000, "ends": 2000}}
+    assert cluster["delegation_tokens"] == {}
+    secret = Secret("c2VjcmV0")
+    token = TokenRow("t1", "User:a", "User:b", (), 5, 7, 9, secret)
+    brokers.tokens, brokers.tls = TokenRows(0, (token,)), False
+    (cluster,) = brokers.rows()["cluster"][1].values()
+    assert cluster["certificates"] == {}
+    assert cluster["delegation_tokens"] == {"t1": {"owner": "User:a", "begins": 5, "ends": 7}}
+    assert "c2VjcmV0" not in str(flatten_attributes(FrozenMap(cluster)))
 
 
 def test_sums_over_partitions(brokers: Brokers) -> None:
@@ -109,8 +164,16 @@ def test_sums_over_partitions(brokers: Brokers) -> None:
     how, rows = brokers.rows()["topic_usage"]
     assert how == "complete"
     assert rows == {
-        "a": {"end_offsets_sum": 12, "start_offsets_sum": 2, "bytes": 200},
-        "b": {"end_offsets_sum": 3, "start_offsets_sum": 1, "bytes": 200},
+        "a": {
+            **{"end_offsets_sum": 12, "start_offsets_sum": 2, "bytes": 280},
+            **{"partition_bytes_max": 100, "partition_bytes_min": 40},
+            **{"partition_records_max": 6, "partition_records_min": 4},
+        },
+        "b": {
+            **{"end_offsets_sum": 3, "start_offsets_sum": 1, "bytes": 125},
+            **{"partition_bytes_max": 60, "partition_bytes_min": 60},
+            **{"partition_records_max": 2, "partition_records_min": 2},
+        },
     }
     assert ("1", {"a": [0], "b": [0]}) in brokers.asked and ("2", {"a": [1]}) in brokers.asked
 
@@ -198,8 +261,41 @@ def test_a_replica_that_is_down(brokers: Brokers) -> None:
     """What the others tell would be too little."""
     brokers.topics[0] = TopicRow("a", 0, leaders=(1, 2), replicas=((1, 3), (2, 1)))
     rows = brokers.rows()["topic_usage"][1]
-    assert (rows["a"]["bytes"], rows["b"]["bytes"]) == (None, 200)
-    assert rows["a"]["end_offsets_sum"] == 12
+    assert (rows["a"]["bytes"], rows["b"]["bytes"]) == (None, 125)
+    assert rows["a"]["partition_bytes_max"] is None and rows["a"]["end_offsets_sum"] == 12
+
+
+def test_disks(brokers: Brokers) -> None:
+    """One row for each volume, with the room on it if the broker tells it; a directory that failed
+    has one that says so, and then no size of a topic is known."""
+    how, rows = brokers.rows()["disk_usage"]
+    room = {"total_bytes": None, "usable_bytes": None, "log_bytes": 200, "replicas": 3}
+    wide = {**room, "total_bytes": 1000, "usable_bytes": 300, "log_bytes": 205}
+    disks = {
+        "1 /d": {"broker": 1, "log_dirs": ("/d",), "failed": False, **room},
+        "2 /x,/y": {"broker": 2, "log_dirs": ("/x", "/y"), "failed": False, **wide},
+    }
+    assert (how, rows) == ("complete", disks)
+    brokers.failed = {2: ("/z",)}
+    found = brokers.rows()
+    broken = {"broker": 2, "log_dirs": ("/z",), "failed": True}
+    assert found["disk_usage"] == ("complete", {**disks, "2 /z": broken})
+    assert found["topic_usage"][1]["a"]["bytes"] is None
+    brokers.failed, brokers.sizes = {}, False
+    assert brokers.rows()["disk_usage"][0] == "visible_only"
+
+
+def test_the_cluster(brokers: Brokers) -> None:
+    """The release of each broker, and how many partitions it leads; a broker that does not answer
+    has no release, and a listing of topics that may lack some counts no leaders."""
+    (cluster,) = brokers.rows()["cluster"][1].values()
+    assert cluster["versions"] == {"1": "4.0", "2": "3.9"}
+    assert cluster["leaders"] == {"1": 2, "2": 1}
+    brokers.down = "2"
+    (cluster,) = brokers.rows()["cluster"][1].values()
+    assert cluster["versions"] == {"1": "4.0", "2": None}
+    (cluster,) = brokers.rows(listed="visible_only")["cluster"][1].values()
+    assert cluster["leaders"] is None
 
 
 def test_groups_that_are_nowhere(brokers: Brokers) -> None:
@@ -214,9 +310,13 @@ def test_groups(brokers: Brokers) -> None:
     how, rows = brokers.rows()["group_usage"]
     assert how == "complete"
     assert rows == {
-        "g a": {"committed_sum": 4, "members": 2, "state": "Stable"},
-        "g b": {"committed_sum": None, "members": 2, "state": "Stable"},
+        "g a": {"committed_sum": 4, "lag": 1, "members": 2, "state": "Stable"},
+        "g b": {"committed_sum": None, "lag": None, "members": 2, "state": "Stable"},
     }
+    brokers.committed["g"] = GroupOffsets(0, {("a", 0): CommittedOffset(9, None)})
+    assert brokers.rows()["group_usage"][1]["g a"]["lag"] == 0
+    brokers.committed["g"] = GroupOffsets(0, {("a", 5): CommittedOffset(9, None)})
+    assert brokers.rows()["group_usage"][1]["g a"]["lag"] is None
 
 
 @pytest.mark.parametrize(
@@ -242,7 +342,7 @@ def test_members(
 def test_groups_that_may_be_hidden(brokers: Brokers) -> None:
     """Without Describe on the cluster, or where one keeps its offsets, these are not all."""
     assert brokers.rows(rights=())["group_usage"][0] == "visible_only"
-    brokers.committed = {"g": CommittedOffsets(30, {})}
+    brokers.committed = {"g": GroupOffsets(30, {})}
     assert brokers.rows()["group_usage"][0] == "visible_only"
 
 

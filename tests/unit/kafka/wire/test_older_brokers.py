@@ -92,7 +92,7 @@ REQUESTS: Mapping[str, Callable[[Any], object]] = {
     "elect": lambda w: topics.elect_leaders(w, {"t": [0]}, T),
     "cluster": lambda w: cluster.describe_cluster(w, T),
     "groups": lambda w: usage.list_groups(w, "1", T),
-    "committed": lambda w: usage.fetch_committed(w, ["g"], "1", T),
+    "committed": lambda w: usage.fetch_offsets(w, ["g"], "1", T),
     "members": lambda w: usage.describe_members(w, ["g"], "1", T),
     "offsets": lambda w: usage.list_offsets(w, {"t": [0]}, usage.LATEST, "1", T),
     "partitions": lambda w: describe.describe_topics(w, ["t"], T),
