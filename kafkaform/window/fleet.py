@@ -11,7 +11,7 @@ from ..core.text.quantity import render_count
 from ..fleet import report, tables
 from ..fleet.report.rows import INTERNAL, expand_mask, render_utc, to_text
 from ..fleet.tables.definitions import GOLD, TABLES, quote_text
-from ..workflow.fleet.runs import need_packages
+from ..workflow.fleet.runs import need_reader
 from .page import (
     Cell,
     WindowPage,
@@ -54,7 +54,7 @@ def make_page(sources: Sources, query: Query) -> WindowPage:
 
 def open_gold(root: str) -> Gold:
     """The newest build. Raises UsageError if packages or the build are missing, StorageError."""
-    need_packages()
+    need_reader()
     return tables.reader.Gold(tables.reader.read_current(root))
 
 

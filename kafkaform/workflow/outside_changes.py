@@ -21,8 +21,8 @@ from ..fleet import answers
 
 ROOT = "KAFKAFORM_FLEET_ROOT"
 """Where the fleet's tables are, if this computer knows."""
-_TABLE_PACKAGES = ("deltalake", "pyarrow")
-"""What reads the fleet's tables, which the fleet extra has."""
+TABLE_PACKAGES = ("deltalake", "pyarrow")
+"""What reads the fleet's tables, which the extra `fleet-read` has."""
 EPOCH = "1970-01-01T00:00:00+00:00"
 NO_RECORD = 0
 """The number of the record that shows a change, if only the tables do."""
@@ -32,11 +32,12 @@ Row = Mapping[str, Any]
 def find_fleet_root() -> str | None:
     """Where the fleet's tables are; None if nobody said, or if nothing here can read them."""
     root = os.environ.get(ROOT)
-    return root if root and _can_read_tables() else None
+    return root if root and can_read_tables() else None
 
 
-def _can_read_tables() -> bool:
-    return all(map(find_spec, _TABLE_PACKAGES))
+def can_read_tables() -> bool:
+    """True if the packages that read the fleet's tables are installed."""
+    return all(map(find_spec, TABLE_PACKAGES))
 
 
 def name_writers(
@@ -48,7 +49,7 @@ def name_writers(
     change of several values becomes one for each run that made some of them.
     """
     outside = {change.identity for change in reading.changes if change.action == OUTSIDE}
-    if root is None or not outside or not _can_read_tables():
+    if root is None or not outside or not can_read_tables():
         return reading.changes
     rows_of_tables = answers.history.list_changes(root, scopes, outside, "applied")
     # The snapshot that shows what a run of this log did comes after it, too.
@@ -70,7 +71,7 @@ def list_later_changes(
 ) -> list[LoggedChange]:
     """What the tables know of these objects after the last look of a log at each: by runs of other
     states, and by nobody whose log they have. scopes, root: as for `name_writers`."""
-    if root is None or not _can_read_tables():
+    if root is None or not can_read_tables():
         return []
     looked = {change.identity: change.time for change in reading.changes}
     rows = answers.history.list_changes(root, scopes, identities, "applied", "out_of_band")

@@ -44,7 +44,7 @@ from ...fleet.spark.session import build_session
 from ...fleet.tables.definitions import Row, quote_text
 from ...provider.registry import Registry
 from ...state.backends.obstores import is_remote
-from .runs import SparkOptions, add_jars, need_packages
+from .runs import SparkOptions, add_jars, need_packages, need_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,7 +96,7 @@ def _find_kind_unit(kind: str, path: tuple[str, ...]) -> str:
 
 def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path, ...]:
     """Write the report; return the files. Raises UsageError, StorageError."""
-    need_packages()
+    need_reader()
     return reports.documents.write_report(root, out, redact=redact, csv=csv).paths
 
 
@@ -163,7 +163,7 @@ def format_history(sheet: Sheet, form: str, key: str) -> str:
 
 def read_status(root: str) -> FleetStatus:
     """Return the status of the builds. Raises UsageError: there is no build."""
-    need_packages()
+    need_reader()
     return answers.history.read_status(root)
 
 
@@ -184,7 +184,7 @@ def make_status_document(status: FleetStatus) -> dict[str, Any]:
 
 
 def _open_gold(root: str) -> Gold:
-    need_packages()
+    need_reader()
     return tables.reader.Gold(tables.reader.read_current(root))
 
 
@@ -246,6 +246,7 @@ def export_by_pattern(request: PermissionsRequest) -> str:
 def export_by_resource(request: PermissionsRequest, spark: SparkOptions, report: Reporter) -> str:
     """Compute and write rows about resources. Raises like `export_by_pattern`, and KafkaformError:
     Spark fails."""
+    need_packages()
     gold = _open_permissions(request, "live")
     report(Progress("fleet", "starting Spark", 0, None))
     with _start_session(spark, request.root) as session, _explain_errors():

@@ -53,6 +53,7 @@ from ...state.backends.objects import ObjectBackend
 from ...state.backends.obstores import is_remote
 from ...version import VERSION
 from ..connection import Connection
+from ..outside_changes import TABLE_PACKAGES, can_read_tables
 from ..workspace import make_lock_info
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ DELTA = (
     ),
 )
 """The jars, with checksum and size."""
-PACKAGES = ("pyspark", "deltalake", "pandas", "pyarrow")
+PACKAGES = ("pyspark", "pandas", *TABLE_PACKAGES)
+"""What makes builds, which the extras `fleet` and `fleet-small` have."""
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9./_-]+")
 _MARKS = {True: "ok", False: "bad", None: "?"}
 LEASE_SECONDS = 60.0
@@ -229,9 +231,19 @@ FINDINGS: Mapping[str, tuple[str, str]] = {
 """What --fail-on can name -> the table, and SQL for the rows."""
 
 
+def need_reader() -> None:
+    """Raises UsageError: what reads the tables is not installed."""
+    if not can_read_tables():
+        raise UsageError(
+            "what reads the fleet's tables is not installed",
+            f"Run `{render_extra_command('fleet-read')}`, or with [fleet] if this computer also "
+            "makes the tables.",
+        )
+
+
 def need_packages() -> None:
-    """Raises UsageError: the extra is not installed."""
-    if any(find_spec(name) is None for name in PACKAGES):
+    """Raises UsageError: the pipeline is not installed."""
+    if not all(map(find_spec, PACKAGES)):
         raise UsageError(
             "the fleet pipeline is not installed", f"Run `{render_extra_command('fleet')}`."
         )

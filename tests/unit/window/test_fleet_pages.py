@@ -14,7 +14,7 @@ from kafkaform.window.access import show_sheet
 from kafkaform.window.fleet import REPORT, list_columns
 from kafkaform.window.page import make_id
 from kafkaform.window.server import find_page
-from kafkaform.workflow.fleet import runs
+from kafkaform.workflow import outside_changes
 
 from ...kit.fleet import sample
 from ...kit.fleet.lake import publish
@@ -141,8 +141,8 @@ def test_missing_packages_are_named(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page says what to install; all other pages work without it."""
-    monkeypatch.setattr(runs, "find_spec", lambda _: None)
-    assert "[fleet]" in words(show(tmp_path, root, "fleet"))
+    monkeypatch.setattr(outside_changes, "find_spec", lambda _: None)
+    assert "[fleet-read]" in words(show(tmp_path, root, "fleet"))
     assert "Serial" in words(show(tmp_path, root, ""))
 
 
