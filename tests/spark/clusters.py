@@ -1,5 +1,5 @@
-"""Spark's own processes, from the classes in its package: a standalone cluster and a Connect
-server, on this computer alone."""
+"""Where Spark runs, on this computer alone: a standalone cluster and a Connect server from the
+classes in its package, and YARN from those that Hadoop has for tests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from kafkaform.fleet.spark import session
 from kafkaform.fleet.spark.session import SparkSetup, make_start_options
 from kafkaform.sandbox.record import get_cache_folder
 from kafkaform.workflow.fleet.runs import add_jars
+
+from ..kit.stores import minidfs
 
 BIN = Path(pyspark.__file__).parent / "bin"
 PATIENCE = 300.0
@@ -27,6 +30,29 @@ MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+YARN: Mapping[str, str] = {
+    "yarn.nodemanager.resource.memory-mb": "6144",
+    "yarn.nodemanager.resource.cpu-vcores": "4",
+    # Both count what a process has reserved, which for Java is more than it uses.
+    "yarn.nodemanager.pmem-check-enabled": "false",
+    "yarn.nodemanager.vmem-check-enabled": "false",
+    # A NodeManager takes no work where the disk is fuller than this.
+    "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.9",
+    "yarn.scheduler.minimum-allocation-mb": "256",
+    # The jar lacks the file with the scheduler's defaults.
+    "yarn.scheduler.capacity.root.queues": "default",
+    "yarn.scheduler.capacity.root.capacity": "100",
+    "yarn.scheduler.capacity.root.default.capacity": "100",
+    "yarn.scheduler.capacity.root.default.state": "RUNNING",
+    "yarn.scheduler.capacity.maximum-am-resource-percent": "0.8",
+}
+ON_YARN: Mapping[str, str] = {
+    # Otherwise each job uploads all of Spark, 430 MB.
+    "spark.yarn.jars": f"local:{BIN.parent}/jars/*",
+    "spark.yarn.am.memory": "512m",
+    "spark.executor.instances": "1",
+    "spark.executor.cores": "2",
+}
 Running = tuple[Path, subprocess.Popen[bytes]]
 """Its log, and itself."""
 
@@ -49,7 +75,16 @@ def delta() -> list[str]:
     wanted = session.build_settings(place)
     ours = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse")
     given = {name: value for name, value in wanted.items() if name.startswith(ours)}
-    small = {
+    return [
+        word
+        for name, value in {**given, **small()}.items()
+        for word in ("--conf", f"{name}={value}")
+    ]
+
+
+def small() -> Mapping[str, str]:
+    """Settings for little memory and small inputs."""
+    return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"{SMALL} -XX:NewSize=512m "
@@ -59,9 +94,6 @@ def delta() -> list[str]:
         "spark.ui.enabled": "false",
         **session._SIMPLE_PLANS,
     }
-    return [
-        word for name, value in {**given, **small}.items() for word in ("--conf", f"{name}={value}")
-    ]
 
 
 @contextmanager
@@ -87,11 +119,68 @@ def connect_server(folder: Path) -> Iterator[str]:
         yield f"sc://{_told(server, r'Spark Connect server started at: (127.0.0.1:[0-9]+)')}"
 
 
-def submit(master: str, script: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a program by spark-submit."""
-    command = [BIN / "spark-submit", "--master", master, *delta(), script, *words]
+@contextmanager
+def yarn(folder: Path, store: str) -> Iterator[Mapping[str, str]]:
+    """A ResourceManager and a NodeManager; the variables that lead Hadoop's and Spark's clients to
+    them. folder: an empty one; store: the file system of the cluster."""
+    spark = BIN.parent
+    log = folder / "yarn.log"
+    with log.open("w") as output:
+        port, process = launch_gateway(
+            jarpath=str(next(spark.glob("jars/py4j-*.jar"))),
+            classpath=os.pathsep.join(map(str, minidfs.class_path("dfs", "yarn"))),
+            javaopts=[*minidfs.SMALL, f"-Dtest.build.data={folder}", f"-Djava.io.tmpdir={folder}"],
+            java_path=f"{environment()['JAVA_HOME']}/bin/java",
+            die_on_exit=True,
+            redirect_stdout=output,
+            redirect_stderr=output,
+            cwd=str(folder),
+            return_proc=True,
+        )
+        try:
+            gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+            hadoop = gateway.jvm.org.apache.hadoop
+            conf = hadoop.yarn.conf.YarnConfiguration()
+            for name, value in {**YARN, "fs.defaultFS": store}.items():
+                conf.set(name, value)
+            cluster = hadoop.yarn.server.MiniYARNCluster("tests", 1, 1, 1)
+            cluster.init(conf)
+            cluster.start()
+            assert cluster.waitForNodeManagersToConnect(int(PATIENCE * 1000)), log.read_text()
+            site = gateway.jvm.java.io.FileOutputStream(str(folder / "yarn-site.xml"))
+            cluster.getConfig().writeXml(site)
+            site.close()
+            defaults = {**small(), **ON_YARN}
+            lines = (f"{name} {value}\n" for name, value in defaults.items())
+            (folder / "spark-defaults.conf").write_text("".join(lines))
+            try:
+                yield dict.fromkeys(("HADOOP_CONF_DIR", "SPARK_CONF_DIR"), str(folder))
+            finally:
+                # Containers outlive a NodeManager that dies.
+                cluster.stop()
+                gateway.shutdown()
+        finally:
+            # Java ends when its standard input does.
+            process.stdin.close()
+            process.wait(PATIENCE)
+
+
+def submit(
+    master: str,
+    script: Path,
+    *words: str,
+    options: tuple[str, ...] = (),
+    more: Mapping[str, str] = {},
+) -> subprocess.CompletedProcess[str]:
+    """Run a program by spark-submit. options: of spark-submit; more: variables."""
+    command = [BIN / "spark-submit", "--master", master, *options, *delta(), script, *words]
     return subprocess.run(
-        command, env=environment(), capture_output=True, text=True, timeout=PATIENCE, check=False
+        command,
+        env={**environment(), **more},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
 
 

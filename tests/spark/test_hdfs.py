@@ -32,7 +32,7 @@ from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.workflow.fleet.runs import _lock_root
 
-from ..kit.fleet.tiny import ASKED, expected, in_order, landed
+from ..kit.fleet.tiny import ASKED, expected, in_order, land_in, landed
 from ..kit.stores import minidfs
 from ..unit.inventory.test_place import (
     test_a_file_is_made_once,
@@ -262,8 +262,7 @@ def fleet(root: str, *words: str, code: int = 0) -> str:
 def test_a_build_is_made_in_hdfs(spark: SparkSession, place: Hdfs, tmp_path: Path) -> None:
     """Spark, the lock, manifests and the readers without Java meet in one root."""
     root, folder = place.location, landed(tmp_path)
-    for path in (path for path in folder.rglob("*") if path.is_file()):
-        place.create(path.relative_to(folder).as_posix(), path.read_bytes())
+    land_in(root, folder)
     with _lock_root(root, 0):
         driver.run_build(lambda _: spark, place, root, DATASETS, BuildOptions(__version__, ONLY))
     assert in_order(Gold(read_current(root)).read_rows(ASKED["live"])) == expected()["live"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from kafkaform.fleet.access.permission_rows import make_mask
 from kafkaform.fleet.tables.reader import Gold, read_current
+from kafkaform.inventory.landing import open_place
 
 from .landings import Landing, log, row, step
 
@@ -47,6 +48,13 @@ def landed(root: Path, hours: float = 1, clusters: str = "ab") -> Path:
         landing.snapshot("state", "l", 1, [own], scopes={"kafka": "scope-a"})
         landing.audit("l", 1, log("l", [("intent", "r", step("orders"))]))
     return root
+
+
+def land_in(root: str, folder: Path) -> None:
+    """Copy what has landed into a root that is no folder."""
+    place = open_place(f"{root}/")
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        place.create(path.relative_to(folder).as_posix(), path.read_bytes())
 
 
 def expected() -> dict[str, list[str]]:

@@ -19,7 +19,7 @@ from kafkaform.fleet.spark import session
 from kafkaform.sandbox import jars
 from kafkaform.sandbox.record import get_cache_folder
 
-LIST = Path(__file__).with_name("minidfs.txt")
+LISTS = {name: Path(__file__).with_name(f"mini{name}.txt") for name in ("dfs", "yarn")}
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
 SPARKS = ("hadoop-client-*.jar", "slf4j-api-*.jar", "jcl-over-slf4j-*.jar", "log4j-*.jar")
 SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
@@ -32,7 +32,7 @@ def serving(folder: Path) -> Iterator[str]:
     details, log = folder / "details.json", folder / "log"
     where = (f"-Dtest.build.data={folder}/data", f"-Djava.io.tmpdir={folder}")
     words = [str(session.find_java(get_cache_folder()).home / "bin/java"), *SMALL, *where]
-    words += ["-cp", os.pathsep.join(map(str, _class_path())), MANAGER, "-format"]
+    words += ["-cp", os.pathsep.join(map(str, class_path("dfs"))), MANAGER, "-format"]
     words += ["-datanodes", "1", "-D", "dfs.replication=1", "-writeDetails", str(details)]
     with (
         log.open("wb") as output,
@@ -48,12 +48,14 @@ def serving(folder: Path) -> Iterator[str]:
             process.kill()
 
 
-def _class_path() -> Iterator[Path]:
-    pinned = tuple(jars.parse_jar(line) for line in LIST.read_text().splitlines() if line[0] != "#")
+def class_path(*names: str) -> Iterator[Path]:
+    """The jars of these lists, and what Spark has of Hadoop. names: keys of LISTS."""
+    lines = (line for name in names for line in jars.split_list(LISTS[name].read_text()))
+    pinned = tuple(map(jars.parse_jar, lines))
     try:
         yield from jars.ensure_jars(pinned, ignore_event, jars.open_repository)
     except ConnectError as error:
-        pytest.skip(f"the jars of HDFS are not here: {error}")
+        pytest.skip(f"the jars of Hadoop ({', '.join(names)}) are not here: {error}")
     spark = find_spec("pyspark")
     assert spark is not None and spark.origin is not None
     for pattern in SPARKS:
