@@ -31,6 +31,7 @@ class Missing(Struct, frozen=True):
     cause: NoSecret
 
 
+NOTHING_SENT = "Nothing was sent."
 HOW = {
     "env": "Set the environment variable {name}.",
     "file": "Write the secret to the file {name}.",
@@ -145,7 +146,7 @@ def make_missing_error(
                 f"{gap.needs} needs it",
                 gap.cause.reason,
                 range=gap.range,
-                advice=" ".join(filter(None, (gap.cause.advice, advice or "Nothing was sent."))),
+                advice=" ".join(filter(None, (gap.cause.advice, advice or NOTHING_SENT))),
             )
             for ref, gap in sorted(missing.items(), key=lambda item: item[0])
         ),

@@ -48,6 +48,8 @@ class ClusterReader(Struct, frozen=True):
     """Kinds that can only be read by name."""
     sharpen: Sharpen = lambda _, sweeps: tuple(sweeps)
     read_more: More = lambda _, __: ()
+    proves_listings: bool = True
+    """As the provider says."""
 
 
 class Captured(Struct, frozen=True):
@@ -61,12 +63,16 @@ class Captured(Struct, frozen=True):
     error: str | None = None
     live: Mapping[tuple[str, str], Observed] = field(default_factory=dict)
     """The objects as they were read, for comparisons."""
+    proves_listings: bool = True
+    """False: nothing can tell whether the system has more."""
 
     @property
     def complete(self) -> bool:
-        """Everything was read, and nothing may be hidden."""
+        """Everything was read, and nothing may be hidden that a system of this kind can show."""
         kinds = set(self.coverage.values())
-        return self.rows is not None and kinds == {CoverageKind.COMPLETE.value}
+        if not self.proves_listings:
+            kinds.discard(CoverageKind.VISIBLE_ONLY.value)
+        return self.rows is not None and kinds <= {CoverageKind.COMPLETE.value}
 
 
 def capture_cluster(
@@ -135,7 +141,7 @@ def _make_captured(facts: Facts, reader: ClusterReader, sweeps: Mapping[str, Swe
         for item in sorted(sweep.items, key=lambda item: item.identity.key):
             live[kind, item.identity.key] = item
             rows.append(_make_row(item, reader.types.get(kind), facts))
-    return Captured(tuple(rows), coverage, facts, error, live)
+    return Captured(tuple(rows), coverage, facts, error, live, reader.proves_listings)
 
 
 def _list_errors(sweeps: Mapping[str, Sweep]) -> Iterator[str]:

@@ -354,6 +354,11 @@ class Provider(Protocol):
     def consequences(self) -> str:
         """The reference of a `ConsequenceFinder`; empty if the system shows none."""
 
+    @property
+    def proves_listings(self) -> bool:
+        """False: its systems can leave out what the user must not see, and nothing tells whether
+        they do."""
+
     def needs_look(self, change: Change, facts: Facts) -> bool:
         """Pure: True for a change that no rule finds harmful and that can still do harm, as only a
         look at the system shows, such as one that may not fit on its disks."""
@@ -441,6 +446,10 @@ class OptionalParts:
     @property
     def consequences(self) -> str:
         return ""
+
+    @property
+    def proves_listings(self) -> bool:
+        return True
 
     def needs_look(self, change: Change, facts: Facts) -> bool:
         return False

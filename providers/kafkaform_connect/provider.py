@@ -76,6 +76,7 @@ class ConnectProvider(OptionalParts, Struct, frozen=True):
     """Data sources by name."""
     exporters = FrozenMap(terraform="kafkaform_connect.provider:EXPORTER")
     simulation = "kafkaform_connect.memory.provider:SIMULATION"
+    proves_listings = False
 
     check = staticmethod(provider_block.check)
 

@@ -125,6 +125,7 @@ class SchemaRegistryProvider(OptionalParts, Struct, frozen=True):
     commanded: Mapping[str, ResourceType] = COMMANDED
     exporters = FrozenMap(terraform="kafkaform_schema_registry.provider:EXPORTER")
     simulation = "kafkaform_schema_registry.memory:SIMULATION"
+    proves_listings = False
 
     check = staticmethod(provider_block.check)
     move_block = staticmethod(provider_block.move_block)

@@ -117,7 +117,8 @@ def snapshot(
     """
     outlive_output()
     register = fleet.register_file.read_fleet(file, Inputs.read(var, var_file))
-    Console.make_standard().show_diagnostics(register.warnings)
+    missing = fleet.snapshot.check_secrets(register, only)
+    Console.make_standard().show_diagnostics((*register.warnings, *missing))
     with _make_bars(quiet=quiet or json) as report:
         summary = fleet.snapshot.take_snapshot(
             register, root=root, only=only, parallel=parallel, report=report
@@ -330,8 +331,10 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Check that the pipeline can run here, or say why not."""
-    checks = fleet.runs.examine_computer(
-        root, fleet.runs.read_spark_options(master, jars, ivy_settings)
+    spark = fleet.runs.read_spark_options(master, jars, ivy_settings)
+    checks = (
+        *fleet.runs.examine_computer(root, spark),
+        *fleet.snapshot.examine_register(Path(FILE)),
     )
     _print(
         fleet.runs.make_checks_document(checks) if json else list(fleet.runs.render_checks(checks))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from ...core.errors import KafkaformError, StorageError
 from ...core.installation import render_extra_command
 from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ..tables.manifest import FOLDER
-from . import session
+from . import requirements, session
 from .session import SparkSetup, make_start_options, name_delta_package
 
 NEEDED_PACKAGES = (
@@ -38,7 +37,6 @@ _GIB = 1 << 30
 _STORAGE = "delta-storage"
 """The second of Delta Lake's two jars."""
 _SHIM_NOTE = ", started by a script that leaves out the vector module, which it lacks"
-_PATIENCE_SECONDS = 60
 
 
 class DoctorCheck(Struct, frozen=True):
@@ -73,6 +71,7 @@ def run_checks(
         yield _check_java(setup)
         yield _check_jars(setup)
     if setup.local:
+        yield _check_memory(setup)
         yield _check_classes(setup)
     for name, path in _list_folders(folder):
         yield _check_disk(name, path)
@@ -122,26 +121,9 @@ def _check_java(setup: SparkSetup) -> DoctorCheck:
     description = (
         f"{java_used.version} ({java_used.origin}{'' if java_used.has_vector else _SHIM_NOTE})"
     )
-    fault = _find_fault(java_used.home / "bin" / "java")
+    fault = requirements.find_fault(java_used.home / "bin" / "java")
     advice = "Set JAVA_HOME to another one." if fault else ""
     return DoctorCheck("java", not fault, f"{description} {fault}".rstrip(), advice)
-
-
-def _find_fault(program: Path) -> str:
-    """Return why this Java does not run, or an empty text. Its files may be for another
-    processor."""
-    try:
-        # As Spark starts it: a Java without the module fails, unless the script drops the option.
-        result = subprocess.run(
-            [program, f"--add-modules={session.MODULE}", "-version"],
-            capture_output=True,
-            timeout=_PATIENCE_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"does not run: {error}"
-    last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-    return f"does not run: {''.join(last)}" if result.returncode else ""
 
 
 def _check_jars(setup: SparkSetup) -> DoctorCheck:
@@ -183,6 +165,17 @@ def _check_classes(setup: SparkSetup) -> DoctorCheck:
         return DoctorCheck("classes", True, f"Spark starts from the archive in {setup.cache}")
     advice = "`kafkaform fleet prepare` archives Java's classes, so that Spark starts sooner."
     return DoctorCheck("classes", None, "each session loads them again", advice)
+
+
+def _check_memory(setup: SparkSetup) -> DoctorCheck:
+    try:
+        fault = requirements.find_memory_fault(session.build_settings(setup))
+    except (KafkaformError, PackageNotFoundError):
+        return DoctorCheck("memory", None, "install Java and Spark first")
+    size = f"{requirements.read_memory() / _GIB:.1f} GiB in this computer or container"
+    return DoctorCheck(
+        "memory", not fault, fault or size, requirements.MEMORY_ADVICE if fault else ""
+    )
 
 
 def _list_folders(root: Path | None) -> Iterator[tuple[str, Path]]:

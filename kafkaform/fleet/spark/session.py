@@ -37,6 +37,7 @@ from ...core.errors import KafkaformError, UsageError, make_detailed_error
 from ...core.installation import render_extra_command
 from ...core.progress import Progress, Reporter
 from ...jvm import FOLDER, Archive, make_archive
+from .requirements import MEMORY_ADVICE, MODULE, find_fault, find_memory_fault
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 
 OLDEST = 17
 """The first major version that works."""
-MODULE = "jdk.incubator.vector"
-"""The module that Spark asks for."""
 _SHIM = f"""#!/bin/sh
 for word; do
   shift
@@ -186,10 +185,17 @@ def find_java(cache: Path) -> Java:
 
 
 def _list_candidates() -> Iterator[Java]:
-    """Yield every Java, in the order in which they are preferred."""
+    """Yield every Java, in the order in which they are preferred. Raises UsageError: JAVA_HOME
+    names something else."""
     java_home = os.environ.get("JAVA_HOME")
     if java_home:
-        yield from _read_release(Path(java_home), "JAVA_HOME")
+        homes = list(_read_release(Path(java_home), "JAVA_HOME"))
+        if not homes:
+            raise UsageError(
+                f"JAVA_HOME is {java_home}, which is no Java: it has no file `release`",
+                "Correct JAVA_HOME, or unset it to use a Java that is found otherwise.",
+            )
+        yield from homes
     java = shutil.which("java")
     if java:
         yield from _read_release(Path(java).resolve().parent.parent, "java on the search path")
@@ -341,8 +347,8 @@ def choose_master(landed: LandedBytes, cache: Path) -> Engine:
         return Engine(EMBEDDED, "Spark itself is not installed")
     try:
         find_java(cache)
-    except UsageError:
-        return Engine(EMBEDDED, f"there is no Java {OLDEST} or later")
+    except UsageError as error:
+        return Engine(EMBEDDED, error.message)
     if landed.total < EMBEDDED_BYTES:
         return Engine(EMBEDDED, f"less than {EMBEDDED_BYTES >> 20} MB have landed")
     return Engine(LOCAL, f"{EMBEDDED_BYTES >> 20} MB or more have landed")
@@ -375,18 +381,31 @@ def build_session(setup: SparkSetup) -> SparkSession:
         for name, value in _SESSION_SETTINGS.items():
             session.conf.set(name, value)
         return session
-    for name, value in build_settings(setup).items():
+    settings = build_settings(setup)
+    for name, value in settings.items():
         builder = builder.config(name, value)
     # spark-submit has chosen the master and started the JVM already; setting them again has no
     # effect or fails.
     if not is_submitted():
         builder = builder.master(setup.master)
-        os.environ["JAVA_HOME"] = str(find_java(setup.cache).home)
+        java = find_java(setup.cache)
+        os.environ["JAVA_HOME"] = str(java.home)
+        if setup.local and (fault := find_memory_fault(settings)):
+            raise UsageError(fault, MEMORY_ADVICE)
         # Otherwise the workers of Arrow functions use the `python3` of the search path.
         os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
         if setup.local:
             os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    started: SparkSession = _start_session(builder, setup.master)
+    try:
+        started: SparkSession = _start_session(builder, setup.master)
+    except KafkaformError as error:
+        # Spark's own message is about a gateway that has ended.
+        fault = "" if is_submitted() else find_fault(java.home / "bin" / "java")
+        if not fault:
+            raise
+        raise KafkaformError(
+            f"Java {java.version} ({java.origin}) {fault}", "Set JAVA_HOME to another Java."
+        ) from error
     # Cached in the gateway's view, where PySpark looks them up.
     view = started._jvm
     for class_name in _JAVA_CLASSES:

@@ -21,11 +21,11 @@ from kafkaform_kafka.inspect.usage import read_usage, sharpen_sweeps
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.session import KafkaSession
 
-from ...apply.secrets import resolve_instance_secrets
+from ...apply.secrets import NOTHING_SENT, resolve_instance_secrets
 from ...audit.event import render_time
 from ...core.clock import Clock, SystemClock
-from ...core.diagnostics import suggest
-from ...core.errors import KafkaformError, UsageError
+from ...core.diagnostics import Diagnostic, Severity, suggest
+from ...core.errors import ConfigurationError, KafkaformError, UsageError
 from ...core.landing import DESIRED, FORMAT, REGISTER, ROOT, STATE, LandedRow, Meta
 from ...core.parallel import map_parallel
 from ...core.progress import Progress, Reporter, ignore_event
@@ -33,6 +33,7 @@ from ...core.resource import CoverageKind, Sweep
 from ...core.value import COMMAND, find_references
 from ...fleet.landed.register import Register
 from ...fleet.landed.register import read_register as read_register
+from ...fleet.spark.doctor import DoctorCheck
 from ...inventory.landing import (
     LandingPlace,
     land_log,
@@ -52,7 +53,7 @@ from ...inventory.live import (
 from ...provider.contract import Provider, Session
 from ...render.text import inline, render_count
 from .entries import ClusterEntry
-from .register_file import PROVIDER, Fleet
+from .register_file import PROVIDER, Fleet, read_fleet
 from .states import StateReading, describe_error, list_wanted, read_state
 
 READ, PARTIAL, FAILED = "read", "partial", "failed"
@@ -65,13 +66,15 @@ class ClusterResult(Struct, frozen=True):
 
     name: str
     status: str
-    """read, partial (something was not read, or may be hidden) or failed."""
+    """read, partial (something was not read, or is hidden for lack of a right) or failed."""
     objects: int
     seconds: float
     """How long it took."""
     error: str | None = None
     unseen: tuple[str, ...] = ()
     """Kinds whose objects may be hidden."""
+    provable: bool = True
+    """False: that is so by nature, and no right changes it."""
 
 
 class StateResult(Struct, frozen=True):
@@ -120,6 +123,7 @@ class Summary(Struct, frozen=True):
                     "seconds": round(c.seconds, 3),
                     "error": c.error,
                     "unseen": list(c.unseen),
+                    "provable": c.provable,
                 }
                 for c in self.clusters
             ],
@@ -158,7 +162,9 @@ class Summary(Struct, frozen=True):
 def _render_cluster(cluster: ClusterResult) -> str:
     if cluster.status == FAILED:
         return f"nothing was read ({cluster.seconds:.1f} s)"
-    hidden = f"; some may be hidden: {', '.join(cluster.unseen)}" if cluster.unseen else ""
+    kinds = ", ".join(cluster.unseen)
+    remark = "some may be hidden" if cluster.provable else "nothing can prove that it is all"
+    hidden = f"; {remark}: {kinds}" if kinds else ""
     return f"{render_count(cluster.objects, 'object')} ({cluster.seconds:.1f} s){hidden}"
 
 
@@ -287,6 +293,50 @@ def take_snapshot(
     )
 
 
+def check_secrets(fleet: Fleet, only: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
+    """Return a warning for each secret that a cluster lacks: it will fail, the others are read.
+
+    Raises ConfigurationError: every cluster lacks some, so nothing would be read.
+    """
+    chosen = _choose_names(fleet, only)
+    clusters = [entry for entry in fleet.clusters if entry.name in chosen]
+    run_secret_commands(fleet, clusters)
+    faults: dict[str, Sequence[Diagnostic]] = {}
+    for entry in clusters:
+        try:
+            resolve_instance_secrets(entry.settings, fleet.find_secrets)
+        except ConfigurationError as error:
+            faults[entry.name] = error.diagnostics
+    diagnostics = tuple(fault for entry_faults in faults.values() for fault in entry_faults)
+    if faults and len(faults) == len(clusters):
+        raise ConfigurationError("secrets are missing", diagnostics=diagnostics)
+    return tuple(
+        replace(
+            fault,
+            severity=Severity.WARNING,
+            advice=f"{fault.advice.removesuffix(NOTHING_SENT)}The other clusters are read.",
+        )
+        for fault in diagnostics
+    )
+
+
+def examine_register(file: Path) -> Iterator[DoctorCheck]:
+    """Yield whether the clusters have their secrets; nothing if there is no such register."""
+    if not file.exists():
+        return
+    try:
+        faults: Sequence[Diagnostic] = check_secrets(read_fleet(file))
+    except KafkaformError as error:
+        faults = error.diagnostics
+        if not faults:
+            yield DoctorCheck(file.name, False, error.message, error.advice)
+            return
+    for fault in faults:
+        yield DoctorCheck(file.name, False, fault.summary, fault.advice)
+    if not faults:
+        yield DoctorCheck(file.name, True, "every cluster has its secrets")
+
+
 def run_secret_commands(fleet: Fleet, clusters: Iterable[ClusterEntry]) -> None:
     """Run the commands that print secrets; what they answer is kept until a cluster needs it."""
     # Here and not in the threads that read the clusters: only this one hears a signal, and a
@@ -355,7 +405,13 @@ def _land_cluster(
     visible = CoverageKind.VISIBLE_ONLY.value
     unseen = tuple(kind for kind, coverage in captured.coverage.items() if coverage == visible)
     result = ClusterResult(
-        entry.name, status, landed.meta.rows, ended - started, landed.meta.error, unseen
+        entry.name,
+        status,
+        landed.meta.rows,
+        ended - started,
+        landed.meta.error,
+        unseen,
+        entry.provider.proves_listings,
     )
     return _ClusterReading(entry, captured, result)
 
@@ -382,7 +438,7 @@ def _capture_cluster(
 def make_reader(provider: Provider) -> ClusterReader:
     """Return how the clusters of this provider are read."""
     if provider.name != PROVIDER:
-        return ClusterReader(provider.types)
+        return ClusterReader(provider.types, proves_listings=provider.proves_listings)
 
     def more(session: Session, sweeps: Mapping[str, Sweep]) -> Iterable[Sweep]:
         return (

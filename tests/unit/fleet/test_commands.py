@@ -353,7 +353,7 @@ def test_a_store_that_loses_writes_is_found_out(tmp_path: Path) -> None:
 
 
 def test_the_doctor_ends_with_1_if_something_is_wrong(tmp_path: Path) -> None:
-    done = fleet("doctor", "--json", "--jars", tmp_path / "none.jar")
+    done = fleet("doctor", "--json", "--master", "local[2]", "--jars", tmp_path / "none.jar")
     assert done.returncode == 1
     told = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert told["jars"]["good"] is False

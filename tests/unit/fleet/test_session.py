@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafkaform.core.errors import KafkaformError, UsageError
-from kafkaform.fleet.spark import session
-from kafkaform.fleet.spark.session import LARGE_BYTES, WHOLE_SHARE, LandedBytes, SparkSetup
+from kafkaform.fleet.spark import doctor, requirements, session
+from kafkaform.fleet.spark.session import (
+    LARGE_BYTES,
+    WHOLE_SHARE,
+    LandedBytes,
+    SparkSetup,
+    build_session,
+)
 from kafkaform.sandbox.jars import Jar
 from kafkaform.workflow.fleet import runs as fleetjars
 from kafkaform.workflow.fleet.runs import DELTA
@@ -58,6 +66,66 @@ def test_an_old_java_is_passed_over(tmp_path: Path, alone: pytest.MonkeyPatch) -
     alone.setenv("JAVA_HOME", str(home(tmp_path / "old", "11.0.2")))
     alone.setenv("PATH", str(home(tmp_path / "new", "25") / "bin"))
     assert session.find_java(tmp_path / "cache").home == tmp_path / "new"
+
+
+def test_a_java_home_that_is_no_java_is_named(tmp_path: Path, alone: pytest.MonkeyPatch) -> None:
+    """Whoever sets it means it: another Java is not taken instead."""
+    alone.setenv("PATH", str(home(tmp_path / "new", "25") / "bin"))
+    alone.setenv("JAVA_HOME", str(tmp_path / "typo"))
+    with pytest.raises(UsageError, match=r"JAVA_HOME is .*typo, which is no Java") as caught:
+        session.find_java(tmp_path / "cache")
+    assert "Correct JAVA_HOME" in caught.value.advice
+    alone.setenv("JAVA_HOME", "")
+    assert session.find_java(tmp_path / "cache").home == tmp_path / "new"
+
+
+@pytest.mark.usefixtures("own_spark")
+def test_a_java_that_does_not_run_is_named(tmp_path: Path, alone: pytest.MonkeyPatch) -> None:
+    """With what it says, not with what Spark makes of it."""
+    broken = home(tmp_path / "broken", "21.0.1")
+    (broken / "bin/java").write_text("#!/bin/sh\necho wrong processor >&2\nexit 1\n")
+    alone.setenv("JAVA_HOME", str(broken))
+    alone.setattr(session, "find_spec", find_spec)
+    alone.setenv("PATH", os.defpath)
+    setup = SparkSetup("local[2]", tmp_path / "cache", ("a.jar",))
+    with pytest.raises(KafkaformError, match=r"Java 21\.0\.1 \(JAVA_HOME\) does not run: wrong p"):
+        build_session(setup)
+
+
+@pytest.mark.parametrize(
+    ("memory", "total", "told"),
+    [
+        ("2g", 8 << 30, ""),
+        ("512m", 8 << 30, ""),
+        ("600000K", 8 << 30, ""),
+        ("2gb", 2 << 30, "Spark's memory is 2gb, and this computer or container has 2.0 GiB"),
+        ("256m", 8 << 30, "SPARK_DRIVER_MEMORY is 256m, and Spark needs at least 512m"),
+        ("2048", 8 << 30, "SPARK_DRIVER_MEMORY is 2048, and Spark needs"),
+        ("lots", 8 << 30, "SPARK_DRIVER_MEMORY is 'lots', which is no amount of memory"),
+    ],
+)
+def test_memory_that_is_too_small_is_named(
+    tmp_path: Path, alone: pytest.MonkeyPatch, memory: str, total: int, told: str
+) -> None:
+    """By a run before it starts Java, and by the doctor; a container's limit counts."""
+    limit = tmp_path / "memory.max"
+    limit.write_text(f"{total}\n")
+    alone.setattr(requirements, "CGROUP_LIMITS", (limit, tmp_path / "none"))
+    alone.setattr(os, "sysconf", lambda _: 1 << 20)
+    alone.setenv("SPARK_DRIVER_MEMORY", memory)
+    alone.setattr(session, "find_spec", find_spec)
+    alone.setenv("JAVA_HOME", str(home(tmp_path / "java", "21.0.1")))
+    setup = SparkSetup("local[2]", tmp_path / "cache", ("a.jar",))
+    fault = requirements.find_memory_fault(session.build_settings(setup))
+    assert fault.startswith(told) and bool(fault) == bool(told)
+    (check,) = (c for c in doctor.run_checks(setup, "of a test", None, None) if c.name == "memory")
+    assert check.good is not bool(told)
+    if told:
+        assert check.finding == fault
+        with pytest.raises(UsageError, match=re.escape(told)):
+            build_session(setup)
+    limit.write_text("max\n")
+    assert requirements.read_memory() == 1 << 40
 
 
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2", "?"])
