@@ -39,6 +39,20 @@ PASSWORDS = ("BILLING_PASSWORD", "STORE_PASSWORD")
 CLUSTERS = {"eu": (), "us": (), "staging": ("--tls",)}
 """Each with what its sandbox is started with."""
 
+WAITS = {
+    ("sandbox", "up"): "Starts a broker. The first time, Kafka's jars are downloaded.",
+    (
+        "fleet",
+        "snapshot",
+    ): "Reads four clusters; lab does not answer within its timeout of 2 s.",
+    (
+        "fleet",
+        "run",
+    ): "Starts Spark and computes the tables, which takes longest. The first "
+    "time, Delta Lake's jars are downloaded.",
+}
+"""What the commands do that take a while."""
+
 CERTIFICATE = """
 resource "kafka_topic" "replay" {
   name       = "orders.replay"
@@ -81,6 +95,8 @@ class Demo:
         """Type a command, show what it prints, and insist on its exit code. within: the folder."""
         place = "" if within == "." else f"{within}/"
         say(f"\n{BOLD}{place}$ kafkaform {' '.join(map(_quoted, arguments))}{RESET}")
+        if wait := WAITS.get(arguments[:2]):
+            say(f"{DIM}{wait}{RESET}")
         started = time.monotonic()
         code = subprocess.run(
             [sys.executable, "-m", "kafkaform", *arguments],
@@ -158,7 +174,7 @@ def beginning(demo: Demo) -> None:
 
     step(3, "The fleet is read for the first time; the cluster lab of fleet.hcl does not answer")
     produce(demo.clusters["eu"], "orders.created", 300)
-    demo.run("fleet", "snapshot", "--quiet", expect=INCOMPLETE)
+    demo.run("fleet", "snapshot", expect=INCOMPLETE)
 
 
 def change(demo: Demo) -> None:
@@ -169,7 +185,7 @@ def change(demo: Demo) -> None:
     consume(demo.clusters["eu"], "orders.created", "billing", 500)
 
     step(5, "The first build: what has landed becomes tables")
-    demo.run("fleet", "snapshot", "--quiet", expect=INCOMPLETE)
+    demo.run("fleet", "snapshot", expect=INCOMPLETE)
     demo.run("fleet", "run", expect=INCOMPLETE)
 
 
@@ -194,7 +210,7 @@ def mishaps(demo: Demo) -> None:
     create(us, "TMP_export", 2)
     say("  us: orders.shipped is deleted")
     delete(us, "orders.shipped")
-    demo.run("fleet", "snapshot", "--quiet", expect=INCOMPLETE)
+    demo.run("fleet", "snapshot", expect=INCOMPLETE)
 
 
 def answers(demo: Demo) -> None:

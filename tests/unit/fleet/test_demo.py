@@ -85,6 +85,8 @@ def test_every_command_of_it_exists(
         *("snapshot", "snapshot", "run", "snapshot", "run"),
         *("query", "history", "who-can", "status", "report", "report"),
     ]
+    assert demo.WAITS.keys() <= {("sandbox", "up"), *(words[:2] for words in typed)}
+    assert 'operation_timeout = "2s"' in (EXAMPLE / "fleet.hcl").read_text("utf-8")
     for words in dict.fromkeys(typed):
         flags = {word.partition("=")[0].lstrip("-") for word in words if word.startswith("-")}
         verbs = words[:2] if words[0] in ("fleet", "sandbox") else words[:1]
