@@ -11,6 +11,7 @@ from kafkaform_kafka.rules.access_rows import EVERY, EVERYBODY, EVERYTHING, UNCH
 from kafkaform_kafka.rules.missing_names import LOGIN_MISSING
 
 from ...core.rule import Rule
+from ..tables.definitions import SOON_DAYS
 from .figures import (
     CLUSTER,
     DETAIL,
@@ -94,8 +95,6 @@ _CREDENTIALS = (
     GridColumn("ends_at", "Expires", ColumnKind.TIME, "does not expire"),
     OWNER,
 )
-SOON_DAYS = 30
-"""A credential that expires within so many days is counted at the top of its section."""
 _RULES = (
     SEVERITY,
     GridColumn("rule", "Rule", ColumnKind.CODE),

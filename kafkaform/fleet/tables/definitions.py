@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 2
 """Version of all tables. Tables that a later version wrote are refused."""
+SOON_DAYS = 30
+"""A credential that expires within so many days is counted by the report and `--fail-on`."""
 Row = Mapping[str, Any]
 """Column -> its value."""
 Frames = Mapping[str, "DataFrame"]

@@ -41,7 +41,7 @@ from ...fleet.spark.session import (
     is_submitted,
     prepare,
 )
-from ...fleet.tables.definitions import quote_text
+from ...fleet.tables.definitions import SOON_DAYS, quote_text
 from ...fleet.tables.manifest import ALL_CLUSTERS, FOLDER
 from ...inventory.landing import open_remote
 from ...render.text import inline, render_count
@@ -223,9 +223,13 @@ FINDINGS: Mapping[str, tuple[str, str]] = {
         name: ("fleet_consistency", f"finding = '{name}'")
         for name in (
             *("chain_broken", "chain_gap", "two_owners", "conflicting_event", "unlike"),
-            *("naming", "unregistered", "renamed"),
+            *("naming", "unregistered", "renamed", "mixed_releases"),
+            *("subject_without_topic", "topic_without_schema"),
         )
     },
+    "stuck": ("group_progress", "verdict = 'stuck'"),
+    "disk_failed": ("disks", "failed"),
+    "expires_soon": ("credentials", f"days_left < {SOON_DAYS}"),
     "corrupt": ("quarantine", "true"),
 }
 """What --fail-on can name -> the table, and SQL for the rows."""

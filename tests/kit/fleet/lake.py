@@ -20,6 +20,15 @@ CHANGES = pa.list_(
         + [("sensitive", pa.bool_())]
     )
 )
+POINTS = pa.list_(
+    pa.struct(
+        [
+            ("day", pa.date32()),
+            ("at", pa.timestamp("us", "UTC")),
+            *((name, pa.int64()) for name in ("bytes", "records", "members")),
+        ]
+    )
+)
 TYPES: Mapping[str, Any] = {
     "string": pa.string(),
     "bigint": pa.int64(),
@@ -32,6 +41,7 @@ TYPES: Mapping[str, Any] = {
     "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
     "array<string>": pa.list_(pa.string()),
     "array<struct<path:string,before:string,after:string,sensitive:boolean>>": CHANGES,
+    "array<struct<day:date,at:timestamp,bytes:bigint,records:bigint,members:bigint>>": POINTS,
 }
 EMPTY: Mapping[str, Any] = {
     "string": "",

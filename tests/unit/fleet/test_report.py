@@ -397,7 +397,7 @@ def test_markdown_is_the_golden_one(found: FleetReport) -> None:
 def test_json_has_what_the_page_has(found: FleetReport) -> None:
     """With the version of the tables and every row that is shown."""
     made = json.loads(render_data(found))
-    assert made["schema_version"] == 1
+    assert made["schema_version"] == 2
     assert made["coverage"]["counts"]["failed"] == 1
     assert made["numbers"][0]["value"] == found.numbers[0].value
     tables = {grid["caption"]: grid for section in made["sections"] for grid in section["grids"]}
