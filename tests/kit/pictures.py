@@ -1,21 +1,18 @@
 """Makes the pictures of the site from what kafkaform prints: `python -m tests.kit.pictures`.
 
-The plan and the apply are those of a sandbox. The fleet's report is made of the sample with which
-the report's own tests work.
+The plan and the apply are those of a sandbox. The fleet's report is the one that `make fleet-demo`
+leaves.
 """
 
 from __future__ import annotations
 
 import io
-import os
 import re
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
-from random import Random
 
 import pytest
 from rich.console import Console
@@ -31,6 +28,9 @@ from .sandbox_homes import move_home
 from .web_page import DESK
 
 ASSETS = Path(__file__).resolve().parents[2] / "docs/assets"
+REPORT = ASSETS.parents[1] / "fleet-demo-report/fleet.html"
+HEIGHT = 1400
+"""Of the picture of the report, in CSS pixels: as far as what to do first."""
 COLUMNS = 92
 TOPIC = """
 resource "kafka_topic" "orders" {{
@@ -103,27 +103,20 @@ def _draw(name: str, title: str, text: str) -> None:
 
 def _photograph_report() -> None:
     """Write the first screen of the fleet's report."""
-    from kafkaform.fleet.report import documents
-    from kafkaform.fleet.report.documents import render_html
-    from kafkaform.fleet.tables.reader import Gold, read_current
-
-    from .fleet import sample
-    from .fleet.lake import NOW, publish
-
     command = executable()
-    if command is None:
-        print("fleet-report.png is as it was: no browser is installed", file=sys.stderr)
+    missing = "no browser is installed" if command is None else ""
+    if not REPORT.exists():
+        missing = "run `make fleet-demo` first"
+    if command is None or missing:
+        print(f"fleet-report.png is as it was: {missing}", file=sys.stderr)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        root, page = Path(folder, "root"), Path(folder, "report.html")
-        publish(root, "b-1", sample.tables(Random(7)), NOW - timedelta(days=1))
-        publish(root, "b-2", sample.tables(Random(7), grown=2))
-        html = render_html(documents.make_report(Gold(read_current(os.fspath(root))), csv="fleet"))
-        page.write_text(html, encoding="utf-8")
-        with browser(command, Path(folder, "profile")) as chromium:
-            chromium.size(DESK)
-            chromium.open(page)
-            (ASSETS / "fleet-report.png").write_bytes(chromium.screen())
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        browser(command, Path(folder, "profile")) as chromium,
+    ):
+        chromium.size(DESK, HEIGHT)
+        chromium.open(REPORT)
+        (ASSETS / "fleet-report.png").write_bytes(chromium.screen())
 
 
 if __name__ == "__main__":

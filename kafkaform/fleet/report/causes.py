@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -136,7 +136,7 @@ def describe_cause(cause: Cause, as_of: datetime) -> str:
     since = (
         f"since {cause.since:%Y-%m-%d} ({render_age(cause.since, as_of)})" if cause.since else ""
     )
-    texts = (cause.where, cause.reach.text, f"owner {cause.owner}", since, cause.actor)
+    texts = [cause.where, cause.reach.text, f"owner {cause.owner}", since, cause.actor]
     return " · ".join(filter(None, texts))
 
 
@@ -191,7 +191,7 @@ def _name_folder(row: Row) -> str:
 
 def _aim(row: Row) -> str:
     """` --target ADDRESS` for one object."""
-    addresses = row.get("addresses") or ()
+    addresses: Sequence[str] = row.get("addresses") or ()
     return f" --target {_quote(addresses[0])}" if len(addresses) == row["objects"] == 1 else ""
 
 

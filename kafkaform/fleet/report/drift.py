@@ -145,10 +145,12 @@ def show_drift_by_cluster(answers: SectionAnswers, as_of: datetime) -> SectionBl
     )
     owned: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in answers["drift_owners"]:
-        owned[row["owner"] or "none"][_GROUP_OF[row["drift_class"]]] += row["objects"]
+        group = _GROUP_OF[row["drift_class"]]
+        if group in _DIFFERING:
+            owned[row["owner"] or "none"][group] += row["objects"]
     owner_bars = sorted(
-        (Bar(owner, tuple(owned[owner][s.key] for s in GROUPS)) for owner in owned),
-        key=lambda bar: (-sum(bar.values[:3]), bar.label),
+        (Bar(owner, tuple(counts[s.key] for s in GROUPS)) for owner, counts in owned.items()),
+        key=lambda bar: (-bar.total, bar.label),
     )
     owners = Chart(
         "drift-owners",
@@ -161,7 +163,7 @@ def show_drift_by_cluster(answers: SectionAnswers, as_of: datetime) -> SectionBl
     )
     chart = Chart(
         "drift-clusters",
-        "Objects that differ, by cluster, oldest first",
+        "Objects not in sync, by cluster, oldest first",
         "objects",
         "cluster",
         GROUPS,
@@ -229,7 +231,7 @@ def show_drift_by_class(answers: SectionAnswers, as_of: datetime) -> SectionBloc
 def show_drift_over_time(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on drift by day."""
     bars = _count_daily(answers["drift_days"], "drift_class", _GROUP_OF, "objects", GROUPS)
-    title = f"Objects that differ, by day, last {DAYS} days"
+    title = f"Objects not in sync, by day, last {DAYS} days"
     return SectionBlock(
         (), (Chart("drift-days", title, "objects", "day", GROUPS, bars, days=True),)
     )

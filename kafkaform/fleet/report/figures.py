@@ -492,7 +492,7 @@ def name_objects(rows: Rows) -> Rows:
     ]
 
 
-def show_settings(rows: Rows, *names: str) -> Rows:
+def show_settings(rows: Sequence[Mapping[str, Any]], *names: str) -> Rows:
     """Write the values of attributes with their amounts: `14 d (1209600000)`. names: columns;
     `path` names the attribute."""
     return [

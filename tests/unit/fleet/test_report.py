@@ -62,6 +62,7 @@ from ...kit.fleet.lake import NOW, publish
 from ...kit.markup import Page
 
 GOLDEN = Path(__file__).parent / "golden"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 HOSTILE = "</table><script>alert(1)</script><a href=https://evil.test>=cmd|'x'!A0\x1b[31m\u202e`|*_"
 DAY = timedelta(days=1)
 
@@ -329,6 +330,8 @@ def test_every_word_of_the_tables_is_known() -> None:
         return set(re.findall(r"\b[a-z]+(?:_[a-z]+)*\b", about.replace(" or ", " ")))
 
     assert words("drift", "drift_class") == set(drift._MEANING)
+    page = (DOCS / "fleet/report.md").read_text("utf-8")
+    assert all(f"`{name}`" in page for name in drift._MEANING)
     assert set(drift._GROUP_OF) == set(drift._MEANING) - {"in_sync"}
     assert words("change_attribution", "verdict") == set(drift._VERDICT_OF)
     assert words("grant_findings", "finding") == set(access.FINDINGS)
