@@ -19,6 +19,8 @@ _ENV_RANKS = (
 """How names of environments begin, and their rank. Others may be production: they have 1."""
 CRITICAL = 3
 """Above `high`, which is 2: everybody's right on everything."""
+MAX_WAITS = 20
+"""How many of those that wait for a cause, or follow from it, are listed."""
 _BROAD = "'any_principal', 'any_operation', 'any_resource', 'short_prefix', 'open_by_default'"
 _SETTLED = "'in_sync', 'unknown'"
 _EDITED = "'drifted', 'conflict', 'undeclared_override'"
@@ -38,6 +40,10 @@ def _collect(column: str, name: str) -> str:
         f"array_agg(distinct {column} order by {column})"
         f" filter (where {column} is not null) as {name}"
     )
+
+
+def _list(column: str) -> str:
+    return f"array_slice(array_agg(distinct {column} order by {column}), 1, {MAX_WAITS})"
 
 
 _PLACED = (
@@ -103,7 +109,8 @@ _ACCESS = (
     " lived as (select cluster, key, min(valid_from) as since from history"
     " where kind = 'kafka_acl' and valid_to is null group by cluster, key),"
     " waiting as (select cluster, substr(detail, length('another ACL already says this: ') + 1)"
-    " as subject, count(*) as waiting from grant_findings where finding = 'shadowed'"
+    f" as subject, count(*) as waiting, {_list('subject')} as waits"
+    " from grant_findings where finding = 'shadowed'"
     " and starts_with(detail, 'another ACL already says this: ') group by 1, 2)"
     f" select {_GROUPED}, 'kafka_acl' as kind, max(b.principal) as principal,"
     " count(distinct b.subject) as acls, first_value(b.subject order by b.n, b.subject)"
@@ -117,6 +124,7 @@ _ACCESS = (
     " sum(case when b.n = 1 then b.topics end) as topics,"
     " case when count(b.bytes) = count(b.topics) then sum(case when b.n = 1 then b.bytes end) end"
     " as bytes, min(coalesce(l.since, c.window_end)) as since, sum(w.waiting) as waiting,"
+    " first_value(w.waits order by w.waiting desc nulls last) as waits,"
     f" {_WHERE_AND_WHO.format('b', 'd')}"
     " from ranked b join placed p on p.cluster = b.cluster"
     " left join held h on h.cluster = b.cluster"
@@ -174,7 +182,7 @@ _FOLLOWING = (
 _OUTSIDE = (
     f"with {_PLACED}, {_STATES}, {_LAST_CHANGES}, {_ACTS}, {_FOLLOWING}, {_ENDS},"
     f" broken as (select cluster, kind, key, count(*) as waiting, max({_RISK}) as risk,"
-    " min(rule) as rule from following group by cluster, kind, key),"
+    f" {_list('rule')} as rules from following group by cluster, kind, key),"
     " readers as (select cluster, split_part(key, '|', -1) as topic, count(distinct"
     r" regexp_replace(key, '\|[^|]*\|[^|]*$', '')) as groups from live where kind = 'group_usage'"
     " group by 1, 2),"
@@ -186,7 +194,8 @@ _OUTSIDE = (
     " count(distinct coalesce(a.live, '')) as lives, count(distinct coalesce(a.desired, ''))"
     " as desires, min(a.first_seen) as since, max(case a.act when 'deleted' then 2"
     " when 'edited' then greatest(1, coalesce(b.risk, 0)) else 0 end) as severity,"
-    " sum(b.waiting) as waiting, min(b.rule) as rule, count(u.topic) as topics,"
+    " sum(b.waiting) as waiting,"
+    " first_value(b.rules order by b.waiting desc nulls last) as waits, count(u.topic) as topics,"
     " case when count(u.bytes) = count(u.topic) then sum(u.bytes) end as bytes,"
     f" sum(r.groups) as groups, {_WHERE_AND_WHO.format('a', 'a')}"
     " from placed_acts a join placed p on p.cluster = a.cluster"

@@ -99,6 +99,8 @@ class Cause(Struct, frozen=True):
     """`by mia (run 3f2a)`, or `not by kafkaform`. Empty: nobody did it, or nothing says who."""
     waiting: str = ""
     """What follows from it, or must wait until it is mended."""
+    waits: tuple[str, ...] = ()
+    """The same by name: keys of ACLs, or rules. At most `cause_questions.MAX_WAITS`."""
 
     @property
     def where(self) -> str:
@@ -169,6 +171,7 @@ def _take_common(row: Row) -> dict[str, Any]:
         "clusters": tuple(row["clusters"] or ()),
         "owners": tuple(row.get("owners") or ()),
         "since": row.get("since"),
+        "waits": tuple(row.get("waits") or ()),
     }
 
 
@@ -390,7 +393,6 @@ def _make_edited(row: Row) -> Cause:
         _describe_value(row, *names) for names in (("live", "lives"), ("desired", "desires"))
     )
     path = clip_text(inline(row["path"]), NAME_CHARACTERS)
-    rules = f"{clip_text(inline(row['rule'] or ''), NAME_CHARACTERS)}"
     broken = render_count(waiting, "broken rule")
     return Cause(
         SEVERITIES[int(row["severity"])],
@@ -401,9 +403,7 @@ def _make_edited(row: Row) -> Cause:
         "drift",
         reach=_measure(row),
         actor=_describe_actor(row),
-        waiting=f"{broken} since then ({rules}): see what is left when this is mended."
-        if waiting
-        else "",
+        waiting=f"{broken} since then: see what is left when this is mended." if waiting else "",
         **_take_common(row),
     )
 

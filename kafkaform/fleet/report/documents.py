@@ -33,6 +33,7 @@ from ..tables.reader import Build, Gold, find_before, read_current, to_rows
 from .cause_questions import CAUSES
 from .causes import SHOWN_CAUSES, describe_cause
 from .figures import (
+    CLIP,
     HEIGHT,
     ROW,
     ColumnKind,
@@ -215,7 +216,7 @@ _MARKDOWN_CHARACTERS = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
 _PRINCIPALS = frozenset({"principal", "user", "actor", "actors"})
 _TEXTS = frozenset(
     {"subject", "detail", "message", "error", "before", "after", "desired", "state", "live"}
-    | {"via", "evidence", "entity", "shared_scope", "address", "path", "text", "waiver"}
+    | {"waits", "via", "evidence", "entity", "shared_scope", "address", "path", "text", "waiver"}
 )
 _PRINCIPAL_FIELDS: Mapping[str, int] = {
     "kafka_acl": 0,
@@ -252,6 +253,7 @@ def render_html(report: FleetReport) -> str:
         __package__,
         {
             "cell": _render_cell,
+            "clip": lambda text: clip_text(inline(text), CLIP),
             "change": _render_change,
             "about": describe_cause,
             # A length with at most three decimals.
@@ -369,6 +371,7 @@ def _render_causes(report: FleetReport) -> Iterator[str]:
         for text in filter(None, (about, cause.mend, cause.waiting)):
             yield f"   {escape_prose(text)}  "
         yield f"   {escape_code(cause.command, COMMAND_CHARACTERS)}"
+        yield from (f"   - {escape_code(name)}" for name in cause.waits[:TABLE_ROWS])
     if not report.causes:
         yield "Nothing that the clusters that were read show needs to be done."
     more = len(report.causes) - SHOWN_CAUSES
