@@ -132,3 +132,20 @@ def test_a_finding_says_what_is_wrong(spark: SparkSession) -> None:
         ),
         ("open_by_default", "User:*", "", "everybody can do everything with what has no ACL"),
     }
+
+
+def test_everybody_on_everything_is_of_the_highest_severity(spark: SparkSession) -> None:
+    """Whatever it reads or writes; Describe is one step above Describe of somebody."""
+    severities = {
+        "User:*|*|Read|Allow|Topic|*|Literal": "high",
+        "User:*|*|Read|Allow|Group||Prefixed": "high",
+        "User:*|*|Describe|Allow|Topic|*|Literal": "medium",
+        "User:*|*|Read|Allow|Topic|pay.|Prefixed": "medium",
+        "User:x|*|Read|Allow|Topic|*|Literal": "medium",
+        "User:x|*|Describe|Allow|Topic|*|Literal": "low",
+    }
+    world = World("prod", tuple(map(parse_acl_key, severities)), None, False, (), ())
+    found = rows(spark, [world], [world.cluster()], DECLARED)
+    broad = ("any_principal", "any_resource")
+    told = {(row["subject"], row["severity"]) for row in found if row["finding"] in broad}
+    assert told == set(severities.items())

@@ -383,8 +383,8 @@ def _describe_value(row: Row, name: str, values: str) -> str:
     if row[values] != 1:
         return "several values"
     value = row[name]
-    shown = render_setting(row["path"], value)
-    return "not set" if shown is None else clip_text(inline(shown), NAME_CHARACTERS)
+    pattern = render_setting(row["path"], value)
+    return "not set" if pattern is None else clip_text(inline(pattern), NAME_CHARACTERS)
 
 
 def _make_edited(row: Row) -> Cause:
