@@ -100,7 +100,8 @@ class Cause(Struct, frozen=True):
     waiting: str = ""
     """What follows from it, or must wait until it is mended."""
     waits: tuple[str, ...] = ()
-    """The same by name: keys of ACLs, or rules. At most `cause_questions.MAX_WAITS`."""
+    """The same by name, of everybody's ACLs and of edits: keys of ACLs, or rules. At most
+    `cause_questions.MAX_WAITS`."""
 
     @property
     def where(self) -> str:
