@@ -42,7 +42,8 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     """
     rules = context.register.rules
     conditions = parse_conditions(rules)
-    rows = _add_past(_select_rows(frames, context), frames)
+    concerned = reduce(or_, map(_concerns, rules), F.lit(False))
+    rows = _add_past(_select_rows(frames, context).where(concerned), frames)
     # All rules in one array per row: one pass over the objects, however many rules there are.
     broken = F.array_compact(F.array(*_find_broken(rules, conditions, context.as_of.date())))
     findings = rows.select(*_OBJECT, "owner", "n", "valid_from", "valid_to", F.inline(broken))
