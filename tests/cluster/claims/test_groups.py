@@ -32,6 +32,7 @@ from ...kit.kafka.share_members import (
     open_consumer,
     poll_records,
 )
+from ...kit.kafka.streams_members import StreamsMember
 from ...kit.kafka.topic_clients import Clients, wait_for
 from ...kit.kafka.versions import get_choice
 from .broker_configs import GROUP, alter
@@ -315,7 +316,7 @@ def test_a_streams_group_has_as_many_standbys_as_its_config_says(
     for group in (some, none):
         assert clients.create(f"{group}-changelog") == ""
     members = {
-        group: [StreamsMember(session, kind, group, topic) for _ in range(2)]
+        group: [StreamsMember(session, kind, group, topic, f"{group}-changelog") for _ in range(2)]
         for group in (some, none)
     }
 
@@ -329,60 +330,3 @@ def test_a_streams_group_has_as_many_standbys_as_its_config_says(
         )
 
     wait_for(lambda: count(some) == (1, 1) and count(none) == (1, 0))
-
-
-class StreamsMember:
-    """A process of a Streams application with one store, which takes the tasks that it gets."""
-
-    def __init__(self, session: KafkaSession, kind: Any, group: str, topic: str) -> None:
-        self._session, self._kind = session, kind
-        changelog = {
-            "name": f"{group}-changelog",
-            "partitions": 0,
-            "replication_factor": 1,
-            "topic_configs": [],
-        }
-        subtopology = {
-            "subtopology_id": "0",
-            "source_topics": [topic],
-            "source_topic_regex": [],
-            "state_changelog_topics": [changelog],
-            "repartition_sink_topics": [],
-            "repartition_source_topics": [],
-            "copartition_groups": [],
-        }
-        self.tasks: dict[str, list[Any]] = {
-            "active_tasks": [],
-            "standby_tasks": [],
-            "warmup_tasks": [],
-        }
-        self._joining = {
-            "group_id": group,
-            "member_id": str(uuid4()),
-            "member_epoch": 0,
-            "endpoint_information_epoch": 0,
-            "rebalance_timeout_ms": 60_000,
-            "topology": {"epoch": 0, "subtopologies": [subtopology]},
-            "process_id": str(uuid4()),
-            "client_tags": [],
-            "shutdown_application": False,
-        }
-        self._body = {**self._joining, **self.tasks}
-
-    def beat(self) -> None:
-        """Send a heartbeat, and take what the answer assigns."""
-        answer = self._session.context.wire.send(fill(self._kind, self._body), 30.0, "1")
-        if answer.error_code:
-            # The first group of a cluster waits until its coordinator is ready.
-            self._body = {**self._joining, **self.tasks}
-            return
-        if answer.active_tasks is not None:
-            self.tasks = {
-                name: [
-                    {"subtopology_id": row.subtopology_id, "partitions": list(row.partitions)}
-                    for row in getattr(answer, name) or ()
-                ]
-                for name in self.tasks
-            }
-        epoch = {"member_epoch": answer.member_epoch, "topology": None}
-        self._body = {**self._joining, **epoch, **self.tasks}

@@ -32,13 +32,16 @@ from kafkaform_kafka.rules.topics.config_rows import SIZE_CUT
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.commands.process_folder import Folder
+from ...kit.commands.server import Ended
 from ...kit.editor import Editor
 from ...kit.kafka.changes import change as make_change
 from ...kit.kafka.changes import topic
 from ...kit.kafka.clusters import own_sandbox
+from ...kit.kafka.jar_messages import define_messages
 from ...kit.kafka.java_tools import (
     CONSUMER_GROUPS,
     SHARE_GROUPS,
+    STREAMS_GROUPS,
     read_tables,
     run_tool,
     write_admin_properties,
@@ -46,6 +49,7 @@ from ...kit.kafka.java_tools import (
 from ...kit.kafka.logins import new_login
 from ...kit.kafka.sessions import connect, gone, grant
 from ...kit.kafka.share_members import open_consumer, poll_records
+from ...kit.kafka.streams_members import open_streams_member
 from ...kit.kafka.topic_clients import Clients, wait_for
 from ...kit.kafka.versions import get_choice
 from ...kit.markup import Page
@@ -369,6 +373,53 @@ def test_groups_of_newer_protocols_are_seen(
     assert "newer (1 member, 11 records" in readers.text, readers.text
     assert f"jobs (1 member, {row['LAG']} records" in readers.text, (readers.text, row)
     assert set(readers.figures["groups"]) == {"newer", "jobs"}
+
+
+def test_a_streams_group_is_a_reader(
+    box: Sandbox,
+    clients: Clients,
+    session: KafkaSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`topic-readers`, `topic-unread-lost`: an application of Kafka Streams reads the topics of its
+    tasks, also before its first commit, and its lag is that of Kafka's own tool. Its process is a
+    member like any other, so `alter group` leaves the group alone until it has left."""
+    if get_choice().lacks("4.1", zookeeper=False):
+        pytest.skip("streams groups came with Kafka 4.1")
+    assert clients.create("flowing") == ""
+    for number in range(10):
+        assert clients.write("flowing", "x", f"k{number}") == ""
+    kind = define_messages("StreamsGroupHeartbeat", tmp_path, monkeypatch)
+    folder = Folder(tmp_path, box.bootstrap, box.admin_password)
+    folder.write("")
+    reset = ("--reset-offsets", "--shift-by", "-3", "--all-topics")
+    with open_streams_member(box, kind, "app", "flowing") as member:
+        readers = look(session, gone("flowing", "id"))["topic-readers"]
+        assert "1 group reads it: app (1 member, lag unknown)" in readers.text, readers.text
+        member.commit({("flowing", 0): 4})
+        findings = look(session, gone("flowing", "id"))
+        flags = ("--describe", "--group", "app", "--offsets")
+        (row,) = read_tables(
+            run_tool(write_admin_properties(box, tmp_path), STREAMS_GROUPS, *flags)
+        )
+    readers = findings["topic-readers"]
+    assert "app (1 member, 6 records" in readers.text, readers.text
+    assert (readers.figures["lag_records"], row["OFFSET-LAG"]) == (6, "6")
+    lost = findings["topic-unread-lost"]
+    assert lost.figures["unread_records"] == ("app=6",) and lost.level is Level.DANGER
+
+    set_back = alter_group(folder, "app", *reset)
+    assert set_back.code == 0 and "3 records in 1 partition are read again" in set_back.out
+    left = look(session, gone("flowing", "id"))["topic-readers"]
+    assert "app (no members, 9 records" in left.text, left.text
+    assert alter_group(folder, "app", "--delete").code == 0
+    assert "topic-readers" not in look(session, gone("flowing", "id"))
+
+
+def alter_group(folder: Folder, group: str, *words: str) -> Ended:
+    """An `alter group` that nobody is asked about."""
+    return folder.run("alter", "group", group, *words, "--auto-approve", "--no-color")
 
 
 def test_producers_and_their_last_write_are_seen(clients: Clients, session: KafkaSession) -> None:

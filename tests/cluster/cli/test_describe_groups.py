@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -32,8 +30,9 @@ from ...kit.kafka.java_tools import (
     run_tool,
 )
 from ...kit.kafka.logins import Login
-from ...kit.kafka.scripted_wire import fill
-from ...kit.kafka.sessions import connect, eventually, grant, login, produce
+from ...kit.kafka.sessions import eventually, grant, login, produce
+from ...kit.kafka.streams_members import open_streams_member
+from ...kit.kafka.versions import get_choice
 
 RECORDS = 40
 PATIENCE = 240.0
@@ -210,80 +209,33 @@ def share_offsets(bare: Bare, group: str) -> set[tuple[str, ...]]:
 def test_a_streams_group_is_as_kafkas_own_tool_shows_it(
     bare: Bare, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its members with their tasks, and the topics that its topology reads."""
-    group, me = f"{topic}-streams", str(uuid.uuid4())
+    """Its members with their tasks, the topics that its topology reads, offsets and lag."""
+    if get_choice().lacks("4.1", zookeeper=False):
+        pytest.skip("streams groups came with Kafka 4.1")
+    group, tool = f"{topic}-streams", ("--describe", "--group", f"{topic}-streams")
     kind = define_messages("StreamsGroupHeartbeat", tmp_path, monkeypatch)
-    subtopology = {
-        "subtopology_id": "0",
-        "source_topics": [topic],
-        "source_topic_regex": [],
-        "state_changelog_topics": [],
-        "repartition_sink_topics": [],
-        "repartition_source_topics": [],
-        "copartition_groups": [],
-    }
-    join = {
-        "group_id": group,
-        "member_id": me,
-        "member_epoch": 0,
-        "endpoint_information_epoch": 0,
-        "rebalance_timeout_ms": 600_000,
-        "topology": {"epoch": 0, "subtopologies": [subtopology]},
-        "active_tasks": [],
-        "standby_tasks": [],
-        "warmup_tasks": [],
-        "process_id": "p",
-        "client_tags": [],
-        "shutdown_application": False,
-    }
-    told = ("--describe", "--group", group, "--state")
-    with beating(bare, kind, join):
+    with open_streams_member(bare.folder.broker, kind, group, topic) as streams_member:
         found = eventually(
             lambda: bare.document("groups", "--name", group, "--members")["groups"],
             lambda rows: [row["state"] for row in rows] == ["Stable"],
         )[0]
+        streams_member.commit({(topic, 0): 3, (topic, 1): 15})
         text = bare.done("describe", "groups", group).out
-        (state,) = read_tables(run_tool(bare.config, STREAMS_GROUPS, *told))
+        committed = bare.document("groups", group)["groups"][0]
+        streams_member.beat()
+        (state,) = read_tables(run_tool(bare.config, STREAMS_GROUPS, *tool, "--state"))
+        streams_member.beat()
+        offsets = read_tables(run_tool(bare.config, STREAMS_GROUPS, *tool, "--offsets"))
+        lags = {int(row["PARTITION"]): int(row["OFFSET-LAG"]) for row in offsets}
     assert (found["type"], found["state"]) == ("streams", state["STATE"])
     assert str(found["member_count"]) == state["#MEMBERS"] == "1"
     assert found["topics"] == [topic]
     (mine,) = found["members"]
-    assert mine["member_id"] == me
+    assert mine["member_id"] == streams_member.id
+    assert {row["partition"]: row["lag"] for row in committed["offsets"]} == lags
+    assert committed["lag"] == sum(lags.values()) == RECORDS - 18 and committed["lag_complete"]
     assert mine["tasks"] == {"active": ["0_0", "0_1"], "standby": [], "warmup": []}
     assert f"Members of {group}" in text and "active 0_0,0_1" in text
-
-
-@contextmanager
-def beating(bare: Bare, kind: Any, join: dict[str, Any]) -> Iterator[None]:
-    """A member of a streams group that takes the tasks it is given."""
-    session, ended = connect(bare.folder.broker), threading.Event()
-
-    def beat() -> None:
-        body = join
-        while not ended.wait(0.5):
-            answer = session.context.wire.send(fill(kind, body), 60.0, "1")
-            if answer.error_code:
-                # The first group of a cluster waits until its coordinator is ready.
-                body = join
-                continue
-            tasks = [
-                {"subtopology_id": each.subtopology_id, "partitions": list(each.partitions)}
-                for each in answer.active_tasks or ()
-            ]
-            body = {**join, "member_epoch": answer.member_epoch, "topology": None}
-            if answer.active_tasks is None:
-                body = {**body, "active_tasks": None, "standby_tasks": None, "warmup_tasks": None}
-            else:
-                body["active_tasks"] = tasks
-
-    thread = threading.Thread(target=beat)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-        session.close()
 
 
 def test_who_may_not_describe_a_group_is_told_so(bare: Bare, topic: str, stranger: Login) -> None:
