@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ...core.errors import ConnectError, UsageError
+from ...core.errors import Interrupted, KafkaformError, OtherSystem, UsageError
 from ...plan.model import Options
 from ...provider.commands import Alteration
 from ...render.text import inline, render_json, render_page
@@ -86,8 +86,11 @@ def _show_documents(
         # The apply has closed its sessions. These documents are read as anybody would read them.
         with opener.open_session() as session:
             documents = [(ask, ask.read(session).document) for ask in alteration.documents]
-    except ConnectError as error:
-        console.note(f"Applied. The result cannot be described: {inline(error.message)}")
+    except (Interrupted, OtherSystem):
+        raise
+    except KafkaformError as error:
+        # Such as a group that went with its last offset.
+        console.note(f"The result cannot be described: {inline(error.message)}")
         return
     for question, document in documents:
         if json:

@@ -32,4 +32,4 @@ def test_a_change_that_cannot_be_described_stays_applied(
     _show_documents(way, Console.make_standard(), wanted, json=False)
     said = capsys.readouterr()
     assert said.out == ""
-    assert "Applied. The result cannot be described: cannot reach Kafka at a:1" in said.err
+    assert "The result cannot be described: cannot reach Kafka at a:1" in said.err

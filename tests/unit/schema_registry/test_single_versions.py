@@ -79,6 +79,17 @@ def test_versions_are_deleted_permanently(orders: Folder) -> None:
     assert list_states(orders.registry) == [(4, False, 2)]
 
 
+def test_the_only_version_is_deleted(folder: Folder) -> None:
+    """Then nothing can be described any more, which is no failure of the command."""
+    folder.write("")
+    register(folder.registry, ORDER)
+    for sentence in ("Apply complete: 0 added, 1 changed", "There is nothing to change."):
+        said = alter(folder, "--delete-version", "1")
+        assert sentence in said
+        assert "The result cannot be described: the subject orders-value is deleted softly" in said
+    assert list_states(folder.registry) == [(1, True, 1)]
+
+
 def test_a_whole_subject_is_brought_back(orders: Folder) -> None:
     """`explain schema` says how, and the block that declares it has nothing to do then."""
     orders.registry.answer(requests.delete_subject(SUBJECT, permanent=False))
