@@ -158,8 +158,8 @@ class GroupLane(CommandLane):
             return
         self.commit((target,) * PARTITIONS)
         self.old, self.new = (target,) * PARTITIONS, NO_OFFSETS
-        # Kafka removes a group without members with its last offset.
-        self.idle = (1, f"there is no group {self.group}")
+        is_kept = self.kind == DELETE_OFFSETS
+        self.idle = (1, "has no offsets of" if is_kept else f"there is no group {self.group}")
 
     def commit(self, offsets: Values) -> None:
         """Commit as a client does, which makes the group if it is not there."""

@@ -20,7 +20,7 @@ from .lanes import Tally, Town
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow("starts a hundred commands")]
 SEED = int(os.environ.get("KAFKAFORM_CRASH_SEED", "20260101"))
-LANES, RECOVERIES = 2, 3
+LANES, RECOVERIES = 3, 2
 
 
 @pytest.fixture(scope="module", params=command_lanes.GROUP_KINDS)
