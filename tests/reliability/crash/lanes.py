@@ -244,6 +244,15 @@ class Tally:
             self.violations += [f"{point}: {fault}" for fault in faults]
         return not faults
 
+    def count(self, left: int) -> dict[str, int]:
+        """The figures of a long test. left: points that were not begun."""
+        return {
+            "crash points": self.points.total(),
+            **dict(sorted(self.points.items())),
+            "ended before": self.ended,
+            "not reached": left,
+        }
+
 
 Task = Callable[[CrashLane], bool]
 

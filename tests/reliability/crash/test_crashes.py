@@ -19,9 +19,9 @@ from kafkaform.state.backend import LockInfo
 
 from ...kit import promises
 from ...kit.commands.server import REPOSITORY
-from ...kit.commands.struck import AFTER, BEFORE, HALF
+from ...kit.commands.struck import AFTER, BEFORE, HALF, Strike
 from ...kit.lane import APPLY, KILLED
-from . import crashes, lanes, traced
+from . import crashes, lanes, park_lane, traced
 from .lanes import CrashLane, Point, Tally, Town
 
 pytestmark = pytest.mark.timeout(600)
@@ -71,6 +71,25 @@ def test_a_crash_at_each_kind_of_call(over: list[CrashLane], calls: tuple[str, .
     print(dict(tally.points), "ended before:", tally.ended)
     assert not tally.violations, "\n".join(tally.violations)
     assert tally.points.total() >= len(points) - 2
+
+
+def test_a_crash_while_a_parked_topic_is_deleted(
+    town: Town, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its time is over, and its ACLs go with it: applied again, the topic is gone, and nobody is
+    denied a name that somebody may use again."""
+    print(f"KAFKAFORM_CRASH_SEED={SEED}")
+    over = park_lane.open_lanes(town, tmp_path_factory.mktemp("parked"), LANES)
+    random, tally = Random(SEED), Tally()
+    calls = crashes.counted(over[0])
+    writes = crashes.firsts(calls, random, 3)
+    assert writes, "the topic and its ACLs are deleted behind a durable intent"
+    points = sample(calls, random)
+    points += [Point(Strike(at.number, how)) for at in writes for how in (BEFORE, HALF, AFTER)]
+    lanes.spread(over, [partial(crashes.strike, point=point, tally=tally) for point in points])
+    print(dict(tally.points), "ended before:", tally.ended)
+    assert not tally.violations, "\n".join(tally.violations)
+    assert tally.points.total() >= len(points) / 2
 
 
 @pytest.mark.skipif(not traced.installed(), reason=traced.MISSING)

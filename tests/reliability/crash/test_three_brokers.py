@@ -28,9 +28,12 @@ from ...kit.commands.process_folder import Folder
 from ...kit.kafka import sessions as kafka
 from ...kit.kafka.sessions import eventually, login
 from ...kit.kafka.three_brokers import PATIENCE, Brokers, three_brokers
-from ...kit.kafka.truth import observe
+from ...kit.kafka.truth import looking, observe
+from ...kit.lane import find_faults
 from ...long.mix import mixed
-from .wide import TIMEOUT, Round, Wide, lane, struck
+from . import park_lane, wide
+from .lanes import Town
+from .wide import TIMEOUT, Round, Wide, lane, struck, until_growth
 
 pytestmark = pytest.mark.timeout(300)
 BYSTANDER = {"bystander": (2, {"retention.ms": "1234567"})}
@@ -135,6 +138,25 @@ def test_all_are_restarted(brokers: Brokers, lanes: list[Wide]) -> None:
         brokers.revive()
 
     holds(struck(lanes, restart, brokers.revive, 3))
+
+
+@pytest.mark.parametrize("dies", ["plain", "controller"])
+def test_a_due_deletion_while_a_broker_dies(brokers: Brokers, tmp_path: Path, dies: str) -> None:
+    """A parked topic goes with its ACLs while one broker, or the active controller, is killed: the
+    run ends with a documented code, and with the brokers back everything is gone everywhere."""
+    password = brokers.box.admin_password
+    with looking(brokers.box.bootstrap, password) as client:
+        town = Town(brokers.servers, password, client)
+        parked = park_lane.make_lane(town, tmp_path / dies, len(brokers.ids), wide.LAG)
+        parked.declare()
+        process = parked.start()
+        until_growth(parked.folder, process, 2)
+        brokers.kill(brokers.controller() if dies == "controller" else brokers.plain())
+        ended = process.finish(wide.SECONDS)
+        violations = [*find_faults(ended, password), *parked.kept()]
+        brokers.revive()
+        violations += parked.faults()
+    assert not violations, "\n".join(violations)
 
 
 QUICK = 100.0
