@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from ..kit.commands.process_folder import Folder
 from ..kit.kafka.clusters import own_sandbox
+from ..kit.kafka.topic_clients import Clients
 from ..kit.proxy.proxy import Proxy, proxying
 
 TOPICS = 1_000
@@ -106,3 +108,72 @@ def test_only_a_dangerous_change_asks_whom_it_hits(proxied: tuple[Folder, Proxy]
     assert count_plan(proxied, longer, "--impact=off") == harmless
     for title, seen in (("shorter", asked), ("shorter, off", unasked), ("longer", fits)):
         print(f"{title} retention of all: {sum(seen.values())} requests")
+
+
+CALM = """
+resource "kafka_topic" "calm" {{
+  name       = "proof.calm"
+  partitions = 1
+  config     = {{ "segment.bytes" = {size} }}
+  labels     = {{ round = "{round}" }}
+}}
+
+resource "kafka_acl" "calm" {{
+  for_each = toset({operations})
+
+  acl_principal       = "User:calm"
+  acl_host            = "*"
+  acl_operation       = each.key
+  acl_permission_type = "Allow"
+  resource_type       = "Topic"
+  resource_name       = "proof.calm"
+}}
+
+resource "kafka_quota" "calm" {{
+  user   = "calm"
+  config = {{ producer_byte_rate = {size} }}
+}}
+
+resource "kafka_user_scram_credential" "calm" {{
+  username            = "calm"
+  scram_mechanism     = "SCRAM-SHA-256"
+  password            = secret_env("PROOF_PASSWORD")
+  password_wo_version = {round}
+}}
+
+resource "kafka_cluster_config" "calm" {{
+  config = {{ "log.segment.bytes" = {size} }}
+}}
+"""
+"""Objects of every sort. In the second round each changes, and no look can show whom that hits: not
+for the new password either, which is a danger."""
+
+
+def test_no_harmless_change_asks_whom_it_hits(proxied: tuple[Folder, Proxy]) -> None:
+    """Whatever is created or changed, a plan sends not one request more than without the look, an
+    apply asks for no groups, producers and disks, and neither do drift, `check` and a plan without
+    changes."""
+    path = proxied[0].path.with_name("calm")
+    path.mkdir()
+    folder, proxy = replace(proxied[0], path=path), proxied[1]
+
+    def count(code: int, *words: str) -> Counter[str]:
+        proxy.take()
+        ended = folder.run(*words, "--no-color")
+        assert ended.code == code, ended.out
+        return proxy.take()
+
+    for number, operations in ((1, '["Read"]'), (2, '["Read", "Write"]')):
+        size = 100_000_000 + number * 1_000_000
+        folder.write(CALM.format(round=number, size=size, operations=operations))
+        quiet = count(2, "plan", "-detailed-exitcode", "--impact=off")
+        assert count(2, "plan", "-detailed-exitcode") == quiet
+        applied = count(0, "apply", "-auto-approve")
+        assert applied["IncrementalAlterConfigs"] or applied["CreateTopics"], applied
+        for requests in (quiet, applied, count(0, "plan", "-detailed-exitcode")):
+            assert not requests.keys() & (USERS | SIZES), requests
+    assert Clients(folder.bootstrap, folder.password).set("proof.calm", retention_ms=1000) == ""
+    drift = count(2, "plan", "-refresh-only", "-detailed-exitcode")
+    assert drift and not drift.keys() & (USERS | SIZES), drift
+    checked = count(0, "check")
+    assert checked and not checked.keys() & {"OffsetFetch", "DescribeProducers"}, checked

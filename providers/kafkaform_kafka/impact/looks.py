@@ -81,7 +81,9 @@ def look_at_disks(inquiry: Inquiry) -> Sighting:
     if rates is not None:
         costs = compute_costs(forecast, inquiry.changes, facts)
         findings += find_costs(costs, rates.currency)
-    return Sighting(tuple(findings), () if forecast is None else forecast.gaps)
+    if forecast is None:
+        return Sighting(tuple(findings), asked=False)
+    return Sighting(tuple(findings), forecast.gaps)
 
 
 LOOKS: Mapping[str, Callable[[Inquiry], Sighting]] = {
@@ -109,8 +111,9 @@ def find_consequences(
         bounds.objects,
     )
     sightings = map_parallel(partial(_look, inquiry), LOOKS, len(LOOKS))
-    # A proxy may have led an open connection to another cluster meanwhile.
-    session.prove()
+    if any(sighting.asked for sighting in sightings):
+        # A proxy may have led an open connection to another cluster meanwhile.
+        session.prove()
     gaps = list(dict.fromkeys(gap for sighting in sightings for gap in sighting.gaps))
     if len(inquiry.targets) < len(targets):
         gaps.insert(0, f"{len(targets) - len(inquiry.targets):,} of {len(targets):,} topics")

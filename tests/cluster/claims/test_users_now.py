@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, add_findings
@@ -30,6 +32,7 @@ from kafkaform.workflow.live_looks import LiveLooks
 from kafkaform_kafka.impact.looks import find_consequences
 from kafkaform_kafka.rules.topics.config_rows import SIZE_CUT
 from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.groups import commit_offsets, find_coordinator
 
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Ended
@@ -420,6 +423,39 @@ def test_a_streams_group_is_a_reader(
 def alter_group(folder: Folder, group: str, *words: str) -> Ended:
     """An `alter group` that nobody is asked about."""
     return folder.run("alter", "group", group, *words, "--auto-approve", "--no-color")
+
+
+def test_many_topics_and_groups_are_looked_at_in_five_seconds(
+    clients: Clients, session: KafkaSession
+) -> None:
+    """`users-unseen`: of 600 deleted topics, 500 are looked at, each with the groups that have
+    offsets in it, and what there was no time or no room for is said."""
+    names = [f"bulk{number:03}" for number in range(600)]
+    wire = session.context.wire
+    futures = clients.admin.create_topics([NewTopic(name, 1, 1) for name in names])
+    for future in futures.values():
+        future.result(120)
+
+    def is_committed(number: int) -> bool:
+        group, offsets = f"bulk-group{number}", {(name, 0): 0 for name in names[number:][:2]}
+        # Kafka makes its topic of groups first.
+        if find_coordinator(wire, group, SECONDS).code:
+            return False
+        answers = commit_offsets(wire, group, offsets, "1", SECONDS)
+        return not any(answer.code for answer in answers.values())
+
+    for number in range(300):
+        wait_for(partial(is_committed, number))
+    began = time.monotonic()
+    rows = find_consequences(session, [gone(name, "id") for name in names], BOUNDS[Extent.FAST])
+    took = time.monotonic() - began
+    print(f"{took:.2f} s for 600 topics and 300 groups")
+    # A request that was begun in time may end a little later.
+    assert took < 6
+    (unseen,) = (finding.text for identity, finding in rows if identity is None)
+    assert unseen.startswith("not looked at: 100 of 600 topics"), unseen
+    if "no time" not in unseen:
+        assert sum(finding.rule == "topic-readers" for _, finding in rows) == 301
 
 
 def test_producers_and_their_last_write_are_seen(clients: Clients, session: KafkaSession) -> None:
