@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from kafka.protocol.admin import DescribeLogDirsRequest
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.value import FrozenMap
@@ -29,7 +30,9 @@ from kafkaform_kafka.capacity.readings import (
 )
 from kafkaform_kafka.inspect.source import DescribeSource
 from kafkaform_kafka.protocol.rates import Limits
+from kafkaform_kafka.rules.disks import find_full_disks
 from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire import cluster as wire_cluster
 from kafkaform_kafka.wire.topics import list_topics
 
 from ...kit.commands.process_folder import Folder
@@ -351,6 +354,35 @@ def test_an_expected_rate_is_planned_with_and_sent_nowhere(box: Sandbox, tmp_pat
     assert "expected" not in (tmp_path / "kafkaform.state.json").read_text("utf-8")
     folder.write(EXPECTED.format(rate="900GiB"))
     assert "No changes." in folder.plan().out
+
+
+def test_brokers_that_tell_no_size(
+    clients: Clients, session: KafkaSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`disk-room-unknown`: asked as before Kafka 3.3, brokers tell the size of replicas and not of
+    disks. What is added is told, and nothing is said about what fits."""
+    assert clients.create("sizeless", segment_bytes=MIB, retention_ms=2 * DAY_MS) == ""
+    write_days(clients, "sizeless")
+
+    class OlderRequest(DescribeLogDirsRequest):  # type: ignore[misc]
+        """Version 4 has the bytes of the volumes (KIP-827)."""
+
+        def __init__(self, *arguments: object, **fields: object) -> None:
+            super().__init__(*arguments, **fields, max_version=3)
+
+    monkeypatch.setattr(wire_cluster, "DescribeLogDirsRequest", OlderRequest)
+    assert all(disk.total is None for disk in read_disks(make_source(session), BROKERS).disks)
+    longer = update(
+        "sizeless",
+        {"config": {"retention.ms": 2 * DAY_MS}},
+        {"config": {"retention.ms": 30 * DAY_MS}},
+    )
+    made = read_forecast(make_source(session), [longer], None)
+    assert made is not None
+    [(identity, finding)] = find_full_disks(made)
+    assert (identity, finding.rule) == (longer.identity, "disk-room-unknown")
+    assert "the broker does not say how large its disk is" in finding.text
+    assert finding.figures["added_bytes"] > 100 * MIB
 
 
 TOPIC = """
