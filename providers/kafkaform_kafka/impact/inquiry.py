@@ -74,8 +74,8 @@ class Sighting(Struct, frozen=True):
     """Each with the object of its change; None if it is about the cluster."""
     gaps: tuple[str, ...] = ()
     """What it could not see, and why: clauses."""
-    asked: bool = True
-    """False if none of the changes concerns it, so that it sent no request."""
+    is_blank: bool = False
+    """None of the changes concerns it, so it has sent no request."""
 
 
 def render_gap(gap: Gap) -> str:

@@ -82,7 +82,7 @@ def look_at_disks(inquiry: Inquiry) -> Sighting:
         costs = compute_costs(forecast, inquiry.changes, facts)
         findings += find_costs(costs, rates.currency)
     if forecast is None:
-        return Sighting(tuple(findings), asked=False)
+        return Sighting(tuple(findings), is_blank=True)
     return Sighting(tuple(findings), forecast.gaps)
 
 
@@ -111,7 +111,7 @@ def find_consequences(
         bounds.objects,
     )
     sightings = map_parallel(partial(_look, inquiry), LOOKS, len(LOOKS))
-    if any(sighting.asked for sighting in sightings):
+    if not all(sighting.is_blank for sighting in sightings):
         # A proxy may have led an open connection to another cluster meanwhile.
         session.prove()
     gaps = list(dict.fromkeys(gap for sighting in sightings for gap in sighting.gaps))

@@ -126,7 +126,7 @@ def look_at_readers(inquiry: Inquiry) -> Sighting:
     """The groups that read the topics, and those that use what a lost right is about."""
     closed = [change for change in inquiry.changes if change.losses]
     if not inquiry.targets and not closed:
-        return Sighting(asked=False)
+        return Sighting(is_blank=True)
     survey = survey_readers(inquiry, every=bool(closed))
     findings = [
         (target.change.identity, finding)

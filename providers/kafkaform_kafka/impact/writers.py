@@ -66,7 +66,7 @@ def survey_writers(inquiry: Inquiry) -> WriterSurvey:
 def look_at_writers(inquiry: Inquiry) -> Sighting:
     """The findings of what a survey shows."""
     if not inquiry.targets:
-        return Sighting(asked=False)
+        return Sighting(is_blank=True)
     survey = survey_writers(inquiry)
     findings = [
         (target.change.identity, row)

@@ -55,7 +55,7 @@ def test_what_was_not_seen_is_a_gap() -> None:
     sighting = look(asker, LONGER)
     assert sighting.findings == ()
     assert sighting.gaps == ("the disks of broker 1, 2: it does not answer",)
-    assert look(make_cluster("orders")) == Sighting(asked=False)
+    assert look(make_cluster("orders")) == Sighting(is_blank=True)
 
 
 def test_nobody_looks_for_the_readers_of_a_longer_retention() -> None:
