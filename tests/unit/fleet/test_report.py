@@ -53,7 +53,7 @@ from kafkaform.fleet.report.questions import (
     ask_questions,
 )
 from kafkaform.fleet.tables import reader
-from kafkaform.fleet.tables.definitions import GOLD, TABLES
+from kafkaform.fleet.tables.definitions import GOLD, SCHEMA_VERSION, TABLES
 from kafkaform.fleet.tables.reader import Build, Gold
 from kafkaform.provider.registry import Registry
 
@@ -400,7 +400,7 @@ def test_markdown_is_the_golden_one(found: FleetReport) -> None:
 def test_json_has_what_the_page_has(found: FleetReport) -> None:
     """With the version of the tables and every row that is shown."""
     made = json.loads(render_data(found))
-    assert made["schema_version"] == 2
+    assert made["schema_version"] == SCHEMA_VERSION
     assert made["coverage"]["counts"]["failed"] == 1
     assert made["numbers"][0]["value"] == found.numbers[0].value
     tables = {grid["caption"]: grid for section in made["sections"] for grid in section["grids"]}
