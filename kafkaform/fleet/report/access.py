@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
 from kafkaform_kafka.rules.access_rows import EVERY, EVERYBODY, EVERYTHING, UNCHANGED
 from kafkaform_kafka.rules.missing_names import LOGIN_MISSING
 
@@ -57,6 +59,68 @@ FINDINGS: Mapping[str, str] = {
     "quota_of_nobody": "the quota's user does not exist",
     "open_by_default": "allowed where there is no ACL",
 }
+
+
+class UselessWords(Struct, frozen=True):
+    """What is told of a finding on ACLs that change nothing, or on strangers."""
+
+    severity: str
+    noun: str
+    plural: str
+    mend: str
+    command: str = ""
+
+
+USELESS: Mapping[str, UselessWords] = {
+    "shadowed": UselessWords(
+        "low",
+        "ACL changes nobody's access",
+        "ACLs change nobody's access",
+        "Another ACL, which its state keeps, says the same. Delete their blocks: the plan shows "
+        "that nobody loses anything.",
+    ),
+    "unsettled": UselessWords(
+        "low",
+        "ACL has no effect beside an ACL that is not settled",
+        "ACLs have no effect beside ACLs that are not settled",
+        "Keep them. No state manages the broader ACLs, or those are to be deleted: settle that "
+        "first.",
+        "kafkaform import --all --type kafka_acl --out acls.kf.hcl",
+    ),
+    "matches_nothing": UselessWords(
+        "low",
+        "ACL matches no topic or group",
+        "ACLs match no topic or group",
+        "Ask the owners: a topic or group may come later, or come again.",
+    ),
+    "any_host": UselessWords(
+        "low",
+        "ACL allows every host, and other ACLs of the principal do not",
+        "ACLs allow every host, and other ACLs of the principals do not",
+        "Ask the owners from where these clients connect.",
+    ),
+    "unknown_principal": UselessWords(
+        "medium",
+        "principal has ACLs, and nobody declares it",
+        "principals have ACLs, and nobody declares them",
+        "Name them in the principals of an owner in fleet.hcl; whom nobody wants to own loses its "
+        "ACLs.",
+    ),
+    "quota_of_nobody": UselessWords(
+        "low",
+        "quota is of a user that does not exist",
+        "quotas are of users that do not exist",
+        "Ask the owners: a misspelt name limits nobody. Correct or delete these quotas.",
+    ),
+    "no_login": UselessWords(
+        "low",
+        "principal has ACLs and no SCRAM credential",
+        "principals have ACLs and no SCRAM credential",
+        "Declare their kafka_user_scram_credential, or ask the owners how they log in.",
+    ),
+}
+"""Finding -> what a cause says of it. `unsettled`: shadowed by an ACL that may go."""
+
 _PRINCIPALS = (
     GridColumn("principal", "Principal", ColumnKind.CODE),
     GridColumn("high", "High", ColumnKind.NUMBER),

@@ -19,6 +19,8 @@ _ENV_RANKS = (
 """How names of environments begin, and their rank. Others may be production: they have 1."""
 CRITICAL = 3
 """Above `high`, which is 2: everybody's right on everything."""
+SOON_DAYS = 30
+"""A certificate that expires so soon is a cause."""
 MAX_WAITS = 20
 """How many of those that wait for a cause, or follow from it, are listed."""
 _BROAD = "'any_principal', 'any_operation', 'any_resource', 'short_prefix', 'open_by_default'"
@@ -157,7 +159,8 @@ _USELESS = (
     f" and not (regexp_like(s.subject, '\\|Describe(Configs)?\\|Allow\\|')"
     f" and {_PATTERN.format('s.subject')} = {_PATTERN.format('s.by')})"
     " union all select cluster, subject, principal, owner, finding from grant_findings"
-    " where finding in ('matches_nothing', 'unknown_principal', 'no_login', 'any_host'))"
+    " where finding in ('matches_nothing', 'unknown_principal', 'no_login', 'any_host',"
+    " 'quota_of_nobody'))"
     f" select {_GROUPED}, finding,"
     " count(distinct case when finding in ('unknown_principal', 'no_login') then principal"
     " else u.cluster || subject end) as objects,"
@@ -251,6 +254,19 @@ _FULL = (
     " and (breach_on is not null or replicas > limit_replicas)"
     " order by rank, breach_on nulls first limit {limit}"
 )
+_DISKS = (
+    f"with {_PLACED} select {_GROUPED}, count(*) as objects, min(full_on) as full_on,"
+    f" count(*) filter (where failed) as failed, {_collect('p.cluster', 'clusters')}"
+    " from disks d join placed p on p.cluster = d.cluster where full_on is not null or failed"
+    f" group by {_GROUPED}, d.cluster, failed order by rank, failed desc, full_on limit {{limit}}"
+)
+_EXPIRING = (
+    f"with {_PLACED} select {_GROUPED}, count(*) as objects, min(ends_at) as ends_at,"
+    f" min(days_left) as days_left, {_collect('p.cluster', 'clusters')}"
+    " from credentials c join placed p on p.cluster = c.cluster"
+    f" where kind = 'certificate' and days_left <= {SOON_DAYS}"
+    f" group by {_GROUPED}, days_left < 0 order by rank, days_left limit {{limit}}"
+)
 _IDLE = (
     f"with {_PLACED} select {_GROUPED}, owner, count(*) as topics,"
     " case when count(bytes) = count(*) then sum(bytes) end as bytes,"
@@ -279,6 +295,8 @@ CAUSES: Mapping[str, ReportQuestion] = {
     "cause_broken": ReportQuestion(("policy_findings", "cluster", "drift"), _BROKEN),
     "cause_failed": ReportQuestion(("event", "cluster", "lineage"), _FAILED),
     "cause_full": ReportQuestion(("capacity", "cluster"), _FULL),
+    "cause_disks": ReportQuestion(("disks", "cluster"), _DISKS),
+    "cause_expiring": ReportQuestion(("credentials", "cluster"), _EXPIRING),
     "cause_idle": ReportQuestion(("unused_topics", "cluster"), _IDLE),
     "cause_doubted": ReportQuestion(("fleet_consistency", "cluster"), _DOUBTED),
 }

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...core.text.display import inline
-from .access import RULES
+from .access import RULES, USELESS
 from .figures import (
     clip_text,
     join_words,
@@ -38,6 +38,8 @@ NAMED = 3
 """How many clusters, owners or actors a cause names."""
 NAME_CHARACTERS, CLIPPED = 60, 160
 """Of a name, and of a sentence of others."""
+DAYS_URGENT = 7
+"""A certificate that expires so soon is of high severity."""
 SOON = timedelta(days=30)
 """A limit that is reached so soon is of high severity."""
 Row = Mapping[str, Any]
@@ -295,62 +297,8 @@ def _measure(row: Row) -> Reach:
     )
 
 
-class _Useless(Struct, frozen=True):
-    """What is told of a finding on ACLs that change nothing, or on strangers."""
-
-    severity: str
-    noun: str
-    plural: str
-    mend: str
-    command: str = ""
-
-
-_USELESS_WORDS: Mapping[str, _Useless] = {
-    "shadowed": _Useless(
-        "low",
-        "ACL changes nobody's access",
-        "ACLs change nobody's access",
-        "Another ACL, which its state keeps, says the same. Delete their blocks: the plan shows "
-        "that nobody loses anything.",
-    ),
-    "unsettled": _Useless(
-        "low",
-        "ACL has no effect beside an ACL that is not settled",
-        "ACLs have no effect beside ACLs that are not settled",
-        "Keep them. No state manages the broader ACLs, or those are to be deleted: settle that "
-        "first.",
-        "kafkaform import --all --type kafka_acl --out acls.kf.hcl",
-    ),
-    "matches_nothing": _Useless(
-        "low",
-        "ACL matches no topic or group",
-        "ACLs match no topic or group",
-        "Ask the owners: a topic or group may come later, or come again.",
-    ),
-    "any_host": _Useless(
-        "low",
-        "ACL allows every host, and other ACLs of the principal do not",
-        "ACLs allow every host, and other ACLs of the principals do not",
-        "Ask the owners from where these clients connect.",
-    ),
-    "unknown_principal": _Useless(
-        "medium",
-        "principal has ACLs, and nobody declares it",
-        "principals have ACLs, and nobody declares them",
-        "Name them in the principals of an owner in fleet.hcl; whom nobody wants to own loses its "
-        "ACLs.",
-    ),
-    "no_login": _Useless(
-        "low",
-        "principal has ACLs and no SCRAM credential",
-        "principals have ACLs and no SCRAM credential",
-        "Declare their kafka_user_scram_credential, or ask the owners how they log in.",
-    ),
-}
-
-
 def _make_useless(row: Row, as_of: datetime) -> Cause:
-    words = _USELESS_WORDS[row["finding"]]
+    words = USELESS[row["finding"]]
     finding = "shadowed" if row["finding"] == "unsettled" else row["finding"]
     rule = RULES.get(finding)
     query = (
@@ -518,6 +466,49 @@ def _make_full(row: Row, as_of: datetime) -> Cause:
     )
 
 
+def _make_disks(row: Row, as_of: datetime) -> Cause:
+    failed, day = int(row["failed"]), row["full_on"]
+    soon = failed > 0 or day - as_of.date() <= SOON
+    count = failed or int(row["objects"])
+    title = (
+        f"{render_count(failed, 'disk')} cannot be used"
+        if failed
+        else f"{render_count(count, 'disk')} will be full, the first on {day}"
+    )
+    return Cause(
+        "high" if soon else "medium",
+        title,
+        "Mend the disk and start the broker again: its replicas come back from the others."
+        if failed
+        else "Move replicas to other brokers, add disks, or keep records for a shorter time.",
+        "kafkaform describe brokers --disks",
+        "capacity",
+        **_take_common(row),
+    )
+
+
+def _make_expiring(row: Row, as_of: datetime) -> Cause:
+    count, days = int(row["objects"]), int(row["days_left"])
+    title = render_count(count, "broker certificate")
+    verb = (
+        ("has" if count == 1 else "have") if days < 0 else ("expires" if count == 1 else "expire")
+    )
+    day = f"{row['ends_at']:%Y-%m-%d}"
+    when = f"expired, the first on {day}" if days < 0 else f"within 30 days, the first on {day}"
+    return Cause(
+        "high" if days <= DAYS_URGENT else "medium",
+        f"{title} {verb} {when}",
+        "Give the broker a new certificate and let it load the file, before clients refuse the old "
+        "one.",
+        _make_query(
+            "select cluster, key, subject, ends_at from credentials"
+            " where kind = 'certificate' order by ends_at"
+        ),
+        "permissions",
+        **_take_common(row),
+    )
+
+
 def _make_idle(row: Row, as_of: datetime) -> Cause:
     count, owner = int(row["topics"]), row["owner"]
     condition = "owner is null" if owner is None else f"owner = {_quote_text(owner)}"
@@ -568,6 +559,8 @@ _MAKERS: Mapping[str, Callable[[Row, datetime], Cause]] = {
     "cause_broken": _make_broken,
     "cause_failed": _make_failed,
     "cause_full": _make_full,
+    "cause_disks": _make_disks,
+    "cause_expiring": _make_expiring,
     "cause_idle": _make_idle,
     "cause_doubted": _make_doubted,
 }
@@ -578,6 +571,8 @@ _PARTS: Mapping[str, str] = {
     "cause_broken": "rules",
     "cause_failed": "failed applies",
     "cause_full": "capacity",
+    "cause_disks": "disks",
+    "cause_expiring": "certificates",
     "cause_idle": "unused topics",
     "cause_doubted": "audit logs",
 }

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafkaform.cli.app import run_command_line
-from kafkaform.fleet.report import causes, documents
+from kafkaform.fleet.report import access, causes, documents
 from kafkaform.fleet.report.cause_questions import CAUSES
 from kafkaform.fleet.report.causes import SEVERITIES, Cause, Reach, list_missing, rank_causes
 from kafkaform.fleet.report.questions import ask_questions
@@ -329,6 +329,33 @@ CASES: Any = [
         "grant_findings where finding = 'unknown_principal'\"",
     ),
     (
+        {"disks": [{"cluster": "eu", "broker": n, "full_on": ago(-9 - n).date()} for n in (1, 2)]},
+        "2 disks will be full, the first on 2026-12-02",
+        "kafkaform describe brokers --disks",
+    ),
+    (
+        {"disks": [{"cluster": "eu", "failed": True}]},
+        "1 disk cannot be used",
+        "kafkaform describe brokers --disks",
+    ),
+    (
+        {
+            "credentials": [
+                {
+                    "cluster": "eu",
+                    "kind": "certificate",
+                    "key": f"{n}",
+                    "ends_at": ago(-n),
+                    "days_left": n,
+                }
+                for n in (12, 200)
+            ]
+        },
+        "1 broker certificate expires within 30 days, the first on 2026-12-04",
+        'kafkaform fleet query "select cluster, key, subject, ends_at from credentials'
+        " where kind = 'certificate' order by ends_at\"",
+    ),
+    (
         {
             "fleet_consistency": [
                 {
@@ -410,7 +437,7 @@ def test_every_severity_and_finding_has_words() -> None:
     assert SEVERITIES == ("low", "medium", "high", "critical")
     about = next(c.about for c in TABLES["grant_findings"].columns if c.name == "finding")
     broad = {"any_principal", "any_operation", "any_resource", "short_prefix", "open_by_default"}
-    assert broad | set(causes._USELESS_WORDS) - {"unsettled"} == set(about.split(", "))
+    assert broad | set(access.USELESS) - {"unsettled"} == set(about.split(", "))
     assert causes._PARTS.keys() == CAUSES.keys() == causes._MAKERS.keys()
 
 
