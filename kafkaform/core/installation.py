@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 PACKAGE = "kafkaform"
-EXTRAS = ("sandbox", "fleet", "fleet-read", "kerberos", "aws", "keystores", "lsp")
+EXTRAS = ("sandbox", "fleet", "fleet-read", "kerberos", "aws", "keystores", "codecs", "lsp")
 """The extras of pyproject.toml that commands need."""
 
 

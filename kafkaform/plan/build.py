@@ -252,7 +252,7 @@ def _judge_changes(
     changes = judge_boundary(changes, desired.fence, providers)
     changes = apply_guards(changes, desired, state, options)
     changes, remarks = survey_changes(changes, reached, books, look, facts, options.accept)
-    changes, remarks = tell_consequences(changes, remarks, reached, look, options.impact)
+    changes, remarks = tell_consequences(changes, remarks, reached, look, options)
     changes = tell_managed_users(changes, providers, look, state)
     changes = guard_losses(changes, state, options)
     changes = tell_missing_uses(changes, types, reached, look, facts)
@@ -514,7 +514,7 @@ def plan_changes(
     wider = replace(options, accept=(*options.accept, *lifted))
     guarded = guard_deletions(judged, state, wider)
     surveyed, remarks = survey_changes(guarded, providers, books, look, facts, wider.accept)
-    surveyed, remarks = tell_consequences(surveyed, remarks, providers, look, options.impact)
+    surveyed, remarks = tell_consequences(surveyed, remarks, providers, look, options)
     guarded = guard_losses(surveyed, state, wider)
     with_steps = [add_steps(change, types, facts) for change in guarded]
     changes = add_impacts(with_steps, look, providers, state)

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from ..core.change import Action, Change, add_findings
 from ..core.errors import KafkaformError, OtherSystem
 from ..core.finding import Finding, Harm
@@ -20,7 +22,7 @@ from ..core.resource import Identity
 from ..core.secret import mask_secrets
 from ..provider.contract import ConsequenceFinder, LookBounds, Provider
 from ..state.model import State
-from .model import Extent
+from .model import Extent, Options
 from .observe import BOUNDS, Look, LookBudget
 from .rules import CONSEQUENCES_UNKNOWN, PARKED, RELIED_ON
 from .uses import find_used, join_first, list_managed, list_partners
@@ -47,7 +49,7 @@ def tell_consequences(
     remarks: Remarks,
     providers: Mapping[str, Provider],
     look: Look,
-    extent: Extent,
+    options: Options,
 ) -> tuple[Sequence[Change], Remarks]:
     """The changes and the remarks, with whom the changes hit and with what was not looked at.
 
@@ -61,10 +63,12 @@ def tell_consequences(
         facts = look.world[change.identity.instance].facts
         if can_harm(change) or (change.effective and provider.needs_look(change, facts)):
             harmful[change.identity.instance].append(change)
-    if not harmful or extent not in BOUNDS:
+    if not harmful or options.impact not in BOUNDS:
         return changes, remarks
-    budget = look.budget if extent is Extent.FAST else LookBudget(BOUNDS[extent])
-    ask = partial(_ask_system, harmful, providers, look, budget.bounds)
+    fast = options.impact is Extent.FAST
+    budget = look.budget if fast else LookBudget(BOUNDS[options.impact])
+    bounds = replace(budget.bounds, sample=options.sample)
+    ask = partial(_ask_system, harmful, providers, look, bounds)
     with budget.spend(sum(map(len, harmful.values()))):
         # Side by side, so that several systems take no longer than one.
         answers = map_parallel(ask, harmful, SYSTEMS_AT_ONCE)

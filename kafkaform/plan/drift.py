@@ -160,6 +160,7 @@ _SENDING = (
     ("max_data_loss", "--max-data-loss"),
     ("accept", "--accept-..."),
     ("impact", "--impact"),
+    ("sample", "--sample"),
 )
 """Option -> its flag, of options that are about changes to a system."""
 

@@ -66,6 +66,8 @@ class Options(Struct, frozen=True):
     guard."""
     impact: Extent = Extent.FAST
     """How far --impact looks for those whom dangerous changes hit."""
+    sample: bool = False
+    """--sample: the looks may read single records."""
 
 
 class Unmanaged(Struct, frozen=True):

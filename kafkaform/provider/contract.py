@@ -523,18 +523,18 @@ class LookBounds(Struct, frozen=True):
     """For all questions together; None for as long as they take."""
     objects: int | None
     """How many objects each kind of question is about at most; None for all."""
+    sample: bool = False
+    """Single records may be read, of which nothing is kept but what is said of all of them."""
 
 
 ConsequenceFinder: TypeAlias = Callable[
     [Session, Sequence[Change], LookBounds], Sequence[tuple[Identity | None, Finding]]
 ]
 """Session, changes that can do harm, bounds -> what these changes do to those who use the system
-now, each with the object that it is about; None if it is about the system. What was not looked at
-is a finding, too.
+now, each with the object that it is about; None: the system. What was not looked at is one, too.
 
-It only reads. Findings can differ from one second to the next, so none of them has the level BLOCK
-or the harm access-lost, which an approval covers. Raises KafkaformError if nothing can be found
-out."""
+It only reads. Findings differ from one second to the next, so none has the level BLOCK or the harm
+access-lost, which an approval covers. Raises KafkaformError if nothing can be found out."""
 
 
 class Simulation(Struct, frozen=True):

@@ -410,6 +410,7 @@ def list_option_words(options: Options) -> list[str]:
         words.append(f"--max-data-loss={options.max_data_loss}")
     if options.impact is not Options().impact:
         words.append(f"--impact={options.impact}")
+    words += ["--sample"] * options.sample
     return [*words, *(f"--accept={name}" for name in options.accept)]
 
 

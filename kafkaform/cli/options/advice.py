@@ -30,6 +30,11 @@ _ALTER = "`kafkaform alter topic NAME --add-config K=V` changes configs, `--dele
 _DESCRIBE = "`kafkaform describe topics`, `… configs`, `… acls` and others show what a cluster has."
 _HEALTH = "`kafkaform describe topics` has it in the column Problems, `--json` in numbers."
 _ELECT = "`kafkaform alter topic NAME --elect-preferred` lets the first replicas lead."
+_PARK = (
+    'The block of a topic says how long it is parked: lifecycle { park = "7d" }. Apply that, then '
+    "remove the block: the next apply takes access away, and the first one after that time "
+    "deletes. Putting the block back calls it off."
+)
 _THERE = "A plan does only what is not so yet; it needs no such option."
 _ENTITY_FLAG = f"Write {TYPE} and {NAME} or {DEFAULT}, or `kafkaform alter user NAME` and its like."
 _ZOOKEEPER = "ZooKeeper is gone since Kafka 4.0; a cluster is reached by its brokers."
@@ -92,6 +97,7 @@ INSTEAD: Mapping[str, str] = {
     "--topic-id": "`kafkaform describe topics` shows the ids of topics.",
     "--create": _MADE,
     "--delete": _MADE,
+    **dict.fromkeys(("--park", "--unpark"), _PARK),
     "--if-exists": _THERE,
     "--if-not-exists": _THERE,
     "--partitions": _SHAPE,

@@ -102,6 +102,14 @@ ImpactFlag = Annotated[
         help="Ask who uses what dangerous changes are about: not at all, for 5 s, or fully.",
     ),
 ]
+SampleFlag = Annotated[
+    bool,
+    typer.Option(
+        "--sample",
+        help="Read a record of each partition where order is at risk, to tell whether it has a "
+        "key; keep nothing else of it.",
+    ),
+]
 Accept = Annotated[
     list[str],
     typer.Option(

@@ -38,6 +38,7 @@ from .flags import (
     MaxDeletes,
     Policy,
     Quiet,
+    SampleFlag,
     StateFile,
     Target,
     Untrusted,
@@ -97,6 +98,7 @@ def make_options(
     max_deletes: MaxDeletes = None,
     max_data_loss: MaxDataLoss = None,
     impact: ImpactFlag = Extent.FAST,
+    sample: SampleFlag = False,
     accept: Accept = [],
     accept_open_access: AcceptOpenAccess = False,
     accept_unproven_access: AcceptUnprovenAccess = False,
@@ -107,7 +109,9 @@ def make_options(
         ),
     ] = False,
 ) -> Options:
-    """What is planned."""
+    """What is planned. Raises UsageError for a sample without a look."""
+    if sample and impact is Extent.OFF:
+        raise UsageError("--sample cannot be combined with --impact off", "Leave one of them out.")
     return Options(
         Mode.REFRESH if refresh_only else Mode.NORMAL,
         target=tuple(target),
@@ -119,6 +123,7 @@ def make_options(
         ),
         max_data_loss=max_data_loss,
         impact=impact,
+        sample=sample,
     )
 
 

@@ -136,6 +136,12 @@ def make_librdkafka_config(settings: KafkaSettings) -> dict[str, Any]:
     return {**used, "client.id": CLIENT_ID}
 
 
+# kafka-python refuses a request beyond this number (5 by default), which keeps a producer's records
+# in order. A broker takes the requests of a connection one after the other anyway.
+IN_FLIGHT = 100
+"""Unanswered requests on one connection: more than all threads send at the same time."""
+
+
 def make_client_config(settings: KafkaSettings) -> dict[str, Any]:
     """The settings for kafka-python. Raises ConfigurationError for bad certificates."""
     return {
@@ -144,6 +150,7 @@ def make_client_config(settings: KafkaSettings) -> dict[str, Any]:
         "security_protocol": settings.protocol,
         "client_id": CLIENT_ID,
         "reconnect_backoff_max_ms": RECONNECT_MS,
+        "max_in_flight_requests_per_connection": IN_FLIGHT,
         "sasl_mechanism": settings.mechanism,
         "sasl_plain_username": settings.username,
         "sasl_plain_password": _reveal(settings.password),

@@ -65,6 +65,8 @@ class Inquiry(Struct, frozen=True):
     """Milliseconds since 1970."""
     objects: int | None = None
     """How many topics each look is about at most; None for all."""
+    sample: bool = False
+    """Single records may be read."""
 
 
 class Sighting(Struct, frozen=True):

@@ -66,7 +66,7 @@ from .readers import (
     render_age,
     survey_readers,
 )
-from .writers import look_at_writers, render_writing, survey_writers
+from .writers import look_at_keys, look_at_writers, render_writing, survey_writers
 
 
 def look_at_disks(inquiry: Inquiry) -> Sighting:
@@ -88,6 +88,7 @@ def look_at_disks(inquiry: Inquiry) -> Sighting:
 
 LOOKS: Mapping[str, Callable[[Inquiry], Sighting]] = {
     "disks": look_at_disks,
+    "keys": look_at_keys,
     "readers": look_at_readers,
     "writers": look_at_writers,
 }
@@ -109,6 +110,7 @@ def find_consequences(
         targets[: bounds.objects],
         int(time.time() * 1000),
         bounds.objects,
+        bounds.sample,
     )
     sightings = map_parallel(partial(_look, inquiry), LOOKS, len(LOOKS))
     if not all(sighting.is_blank for sighting in sightings):

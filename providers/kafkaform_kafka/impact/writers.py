@@ -1,5 +1,5 @@
 """Who writes to the topics of dangerous changes: idempotent producers, and the newest record of
-each topic, which says when anybody wrote last."""
+each topic, which says when anybody wrote last. And whether with keys, if somebody asks for that."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from kafkaform.core.finding import Finding, Harm, Level
+from kafkaform.core.installation import render_extra_command
 from kafkaform.core.resource import Fault
 from kafkaform.core.text.quantity import render_count, render_span
 from kafkaform.core.value import FrozenMap, Value
 
 from ..inspect.source import Gap, NodeRequest, cut_batches, send_each
 from ..protocol.faults import fault_of
-from ..rules.users_now import WRITERS
+from ..rules.topics.life import OLD_VALUES_KEPT, PARTITIONS_ADDED
+from ..rules.users_now import KEYS_SAMPLED, WRITERS
 from ..wire.describe import describe_producers, describe_topics
-from ..wire.usage import NEWEST, Place, group_by_topic
+from ..wire.samples import KeySample, Sample, sample_key
+from ..wire.usage import EARLIEST, LATEST, NEWEST, Place, group_by_topic
 from .inquiry import Inquiry, Sighting, Target, ask_offsets, render_gap
 
 RECENT_MS = 3_600_000
@@ -152,3 +155,90 @@ def _explain_faults(faults: Mapping[str, Fault]) -> Iterator[Gap]:
     for names in topics.values():
         of = names[0] if len(names) == 1 else render_count(len(names), "topic")
         yield Gap(f"the producers of {of}", faults[names[0]])
+
+
+# ── keys ────────────────────────────────────────────────────────────────────────────────
+
+_BACK = 20
+"""How far before the end of a partition its sample is: what ends it can be markers alone."""
+
+
+def look_at_keys(inquiry: Inquiry) -> Sighting:
+    """Whether the records of topics that get more partitions have keys, by one of each partition;
+    nothing unless somebody has asked for it."""
+    grown = [
+        target
+        for target in inquiry.targets
+        if inquiry.sample and _has_finding(target, PARTITIONS_ADDED.id)
+    ]
+    # Brokers refuse records without a key there (INVALID_RECORD, 87).
+    compacted = [target for target in grown if _has_finding(target, OLD_VALUES_KEPT.id)]
+    sampled = [target for target in grown if target not in compacted]
+    text = "keys exist: the topic is compacted, and brokers refuse records without a key there"
+    findings = [
+        (target.change.identity, KEYS_SAMPLED.find(text, level=Level.CAUTION))
+        for target in compacted
+    ]
+    if not sampled:
+        return Sighting(tuple(findings))
+    samples, faults = _sample_keys(inquiry, [target.topic for target in sampled])
+    for target in sampled:
+        if target.topic in samples or target.topic not in faults:
+            finding = _describe_keys(samples.get(target.topic, ()))
+            findings.append((target.change.identity, finding))
+    gaps = (f"the keys of {topic}: {cause}" for topic, cause in faults.items())
+    return Sighting(tuple(findings), tuple(gaps))
+
+
+def _has_finding(target: Target, rule: str) -> bool:
+    return any(finding.rule == rule for finding in target.change.findings)
+
+
+def _sample_keys(
+    inquiry: Inquiry, topics: Sequence[str]
+) -> tuple[Mapping[str, Sequence[Sample]], Mapping[str, str]]:
+    """Topic -> its samples, without partitions that have no record; and topic -> why some are
+    missing."""
+    leaders = _find_leaders(inquiry, topics)
+    ends, starts = ask_offsets(
+        inquiry.source, leaders, [dict.fromkeys(leaders, time) for time in (LATEST, EARLIEST)]
+    )
+    faults = dict.fromkeys(
+        (topic for topic, _ in leaders.keys() - (ends.keys() & starts.keys())),
+        "the brokers do not say which records there are",
+    )
+    faults |= dict.fromkeys(set(topics) - {topic for topic, _ in leaders}, "no partition answers")
+    requests: list[NodeRequest[KeySample]] = []
+    for place in sorted(ends.keys() & starts.keys()):
+        end, start = ends[place].offset, starts[place].offset
+        if end > start:
+            arguments = (*place, max(start, end - _BACK))
+            node = str(leaders[place])
+            requests.append(NodeRequest("Fetch", node, sample_key, arguments))
+    samples: dict[str, list[Sample]] = defaultdict(list)
+    for request, answer in zip(requests, send_each(inquiry.source, requests), strict=True):
+        topic = request.arguments[0]
+        if isinstance(answer, Fault):
+            faults[topic] = answer.message
+        elif answer.code:
+            faults[topic] = fault_of("Fetch", answer.code, topic, None).message
+        elif answer.unreadable:
+            command = render_extra_command("codecs")
+            faults[topic] = f"to read records compressed with {answer.unreadable}, run `{command}`"
+        elif answer.sample is not Sample.NONE:
+            samples[topic].append(answer.sample)
+    return samples, faults
+
+
+def _describe_keys(samples: Sequence[Sample]) -> Finding:
+    keys, count = samples.count(Sample.KEY), len(samples)
+    sampled = render_count(count, "sampled record")
+    text = f"no keys in {sampled}" if count else "there is no record to sample"
+    if keys:
+        text = f"keys exist: {keys:,} of {sampled} {'has' if keys == 1 else 'have'} one"
+    return KEYS_SAMPLED.find(
+        text,
+        figures=FrozenMap(sampled_records=count, records_with_key=keys),
+        fix=None if keys else "",
+        level=Level.CAUTION if keys else None,
+    )

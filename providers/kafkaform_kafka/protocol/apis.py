@@ -105,6 +105,7 @@ class Api(Struct, frozen=True):
 
 
 _READING = (
+    Api("Fetch", 1, "Read", RightTarget.TOPIC),
     Api("ListOffsets", 2),
     Api("FindCoordinator", 10, "Describe", RightTarget.GROUP),
     # Topic ids came with KIP-516; without them nobody can tell a recreated topic from the old one.

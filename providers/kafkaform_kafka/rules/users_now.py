@@ -66,6 +66,21 @@ ACCESS_USED = Rule(
     "Check whether these clients log in as the principal that loses the right.",
     proof=f"{_CLAIMS}::test_the_clients_of_a_lost_right_are_named",
 )
+KEYS_SAMPLED = Rule(
+    "topic-keys-sampled",
+    "The records of a topic that gets more partitions have keys, or none",
+    Level.NOTE,
+    Harm.ORDERING,
+    ("kafka_topic",),
+    Needs.SYSTEM,
+    "With --sample, a plan reads one of the newest records of each partition and keeps nothing of "
+    "it but whether it has a key. Only the order of records with keys depends on the number of "
+    "partitions. Brokers refuse records without a key in a compacted topic, so that one is not "
+    "read.",
+    "kafkaform plan --sample   # and partitions = 6 was 3",
+    "Make sure that consumers do not need the order of older and newer records of a key.",
+    proof=f"{_CLAIMS}::test_sampled_records_have_keys_or_none",
+)
 USERS_UNSEEN = Rule(
     "users-unseen",
     "Not all users of dangerous changes were looked at",
@@ -79,5 +94,5 @@ USERS_UNSEEN = Rule(
     "Grant the missing rights, or plan with --impact full.",
     proof=f"{_CLAIMS}::test_what_may_not_be_seen_is_said",
 )
-RULES = (ACCESS_USED, READERS, UNREAD_LOST, USERS_UNSEEN, WRITERS)
+RULES = (ACCESS_USED, KEYS_SAMPLED, READERS, UNREAD_LOST, USERS_UNSEEN, WRITERS)
 """The rows; no judge finds them."""

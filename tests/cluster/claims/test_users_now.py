@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ from kafkaform.workflow.configuration.evaluation import Inputs
 from kafkaform.workflow.live_looks import LiveLooks
 from kafkaform_kafka.impact.looks import find_consequences
 from kafkaform_kafka.rules.topics.config_rows import SIZE_CUT
+from kafkaform_kafka.rules.topics.life import PARTITIONS_ADDED
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered
 from kafkaform_kafka.wire.groups import commit_offsets, find_coordinator
@@ -525,3 +528,140 @@ def test_what_may_not_be_seen_is_said(
     text = findings["users-unseen"].text
     assert "groups that this principal may not describe" in text, text
     assert "the producers of shown" in text, text
+
+
+GROWN = """
+resource "kafka_topic" "grown" {{
+  name               = "{name}"
+  partitions         = {partitions}
+  replication_factor = 1
+  config             = {{ "cleanup.policy" = "{policy}" }}
+}}
+"""
+SECRET_VALUE = b"nobody may read this value"
+
+
+def write_records(clients: Clients, name: str, key: bytes | None, **config: str) -> None:
+    """A few records to each of two partitions."""
+    producer = Producer({**clients.config, "linger.ms": 50, **config})
+    if "transactional.id" in config:
+        producer.init_transactions(SECONDS)
+        producer.begin_transaction()
+    for number in range(10):
+        producer.produce(name, SECRET_VALUE, key=key, partition=number % 2)
+    if "transactional.id" in config:
+        # What the log ends with is a marker, which is no record.
+        producer.commit_transaction(SECONDS)
+    assert producer.flush(SECONDS) == 0
+
+
+def sample(session: KafkaSession, *names: str) -> dict[str, list[str]]:
+    """Topic -> what is said about its keys."""
+    changes = []
+    for name in names:
+        before, after = (topic(name, partitions=count, replication_factor=1) for count in (2, 4))
+        item = make_change(Action.UPDATE, before, after)
+        changes.append(add_findings(item, PARTITIONS_ADDED.find("2 → 4")))
+    bounds = replace(BOUNDS[Extent.FULL], sample=True)
+    texts: dict[str, list[str]] = {}
+    for identity, finding in find_consequences(session, changes, bounds):
+        if finding.rule in ("topic-keys-sampled", "users-unseen"):
+            texts.setdefault(identity.key if identity else "", []).append(finding.text)
+    return texts
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_sampled_records_have_keys_or_none(
+    clients: Clients, session: KafkaSession, codec: str
+) -> None:
+    """`topic-keys-sampled`: as producers wrote them, with every compression of Kafka, also where a
+    marker of a transaction ends the log."""
+    module = {"snappy": "snappy", "lz4": "lz4", "zstd": "zstandard"}.get(codec, "zlib")
+    keyed, bare, marked = (f"{kind}-{codec}" for kind in ("keyed", "bare", "marked"))
+    for name in (keyed, bare, marked):
+        assert clients.create(name, partitions=2) == ""
+    write_records(clients, keyed, b"k" * 100, **{"compression.type": codec})
+    write_records(clients, bare, None, **{"compression.type": codec})
+    transaction = {"transactional.id": f"sampled-{codec}", "compression.type": codec}
+    write_records(clients, marked, b"key", **transaction)
+    texts = sample(session, keyed, bare, marked)
+    if find_spec(module) is None:
+        [gap] = texts[""]
+        assert f"to read records compressed with {codec}, run " in gap
+        return
+    assert texts == {
+        keyed: ["keys exist: 2 of 2 sampled records have one"],
+        bare: ["no keys in 2 sampled records"],
+        marked: ["keys exist: 2 of 2 sampled records have one"],
+    }
+
+
+def test_a_codec_that_is_missing_is_named(
+    clients: Clients, session: KafkaSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the command that installs it; other topics are sampled all the same."""
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    for name, codec in (("packed", "zstd"), ("open", "gzip")):
+        assert clients.create(name, partitions=2) == ""
+        write_records(clients, name, b"k", **{"compression.type": codec})
+    texts = sample(session, "packed", "open")
+    assert texts["open"] == ["keys exist: 2 of 2 sampled records have one"]
+    assert "packed" not in texts
+    assert "the keys of packed: to read records compressed with zstd, run " in texts[""][0]
+
+
+def test_an_empty_topic_has_nothing_to_sample(clients: Clients, session: KafkaSession) -> None:
+    """It is said, because it is no proof that there will be no keys."""
+    assert clients.create("blank", partitions=2) == ""
+    assert sample(session, "blank") == {"blank": ["there is no record to sample"]}
+
+
+def test_a_sample_needs_the_right_to_read(
+    box: Sandbox, clients: Clients, session: KafkaSession
+) -> None:
+    """A login without Read on the topic learns which right it lacks, and nothing else."""
+    assert clients.create("guarded", partitions=2) == ""
+    write_records(clients, "guarded", b"k")
+    with new_login(box) as user:
+        grant(box, user, "Topic", "guarded", "DESCRIBE")
+        reader = connect(box, user)
+        texts = sample(reader, "guarded")
+        reader.close()
+    assert texts.keys() == {""}
+    assert "the keys of guarded: a right on the topic is missing" in texts[""][0]
+
+
+def test_a_plan_samples_only_if_asked(box: Sandbox, clients: Clients, tmp_path: Path) -> None:
+    """Without --sample the plan says how to find out; a record is nowhere in what is written."""
+    folder = Folder(tmp_path, box.bootstrap, box.admin_password)
+    folder.write(GROWN.format(name="grown", partitions=2, policy="delete"))
+    assert folder.apply().code == 0
+    write_records(clients, "grown", b"a-key-of-somebody")
+    folder.write(GROWN.format(name="grown", partitions=4, policy="delete"))
+    usual = folder.run("plan", "--json")
+    assert "topic-keys-sampled" not in usual.out
+    assert "--sample" in collect_findings(usual.out)["topic-partitions-added"]["fix"]
+    saved = tmp_path / "saved.kfplan"
+    asked = folder.run("plan", "--json", "--sample", "--out", str(saved))
+    finding = collect_findings(asked.out)["topic-keys-sampled"]
+    assert (finding["level"], finding["text"]) == (
+        "caution",
+        "keys exist: 2 of 2 sampled records have one",
+    )
+    assert finding["figures"] == {"sampled_records": 2, "records_with_key": 2}
+    for written in (asked.out, saved.read_text("utf-8")):
+        assert SECRET_VALUE.decode() not in written
+        assert "a-key-of-somebody" not in written
+    refused = folder.run("plan", "--sample", "--impact", "off")
+    assert refused.code == 1
+    assert "--sample cannot be combined with --impact off" in refused.out
+
+
+def test_a_compacted_topic_is_not_read(box: Sandbox, tmp_path: Path) -> None:
+    """It has keys, because brokers refuse records without one there."""
+    folder = Folder(tmp_path, box.bootstrap, box.admin_password)
+    folder.write(GROWN.format(name="compacted-keys", partitions=2, policy="compact"))
+    assert folder.apply().code == 0
+    folder.write(GROWN.format(name="compacted-keys", partitions=4, policy="compact"))
+    told = collect_findings(folder.run("plan", "--json", "--sample").out)["topic-keys-sampled"]
+    assert told["text"].startswith("keys exist: the topic is compacted")

@@ -56,7 +56,10 @@ def made(name: str, *harms: Harm, action: Action = Action.UPDATE) -> Change:
 
 
 def told(
-    *changes: Change, extent: Extent = Extent.FAST, budget: LookBudget | None = None
+    *changes: Change,
+    extent: Extent = Extent.FAST,
+    budget: LookBudget | None = None,
+    sample: bool = False,
 ) -> tuple[Sequence[Change], tuple[Finding, ...]]:
     """The changes afterwards, and the findings about the system."""
     provider: Any = SimpleNamespace(
@@ -68,7 +71,9 @@ def told(
         {KAFKA: InstanceWorld(facts(), {})},
         budget=LookBudget() if budget is None else budget,
     )
-    after, remarks = tell_consequences(changes, {}, {KAFKA: provider}, look, extent)
+    after, remarks = tell_consequences(
+        changes, {}, {KAFKA: provider}, look, Options(impact=extent, sample=sample)
+    )
     return after, remarks.get(KAFKA, ())
 
 
@@ -101,6 +106,9 @@ def test_the_extent_decides_how_much_is_asked(extent: Extent) -> None:
     assert [("cut", BOUNDS[extent])] == ASKED
     limits = {Extent.FAST: LookBounds(5.0, 500), Extent.FULL: LookBounds(None, None)}
     assert BOUNDS[extent] == limits[extent]
+    ASKED.clear()
+    told(made("cut", Harm.DATA_LOSS), extent=extent, sample=True)
+    assert [("cut", replace(limits[extent], sample=True))] == ASKED
     ASKED.clear()
     assert told(made("cut", Harm.DATA_LOSS), extent=Extent.OFF)[1] == ()
     assert ASKED == []

@@ -128,7 +128,9 @@ PARTITIONS_ADDED = Rule(
     "Producers choose the partition of a key by its hash and the number of partitions "
     "(BuiltInPartitioner), so order within a key ends at the change.",
     "partitions = 6   # was 3",
-    "Make sure that consumers do not need the order of older and newer records of a key.",
+    "Make sure that consumers do not need the order of older and newer records of a key. "
+    "`kafkaform plan --sample` tells whether the records have keys: without them, there is no such "
+    "order.",
     proof=f"{_CLAIMS}::test_keys_go_to_other_partitions",
 )
 OLD_VALUES_KEPT = Rule(
