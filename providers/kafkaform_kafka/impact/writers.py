@@ -209,11 +209,11 @@ def _sample_keys(
     )
     faults |= dict.fromkeys(set(topics) - {topic for topic, _ in leaders}, "no partition answers")
     requests: list[NodeRequest[KeySample]] = []
-    for place in sorted(ends.keys() & starts.keys()):
-        end, start = ends[place].offset, starts[place].offset
+    for partition in sorted(ends.keys() & starts.keys()):
+        end, start = ends[partition].offset, starts[partition].offset
         if end > start:
-            arguments = (*place, max(start, end - _BACK))
-            node = str(leaders[place])
+            arguments = (*partition, max(start, end - _BACK))
+            node = str(leaders[partition])
             requests.append(NodeRequest("Fetch", node, sample_key, arguments))
     samples: dict[str, list[Sample]] = defaultdict(list)
     for request, answer in zip(requests, send_each(inquiry.source, requests), strict=True):
@@ -225,6 +225,8 @@ def _sample_keys(
         elif answer.unreadable:
             command = render_extra_command("codecs")
             faults[topic] = f"to read records compressed with {answer.unreadable}, run `{command}`"
+        elif answer.broken:
+            faults[topic] = "its newest records cannot be decoded"
         elif answer.sample is not Sample.NONE:
             samples[topic].append(answer.sample)
     return samples, faults

@@ -143,8 +143,8 @@ def find_exceeded_limits(forecast: Forecast, facts: Facts) -> Iterator[tuple[Non
     )
     if above:
         count, broker = above[0]
-        more = render_count(len(above) - 1, "broker")
-        ending = f", and so would {more} more" if above[1:] else ""
+        brokers = render_count(len(above) - 1, "broker")
+        ending = f", and so would {brokers} more" if above[1:] else ""
         text = (
             f"broker {broker} would hold about {render_count(count.after, 'replica')} "
             f"({count.before:,} now), more than the {most:,} of {source}{ending}"

@@ -42,58 +42,63 @@ class KeySample(Struct, frozen=True):
     sample: Sample = Sample.NONE
     unreadable: str = ""
     """The compression that this installation cannot read; empty if it can."""
+    broken: bool = False
+    """The batch cannot be decoded: it is damaged, or older than Kafka 0.11."""
 
 
 def sample_key(
     wire: Wire, topic: str, number: int, offset: int, node: str, timeout: float
 ) -> KeySample:
-    """Whether the first record of a partition at or after an offset has a key. node: the broker
-    that leads it; timeout: seconds."""
+    """Whether the first record of a batch has a key: of the batch of a partition with this offset,
+    or of the next one with records. node: the broker that leads it; timeout: seconds."""
     for _ in range(_MARKERS):
-        place = FetchRequest.FetchTopic
+        row = FetchRequest.FetchTopic
         # A broker sends the whole first batch, however small the limits are (KIP-74).
-        partition = place.FetchPartition(
-            partition=number, fetch_offset=offset, partition_max_bytes=1
-        )
+        partition = row.FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=1)
         request = FetchRequest(
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=1,
             isolation_level=0,
-            topics=[place(topic=topic, partitions=[partition])],
+            topics=[row(topic=topic, partitions=[partition])],
             max_version=12,
         )
         response = wire.send(request, timeout, node)
         code = response.error_code or response.responses[0].partitions[0].error_code
         if code:
             return KeySample(code)
-        batch = _read_batch(response.responses[0].partitions[0].records)
-        if batch is None:
+        batches = MemoryRecords(bytes(response.responses[0].partitions[0].records or b""))
+        if not batches.has_next():
             return KeySample(0)
+        batch = batches.next_batch()
+        if not isinstance(batch, DefaultRecordBatch):
+            return KeySample(0, broken=True)
         if not batch.is_control_batch and batch.records_count > 0:
             return _read_key(batch)
         offset = batch.next_offset
     return KeySample(0)
 
 
-def _read_batch(records: bytes | None) -> DefaultRecordBatch | None:
-    """The first batch, None without one."""
-    batches = MemoryRecords(bytes(records or b""))
-    batch = batches.next_batch() if batches.has_next() else None
-    return batch if isinstance(batch, DefaultRecordBatch) else None
-
-
 def _read_key(batch: DefaultRecordBatch) -> KeySample:
-    name, decompress = _CODECS[batch.compression_type]
+    name, decompress = _CODECS.get(batch.compression_type, ("", _refuse))
     try:
-        start = decompress(bytes(batch._buffer[batch._pos :]))
+        return _read_start(decompress(bytes(batch._buffer[batch._pos :])))
     except ImportError:
         return KeySample(0, unreadable=name)
+    except Exception:  # noqa: BLE001  # each library has errors of its own for damaged bytes
+        return KeySample(0, broken=True)
+
+
+def _read_start(start: bytes) -> KeySample:
     # Length, attributes, timestamp and offset of the record, then the length of its key.
     position = length = 0
     for _ in range(5):
         length, position = decode_varint(start, position)
     return KeySample(0, Sample.KEY if length >= 0 else Sample.NO_KEY)
+
+
+def _refuse(_: bytes) -> bytes:
+    raise ValueError("a compression that Kafka does not have")
 
 
 def _start_gzip(body: bytes) -> bytes:
