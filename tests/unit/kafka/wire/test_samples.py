@@ -78,7 +78,7 @@ def test_an_error_of_the_broker_is_kept() -> None:
 
 def test_damaged_and_old_batches_are_no_sample() -> None:
     """What the libraries raise ends nothing, and nothing is concluded."""
-    packed = bytearray(build_batch(b"k", codec=GZIP))
+    packed = bytearray(build_batch(b"k", codec=GZIP, value=bytes(1_000)))
     packed[61:] = os.urandom(len(packed) - 61)
     assert gzip.compress(b"")[:2] != bytes(packed[61:63])
     assert sample(bytes(packed))[0].broken
