@@ -164,13 +164,9 @@ _BACK = 20
 
 
 def look_at_keys(inquiry: Inquiry) -> Sighting:
-    """Whether the records of topics that get more partitions have keys, by one of each partition;
-    nothing unless somebody has asked for it."""
-    grown = [
-        target
-        for target in inquiry.targets
-        if inquiry.sample and _has_finding(target, PARTITIONS_ADDED.id)
-    ]
+    """Whether the records of topics that get more partitions have keys, by one of each partition if
+    somebody has asked for that; otherwise how to find out."""
+    grown = [target for target in inquiry.targets if _has_finding(target, PARTITIONS_ADDED.id)]
     # Brokers refuse records without a key there (INVALID_RECORD, 87).
     compacted = [target for target in grown if _has_finding(target, OLD_VALUES_KEPT.id)]
     sampled = [target for target in grown if target not in compacted]
@@ -179,7 +175,14 @@ def look_at_keys(inquiry: Inquiry) -> Sighting:
         (target.change.identity, KEYS_SAMPLED.find(text, level=Level.CAUTION))
         for target in compacted
     ]
-    if not sampled:
+    if not inquiry.sample:
+        text = (
+            "whether its records have keys is unknown: `plan --sample` reads one of each partition"
+        )
+        findings += [
+            (target.change.identity, KEYS_SAMPLED.find(text, fix="")) for target in sampled
+        ]
+    if not sampled or not inquiry.sample:
         return Sighting(tuple(findings))
     samples, faults = _sample_keys(inquiry, [target.topic for target in sampled])
     for target in sampled:

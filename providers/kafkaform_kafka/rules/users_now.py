@@ -74,9 +74,9 @@ KEYS_SAMPLED = Rule(
     ("kafka_topic",),
     Needs.SYSTEM,
     "With --sample, a plan reads one of the newest records of each partition and keeps nothing of "
-    "it but whether it has a key. Only the order of records with keys depends on the number of "
-    "partitions. Brokers refuse records without a key in a compacted topic, so that one is not "
-    "read.",
+    "it but whether it has a key; without, it reads none. Only the order of records with keys "
+    "depends on the number of partitions. Brokers refuse records without a key in a compacted "
+    "topic, so that one is not read.",
     "kafkaform plan --sample   # and partitions = 6 was 3",
     "Make sure that consumers do not need the order of older and newer records of a key.",
     proof=f"{_CLAIMS}::test_sampled_records_have_keys_or_none",
