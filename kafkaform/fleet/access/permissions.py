@@ -44,7 +44,6 @@ from .acl_masks import SOME_BEGUN, WRITES, WRITES_IF_OPEN, WRITES_SOME_TOPIC, ad
 from .permission_rows import (
     BITS,
     CLUSTER_SHIFT,
-    FILE_COLUMNS,
     MASKS,
     ON_CLUSTER,
     SUPPORTED_OPERATIONS,
@@ -415,10 +414,10 @@ def _make_part_counter(most: int) -> Callable[[Any, pa.Table, pa.Table], pa.Tabl
 # ── words ───────────────────────────────────────────────────────────────────────────────
 
 
-def add_words(rows: DataFrame) -> DataFrame:
-    """Return FILE_COLUMNS of the rows: each mask also as a list of operations."""
+def _make_words() -> dict[str, Column]:
+    """Return each mask as a list of operations, by the name of its column."""
     # Like `permission_rows.list_operations`.
-    words = {
+    return {
         name: F.array_compact(
             F.array(
                 *(
@@ -429,7 +428,6 @@ def add_words(rows: DataFrame) -> DataFrame:
         )
         for mask, name in MASKS.items()
     }
-    return rows.withColumns(words).select(*FILE_COLUMNS)
 
 
 # ── decisions ───────────────────────────────────────────────────────────────────────────
@@ -479,4 +477,4 @@ def _decide_rows(masks: DataFrame, clusters: DataFrame, *, pattern_level: bool) 
     )
     resource = render_pattern() if pattern_level else F.col("name")
     named = rows.withColumn("resource", resource).withColumn("pattern_level", F.lit(pattern_level))
-    return named.select(*TABLES["effective_permissions"].names)
+    return named.withColumns(_make_words()).select(*TABLES["effective_permissions"].names)

@@ -329,6 +329,7 @@ def make_follower(topic: str) -> Callable[[TableStore, str], None]:
 
     def follow(store: TableStore, build: str) -> None:
         stamp = BuildStamp(build, datetime.now(UTC))
+        store.ensure("audit_raw")
         # Workers of a cluster, and a Connect server, need not have kafkaform: the module travels
         # with the query. By reference, they would have to import it.
         cloudpickle.register_pickle_by_value(topic_source)  # type: ignore[no-untyped-call]  # has no types

@@ -32,8 +32,10 @@ INTERNAL: Mapping[str, frozenset[str]] = {
         ("end_offset", "written_at", "offsets_since", "offsets_at")
         + ("committed", "read_at", "groups_since", "groups_at")
     ),
+    "effective_permissions": frozenset(MASKS.values()),
 }
-"""Table -> columns that only the next build reads."""
+"""Table -> columns that only the next build or other tools read. What people read has the words of
+masks in the place of the masks."""
 _COLUMN_UNITS: Mapping[str, str] = {"_bytes": "bytes", "_ms": "ms"}
 """The end of a column's name -> the unit of its values."""
 _LARGE = 1000

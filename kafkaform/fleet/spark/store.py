@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.util import find_spec
+from typing import Any
 from urllib.parse import urlsplit
 
 import pyspark.sql.functions as F
@@ -34,7 +35,14 @@ from ..landed.snapshots import FILE, escape_pattern
 from ..tables import reader
 from ..tables.definitions import TABLES, TableDefinition
 from ..tables.manifest import Manifest
-from ..tables.reader import Among, count_rows, find_latest_version, list_files, restore_table
+from ..tables.reader import (
+    Among,
+    count_rows,
+    create_table,
+    find_latest_version,
+    list_files,
+    restore_table,
+)
 from .session import DELTA_READER, LandedBytes
 
 _SIMPLE: dict[str, type[t.DataType]] = {
@@ -55,8 +63,10 @@ _SECONDS_AN_HOUR = 3600
 _PARTITION_COLUMNS: Mapping[str, Sequence[str]] = {"snapshot_raw": ("kind",)}
 """Columns by which a table is partitioned: a reader of one kind skips all others."""
 _STATISTICS_COLUMNS = ("cluster", "lineage", "scope_id", "_build")
-"""Columns with statistics, by which files are skipped. Collecting statistics for all columns took a
-tenth of a small build."""
+"""Columns with statistics beside those of the key and times: files are skipped by them, here and by
+other tools. Collecting statistics for all columns took a tenth of a small build."""
+_STATISTICS_TYPES = ("string", "int", "bigint", "double", "date", "timestamp")
+"""Types for which Delta Lake has statistics that skip files."""
 ROWS_A_FILE = 50_000
 """Rows per file of tables that are recomputed in part. `replaceWhere` rewrites every file that has
 one of the replaced rows, so files must not be large."""
@@ -79,10 +89,18 @@ Start = Callable[[LandedBytes], SparkSession]
 
 @cache
 def build_schema(table: str) -> t.StructType:
-    """Return the schema of a table in TABLES; required columns are not nullable."""
-    columns = TABLES[table].columns
+    """Return the schema of a table in TABLES, with what columns mean; required columns are not
+    nullable."""
     return t.StructType(
-        [t.StructField(c.name, parse_data_type(c.type), not c.required) for c in columns]
+        [
+            t.StructField(
+                column.name,
+                parse_data_type(column.type),
+                not column.required,
+                {"comment": column.about} if column.about else None,
+            )
+            for column in TABLES[table].columns
+        ]
     )
 
 
@@ -241,18 +259,23 @@ class TableStore(Struct, frozen=True):
         """Return the number of rows of a table at a version."""
         return count_rows(self._folder(table), version)
 
+    def ensure(self, table: str) -> None:
+        """Create the table, empty and with its descriptions, unless it exists."""
+        if self.latest(table) is None:
+            self._create(table)
+
     def append(self, table: str, rows: DataFrame, build: str) -> int:
         """Add rows; return the table's new version."""
+        self.ensure(table)
         # mergeSchema: a later version may add nullable columns to a table that exists.
-        writer = _configure_new(table, rows.write.format("delta").mode("append"))
+        writer = rows.write.format("delta").mode("append")
         return self._save(table, writer.option("mergeSchema", "true"), build)
 
     def overwrite(self, table: str, rows: DataFrame, build: str) -> int:
         """Replace all rows; return the table's new version."""
-        writer = _configure_new(
-            table, _lay_out(table, rows).write.format("delta").mode("overwrite")
-        )
-        return self._save(table, _limit_file_rows(writer).option("overwriteSchema", "true"), build)
+        self._create(table)
+        writer = _lay_out(table, rows).write.format("delta").mode("overwrite")
+        return self._save(table, _limit_file_rows(writer), build)
 
     def replace(self, table: str, rows: DataFrame, build: str, condition: str) -> int:
         """Replace the rows for which `where` (SQL) is true; return the table's new version."""
@@ -296,6 +319,10 @@ class TableStore(Struct, frozen=True):
                 of_files = f"origin = {quote_text(FILE)} AND _build IN ({builds})"
                 self.spark.sql(f"DELETE FROM {self._name(table)} WHERE {of_files}")
         return taken_back
+
+    def _create(self, table: str) -> None:
+        schema = build_schema(table).json()
+        create_table(self._folder(table), TABLES[table], schema, _make_options(table))
 
     def _make_empty(self, table: str) -> DataFrame:
         """Return a frame without rows. Written in SQL: Spark then knows that it is empty and
@@ -372,17 +399,20 @@ def _lay_out(table: str, rows: DataFrame) -> DataFrame:
     return spread.sortWithinPartitions(*order)
 
 
-def _configure_new(table: str, writer: DataFrameWriter) -> DataFrameWriter:
-    """Add what a new table is created with."""
-    statistics = ",".join(name for name in _STATISTICS_COLUMNS if name in TABLES[table].names)
-    # Statistics cannot be switched off; indexing zero columns comes closest.
-    settings = (
-        {"dataSkippingStatsColumns": statistics}
-        if statistics
-        else {"dataSkippingNumIndexedCols": "0"}
+def _make_options(table: str) -> Mapping[str, Any]:
+    """Return the options with which a table is created, as `create_table` takes them."""
+    definition, partitions = TABLES[table], _PARTITION_COLUMNS.get(table, ())
+    chosen = {*_STATISTICS_COLUMNS, *definition.key} - {*partitions}
+    names = (
+        column.name
+        for column in definition.columns
+        if column.type in _STATISTICS_TYPES
+        and (column.name in chosen or column.type in ("date", "timestamp"))
     )
-    options = {f"delta.{name}": value for name, value in settings.items()}
-    return writer.partitionBy(*_PARTITION_COLUMNS.get(table, ())).options(**options)
+    return {
+        "partition_by": list(partitions),
+        "configuration": {"delta.dataSkippingStatsColumns": ",".join(names)},
+    }
 
 
 def _limit_file_rows(writer: DataFrameWriter) -> DataFrameWriter:

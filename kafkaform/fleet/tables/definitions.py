@@ -1,7 +1,7 @@
 """The definitions of all tables, and what a dataset is: a table, its inputs, and its function.
 
-Tables are read from `tables.txt`: layer, scope, key, columns. Plain data without Spark types,
-because `fleet query` and the reports need them without pyspark.
+Tables are read from `tables.txt`: layer, scope, key, description, columns. Plain data without Spark
+types, because `fleet query` and the reports need them without pyspark.
 """
 
 from __future__ import annotations
@@ -72,6 +72,8 @@ class TableDefinition(Struct, frozen=True):
     key: tuple[str, ...]
     """Columns that identify a row. Empty: rows may repeat."""
     columns: tuple[TableColumn, ...]
+    about: str
+    """What its rows are."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,9 +91,13 @@ def _parse_tables() -> Iterator[TableDefinition]:
 
 def _parse_table(lines: list[str]) -> TableDefinition:
     layer, name, scope, *key = lines[0].split()
-    columns = tuple(_parse_column(*line.split(None, 2)) for line in lines[1:])
     return TableDefinition(
-        name, Layer(layer), RebuildScope(scope), tuple(key[0].split(",")) if key else (), columns
+        name,
+        Layer(layer),
+        RebuildScope(scope),
+        tuple(key[0].split(",")) if key else (),
+        tuple(_parse_column(*line.split(None, 2)) for line in lines[2:]),
+        lines[1].strip().removeprefix("# "),
     )
 
 

@@ -15,6 +15,7 @@ longer than the query.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -25,14 +26,14 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable, QueryBuilder, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from msgspec import Struct
 from pyarrow.fs import FileSelector
 
 from ...core.errors import StorageError, UsageError
-from .definitions import SCHEMA_VERSION, TABLES
+from .definitions import SCHEMA_VERSION, TABLES, TableDefinition
 
 Among = Mapping[str, Collection[str]]
 """Column -> the values that are wanted."""
@@ -68,6 +69,32 @@ def find_latest_version(folder: str) -> int | None:
         )
     except TableNotFoundError:
         return None
+
+
+def create_table(
+    folder: str, definition: TableDefinition, schema: str, options: Mapping[str, Any]
+) -> None:
+    """Create an empty table with names, descriptions and required columns, unless it exists like
+    this. Rows of a table with another schema are removed.
+
+    schema: JSON, as in Delta's log; options: `partition_by` and `configuration`. Spark would take a
+    second, and writes a schema without required columns.
+    """
+    address, storage = delta_address(folder), make_storage_options()
+    wanted = Schema.from_json(schema)
+    with contextlib.suppress(TableNotFoundError):
+        table = DeltaTable(address, storage_options=storage)
+        if table.schema() == wanted and table.metadata().description == definition.about:
+            return
+    DeltaTable.create(
+        address,
+        wanted,
+        mode="overwrite",
+        name=definition.name,
+        description=definition.about,
+        storage_options=storage,
+        **options,
+    )
 
 
 def restore_table(folder: str, version: int) -> int:

@@ -20,6 +20,7 @@ from ...fleet import report as reports
 from ...fleet import spark as engine
 from ...fleet.access.permission_rows import (
     COLUMNS,
+    FILE_COLUMNS,
     KEY,
     PermissionFilter,
     add_words,
@@ -302,7 +303,7 @@ def _explain_errors() -> Iterator[None]:
 def _write_frame(request: PermissionsRequest, rows: DataFrame) -> str:
     if request.out is not None and request.form == PARQUET:
         # Spark's workers write in parallel; the driver never sees the rows.
-        access.permissions.add_words(rows).write.parquet(str(request.out.absolute()))
+        rows.select(*FILE_COLUMNS).write.parquet(str(request.out.absolute()))
         return ""
     ordered = rows.orderBy(*KEY)
     if request.out is not None:

@@ -10,10 +10,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from kafkaform.core.errors import StorageError, UsageError
+from kafkaform.fleet.spark.store import TableStore
 from kafkaform.fleet.tables import reader
-from kafkaform.fleet.tables.definitions import SCHEMA_VERSION, quote_text
+from kafkaform.fleet.tables.definitions import SCHEMA_VERSION, TABLES, quote_text
 from kafkaform.fleet.tables.reader import Gold
 
 from ...kit.fleet.lake import NOW, publish
@@ -187,3 +189,43 @@ def test_the_process_ends_well_and_without_a_jvm(root: Path) -> None:
 def test_literals_hold_anything() -> None:
     """Quotes cannot end a literal."""
     assert quote_text("o'rders\\'; drop") == "'o''rders\\''; drop'"
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_other_tools_see_what_a_table_is(tmp_path: Path, table: str) -> None:
+    """Delta Lake's metadata has its name, what it is, what columns mean and which are never null,
+    and files get statistics of the key and of times."""
+    definition, lake = TABLES[table], TableStore(None, str(tmp_path))  # type: ignore[arg-type]
+    for _ in range(2):  # the second time, everything is there
+        lake._create(table)
+    made = DeltaTable(tmp_path / "tables" / definition.layer / table)
+    assert made.version() == 0
+    about = made.metadata()
+    assert (about.name, about.description) == (table, definition.about)
+    assert about.description.endswith(".")
+    columns = {
+        field.name: (not field.nullable, field.metadata.get("comment", ""))
+        for field in made.schema().fields
+    }
+    assert columns == {
+        column.name: (column.required, column.about) for column in definition.columns
+    }
+    counted = set(about.configuration["delta.dataSkippingStatsColumns"].split(","))
+    simple = {c.name for c in definition.columns if "<" not in c.type and c.type != "boolean"}
+    assert {*definition.key} & simple <= counted <= simple
+
+
+def test_a_table_of_another_shape_is_made_anew(tmp_path: Path) -> None:
+    """Such as one of an earlier version, without descriptions. A table that exists is not emptied
+    by `ensure`."""
+    publish(tmp_path, "b1", {"live": [{"cluster": "a"}]})
+    lake = TableStore(None, str(tmp_path))  # type: ignore[arg-type]
+    lake.ensure("live")
+    place = tmp_path / "tables/silver/live"
+    assert DeltaTable(place).version() == 0
+    lake._create("live")
+    assert (DeltaTable(place).version(), DeltaTable(place).metadata().name) == (1, "live")
+    assert DeltaTable(place).file_uris() == []
+    assert Gold(reader.read_current(str(tmp_path))).read_rows("select cluster from live") == [
+        {"cluster": "a"}
+    ]
