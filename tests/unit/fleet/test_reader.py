@@ -8,6 +8,8 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -191,11 +193,18 @@ def test_literals_hold_anything() -> None:
     assert quote_text("o'rders\\'; drop") == "'o''rders\\''; drop'"
 
 
+def open_lake(root: Path, setting: str | None = None) -> TableStore:
+    """A store that creates tables. setting: that of Sail."""
+    session: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: setting))
+    return TableStore(session, str(root))
+
+
 @pytest.mark.parametrize("table", TABLES)
-def test_other_tools_see_what_a_table_is(tmp_path: Path, table: str) -> None:
-    """Delta Lake's metadata has its name, what it is, what columns mean and which are never null,
-    and files get statistics of the key and of times."""
-    definition, lake = TABLES[table], TableStore(None, str(tmp_path))  # type: ignore[arg-type]
+@pytest.mark.parametrize("setting", [None, "true"], ids=["spark", "sail"])
+def test_other_tools_see_what_a_table_is(tmp_path: Path, table: str, setting: str | None) -> None:
+    """Delta Lake's metadata has its name, what it is, what columns mean and, if it is
+    Spark's, which are never null; files get statistics of the key and of times."""
+    definition, lake = TABLES[table], open_lake(tmp_path, setting)
     for _ in range(2):  # the second time, everything is there
         lake._create(table)
     made = DeltaTable(tmp_path / "tables" / definition.layer / table)
@@ -208,7 +217,8 @@ def test_other_tools_see_what_a_table_is(tmp_path: Path, table: str) -> None:
         for field in made.schema().fields
     }
     assert columns == {
-        column.name: (column.required, column.about) for column in definition.columns
+        column.name: (column.required and setting is None, column.about)
+        for column in definition.columns
     }
     counted = set(about.configuration["delta.dataSkippingStatsColumns"].split(","))
     simple = {c.name for c in definition.columns if "<" not in c.type and c.type != "boolean"}
@@ -219,7 +229,7 @@ def test_a_table_of_another_shape_is_made_anew(tmp_path: Path) -> None:
     """Such as one of an earlier version, without descriptions. A table that exists is not emptied
     by `ensure`."""
     publish(tmp_path, "b1", {"live": [{"cluster": "a"}]})
-    lake = TableStore(None, str(tmp_path))  # type: ignore[arg-type]
+    lake = open_lake(tmp_path)
     lake.ensure("live")
     place = tmp_path / "tables/silver/live"
     assert DeltaTable(place).version() == 0
