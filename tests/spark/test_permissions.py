@@ -365,7 +365,7 @@ def test_the_command_expands_what_a_build_has(
     two = sorted(WORLDS, key=lambda world: len(world.acls))[-2:]
     live = [row for world in two for row in world.live()]
     publish(tmp_path, "b-1", {"live": live, "cluster": [world.cluster() for world in two]})
-    monkeypatch.setattr(answers, "_start_session", lambda _: nullcontext(spark))
+    monkeypatch.setattr(answers, "_start_session", lambda *_: nullcontext(spark))
 
     def told(form: str, out: Path | None = None) -> str:
         only = PermissionFilter(two[0].name, resource="topic/a*")
