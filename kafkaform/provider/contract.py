@@ -422,14 +422,12 @@ class OptionalParts:
     """
 
     __slots__ = ()
+    simulation = owners = consequences = ""
+    proves_listings = True
 
     @property
     def commands(self) -> Mapping[str, str]:
         return {}
-
-    @property
-    def simulation(self) -> str:
-        return ""
 
     @property
     def readers(self) -> Mapping[str, str]:
@@ -438,18 +436,6 @@ class OptionalParts:
     @property
     def exporters(self) -> Mapping[str, str]:
         return {}
-
-    @property
-    def owners(self) -> str:
-        return ""
-
-    @property
-    def consequences(self) -> str:
-        return ""
-
-    @property
-    def proves_listings(self) -> bool:
-        return True
 
     def needs_look(self, change: Change, facts: Facts) -> bool:
         return False
