@@ -85,7 +85,8 @@ _COMPLETE, _VISIBLE = Coverage(CoverageKind.COMPLETE), Coverage(CoverageKind.VIS
 
 def read_usage(session: KafkaSession, topics: Sweep | None = None) -> tuple[Sweep, ...]:
     """The cluster, its disks, and the use of its topics and of its groups. topics: a listing of
-    topics, whose coverage holds here, too. If a request fails, the sweep of its kind fails."""
+    topics, whose coverage holds here, too. If a request fails, the sweep of its kind fails. Disks
+    are left out if no broker can tell them."""
     context = session.context
     rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
     coverage = _VISIBLE if topics is None else topics.coverage
@@ -99,11 +100,11 @@ def read_usage(session: KafkaSession, topics: Sweep | None = None) -> tuple[Swee
     cluster = _make_sweep(context, CLUSTER, [(context.facts.scope_id, attributes)], _COMPLETE)
     if isinstance(rows, Fault):
         failed = (_make_failed_sweep(kind, rows) for kind in (TOPIC_USAGE, GROUP_USAGE))
-        return (cluster, _sweep_disks(context, disks), *failed)
+        return (cluster, *_sweep_disks(context, disks), *failed)
     logs = _read_logs(context, [row for row in rows if row.code == 0])
     return (
         cluster,
-        _sweep_disks(context, disks),
+        *_sweep_disks(context, disks),
         _sweep_topics(context, logs, disks, coverage),
         _sweep_groups(context, rows, logs.ends),
     )
@@ -225,10 +226,14 @@ def _read_authorizer(context: ClusterContext) -> Mapping[str, Value]:
 # ── disks ───────────────────────────────────────────────────────────────────────────────
 
 
-def _sweep_disks(context: ClusterContext, reading: DiskReading) -> Sweep:
+def _sweep_disks(context: ClusterContext, reading: DiskReading) -> Iterator[Sweep]:
     """One row for each volume with log directories, and for each log directory that failed."""
     if reading.faults and not reading.disks:
-        return _make_failed_sweep(DISK_USAGE, next(iter(reading.faults.values())))
+        fault = next(iter(reading.faults.values()))
+        # Other systems that speak the protocol have no disks to show, which is no failure.
+        if fault.code not in TOO_OLD:
+            yield _make_failed_sweep(DISK_USAGE, fault)
+        return
     rows: list[Row] = [
         (
             f"{disk.broker} {','.join(disk.directories)}",
@@ -249,7 +254,7 @@ def _sweep_disks(context: ClusterContext, reading: DiskReading) -> Sweep:
         for broker, paths in reading.failed.items()
         for path in paths
     ]
-    return _make_sweep(context, DISK_USAGE, rows, _VISIBLE if reading.faults else _COMPLETE)
+    yield _make_sweep(context, DISK_USAGE, rows, _VISIBLE if reading.faults else _COMPLETE)
 
 
 # ── topics ──────────────────────────────────────────────────────────────────────────────

@@ -285,6 +285,16 @@ def test_disks(brokers: Brokers) -> None:
     assert brokers.rows()["disk_usage"][0] == "visible_only"
 
 
+def test_disks_that_no_broker_tells(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal has failed; brokers that do not know the request have no disks to be read."""
+    for code, how in (("CLUSTER_AUTHORIZATION_FAILED", "failed"), ("UNSUPPORTED_VERSION", None)):
+        faults = dict.fromkeys((1, 2), Fault(code, "no", FaultClass.NOT_APPLIED))
+        monkeypatch.setattr(usage, "read_disks", lambda *_, f=faults: DiskReading((), f, {}))
+        found = brokers.rows()
+        assert found.get("disk_usage", (None,))[0] == how
+        assert found["topic_usage"][1]["a"]["bytes"] is None
+
+
 def test_the_cluster(brokers: Brokers) -> None:
     """The release of each broker, and how many partitions it leads; a broker that does not answer
     has no release, and a listing of topics that may lack some counts no leaders."""
