@@ -18,7 +18,7 @@ EXTRAS = {
     **dict.fromkeys(("lsprotocol", "pygls"), LSP),
     **dict.fromkeys(("pex", "uv"), RELEASE),
     **dict.fromkeys(("material", "mkdocs", "pymdownx"), DOCS),
-    **dict.fromkeys(("py4j", "pyarrow", "pyspark"), FLEET),
+    **dict.fromkeys(("py4j", "pyarrow", "pysail", "pyspark"), FLEET),
 }
 """Module -> the extra that brings it."""
 

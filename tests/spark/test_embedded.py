@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pysail  # noqa: F401  # the programs that the test starts need it
 import pytest
 from deltalake import DeltaTable
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ from pyspark.sql import SparkSession
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.fleet.spark import doctor, requirements, session
 from kafkaform.fleet.spark.session import (
+    EMBEDDED,
+    EMBEDDED_BYTES,
     LARGE_BYTES,
+    LOCAL,
     WHOLE_SHARE,
     LandedBytes,
     SparkSetup,
@@ -25,7 +29,7 @@ from kafkaform.fleet.spark.session import (
 )
 from kafkaform.sandbox.jars import Jar
 from kafkaform.workflow.fleet import runs as fleetjars
-from kafkaform.workflow.fleet.runs import DELTA
+from kafkaform.workflow.fleet.runs import DELTA, SparkOptions
 
 from . import on_package as onpackage
 
@@ -152,6 +156,63 @@ def test_a_script_drops_the_module_that_a_java_lacks(
     assert told.stdout.split("\n")[:-1] == ["-Xmx1g", "a b", "$HOME", "", "-cp"]
     assert session.find_java(tmp_path / "cache") == found
     assert len(list((found.home / "bin").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("missing", "java", "size", "master", "reason"),
+    [
+        ((), True, 0, EMBEDDED, "less than 64 MB have landed"),
+        ((), True, EMBEDDED_BYTES, LOCAL, "64 MB or more have landed"),
+        ((), False, EMBEDDED_BYTES, EMBEDDED, "there is no Java 17 or later"),
+        (("py4j",), False, EMBEDDED_BYTES, EMBEDDED, "Spark itself is not installed"),
+        (("pysail",), True, 0, LOCAL, "pysail is not installed"),
+    ],
+)
+def test_the_engine_goes_by_what_is_there_and_by_size(
+    tmp_path: Path,
+    alone: pytest.MonkeyPatch,
+    missing: Sequence[str],
+    java: bool,
+    size: int,
+    master: str,
+    reason: str,
+) -> None:
+    installed = {"pysail", "py4j"} - {*missing}
+    alone.setattr(session, "find_spec", lambda name: name if name in installed else None)
+    if java:
+        alone.setenv("JAVA_HOME", str(home(tmp_path / "java", "21.0.1")))
+    chosen = session.choose_master(LandedBytes(size), tmp_path)
+    assert (chosen.master, chosen.reason) == (master, reason)
+
+
+def test_what_only_spark_can_do_is_done_by_spark(tmp_path: Path) -> None:
+    """Also where Sail would be the default; whoever names Sail for it is told why not."""
+    odd = str(tmp_path / "a b")
+    for root, wish, reason in (
+        ("s3://bucket/fleet", "", "Sail uses folders of this computer only"),
+        (odd, "", f"Sail cannot use the path {odd}"),
+        (str(tmp_path), "--expand", "--expand needs Spark"),
+    ):
+        chosen = SparkOptions().choose_engine(root, wish=wish)
+        assert chosen.master == LOCAL and chosen.reason.startswith(reason)
+        with pytest.raises(UsageError, match=re.escape(f"--master {EMBEDDED}: {reason}")):
+            SparkOptions(EMBEDDED).choose_engine(root, wish=wish)
+    named = SparkOptions(jars=("delta.jar",)).choose_engine(str(tmp_path))
+    assert (named.master, named.reason) == (LOCAL, "its jars are named")
+    assert SparkOptions("yarn").choose_engine("s3://bucket/fleet").master == "yarn"
+
+
+def test_a_client_without_spark_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`py4j` comes with Spark, and not with its client."""
+    monkeypatch.setattr(session, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="needs Spark itself") as told:
+        session.build_session(SparkSetup("local[1]", tmp_path))
+    assert "[fleet]" in told.value.advice
+    with pytest.raises(UsageError, match="needs pysail") as told:
+        session.build_session(SparkSetup(EMBEDDED, tmp_path))
+    assert "[fleet-small]" in told.value.advice
 
 
 def test_the_java_of_a_package_serves(tmp_path: Path) -> None:
