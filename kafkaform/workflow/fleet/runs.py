@@ -138,7 +138,8 @@ class SparkOptions(Struct, frozen=True):
         beyond = f"{wish} needs Spark" if wish else _find_spark_need(root)
         if self.master == EMBEDDED and beyond:
             raise UsageError(
-                f"--master {EMBEDDED}: {beyond}", "Leave out --master, or name that of a Spark."
+                f"--master {EMBEDDED} cannot be used: {beyond}",
+                "Leave out --master, or name that of a Spark.",
             )
         if self.master:
             return Engine(self.master, "--master names it")

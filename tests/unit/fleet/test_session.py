@@ -195,7 +195,7 @@ def test_what_only_spark_can_do_is_done_by_spark(tmp_path: Path) -> None:
     ):
         chosen = SparkOptions().choose_engine(root, wish=wish)
         assert chosen.master == LOCAL and chosen.reason.startswith(reason)
-        with pytest.raises(UsageError, match=re.escape(f"--master {EMBEDDED}: {reason}")):
+        with pytest.raises(UsageError, match=re.escape(f"cannot be used: {reason}")):
             SparkOptions(EMBEDDED).choose_engine(root, wish=wish)
     named = SparkOptions(jars=("delta.jar",)).choose_engine(str(tmp_path))
     assert (named.master, named.reason) == (LOCAL, "its jars are named")
