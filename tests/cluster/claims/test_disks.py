@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -364,13 +365,10 @@ def test_brokers_that_tell_no_size(
     assert clients.create("sizeless", segment_bytes=MIB, retention_ms=2 * DAY_MS) == ""
     write_days(clients, "sizeless")
 
-    class OlderRequest(DescribeLogDirsRequest):  # type: ignore[misc]
-        """Version 4 has the bytes of the volumes (KIP-827)."""
-
-        def __init__(self, *arguments: object, **fields: object) -> None:
-            super().__init__(*arguments, **fields, max_version=3)
-
-    monkeypatch.setattr(wire_cluster, "DescribeLogDirsRequest", OlderRequest)
+    # Version 4 has the bytes of the volumes (KIP-827).
+    older: Any = partial(DescribeLogDirsRequest, max_version=3)
+    older.DescribableLogDirTopic = DescribeLogDirsRequest.DescribableLogDirTopic
+    monkeypatch.setattr(wire_cluster, "DescribeLogDirsRequest", older)
     assert all(disk.total is None for disk in read_disks(make_source(session), BROKERS).disks)
     longer = update(
         "sizeless",
