@@ -422,8 +422,12 @@ class OptionalParts:
     """
 
     __slots__ = ()
-    simulation = owners = consequences = ""
+    simulation = consequences = ""
     proves_listings = True
+
+    @property
+    def owners(self) -> str:
+        return ""
 
     @property
     def commands(self) -> Mapping[str, str]:
