@@ -148,8 +148,9 @@ def describe_cause(cause: Cause, as_of: datetime) -> str:
 def _name_some(names: Iterable[str]) -> str:
     """`a, b, c and 4 more`."""
     texts = [clip_text(inline(name), NAME_CHARACTERS) for name in names]
-    more = len(texts) - NAMED
-    return join_words((*texts[:NAMED], f"{more:,} more") if more > 0 else texts) if texts else ""
+    excess = len(texts) - NAMED
+    words = (*texts[:NAMED], f"{excess:,} more") if excess > 0 else texts
+    return join_words(words) if texts else ""
 
 
 def _quote(name: str) -> str:
@@ -219,8 +220,10 @@ def _describe_resource(resource: str) -> str:
         return "the cluster"
     if name == "*":
         return f"every {noun}"
-    shown = clip_text(inline(name), NAME_CHARACTERS)
-    return f"{noun}s that begin with {shown[:-1]}" if name.endswith("*") else f"{noun} {shown}"
+    short_name = clip_text(inline(name), NAME_CHARACTERS)
+    if name.endswith("*"):
+        return f"{noun}s that begin with {short_name[:-1]}"
+    return f"{noun} {short_name}"
 
 
 def _make_access(row: Row, as_of: datetime) -> Cause:
@@ -494,10 +497,10 @@ def _make_expiring(row: Row, as_of: datetime) -> Cause:
         ("has" if count == 1 else "have") if days < 0 else ("expires" if count == 1 else "expire")
     )
     day = f"{row['ends_at']:%Y-%m-%d}"
-    when = f"expired, the first on {day}" if days < 0 else f"within 30 days, the first on {day}"
+    clause = f"expired, the first on {day}" if days < 0 else f"within 30 days, the first on {day}"
     return Cause(
         "high" if days <= DAYS_URGENT else "medium",
-        f"{title} {verb} {when}",
+        f"{title} {verb} {clause}",
         "Give the broker a new certificate and let it load the file, before clients refuse the old "
         "one.",
         _make_query(

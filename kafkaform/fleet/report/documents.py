@@ -374,10 +374,10 @@ def _render_causes(report: FleetReport) -> Iterator[str]:
         yield from (f"   - {escape_code(name)}" for name in cause.waits[:TABLE_ROWS])
     if not report.causes:
         yield "Nothing that the clusters that were read show needs to be done."
-    more = len(report.causes) - SHOWN_CAUSES
-    if more > 0:
+    excess = len(report.causes) - SHOWN_CAUSES
+    if excess > 0:
         yield ""
-        yield f"{more:,} more are on the page."
+        yield f"{excess:,} more are on the page."
 
 
 def _render_coverage(report: FleetReport) -> str:

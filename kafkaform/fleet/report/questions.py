@@ -340,8 +340,8 @@ def select_known(tables: Iterable[str], sql: str, *, of_unknown: bool = False) -
     if not views:
         return sql
     # A query that begins with views of its own goes on with them.
-    rest = sql.removeprefix("with ")
-    return f"with {', '.join(views)}{', ' if rest != sql else ' '}{rest}"
+    body = sql.removeprefix("with ")
+    return f"with {', '.join(views)}{', ' if body != sql else ' '}{body}"
 
 
 def is_known(gold: Gold, table: str) -> bool:

@@ -47,10 +47,10 @@ def find_memory_fault(settings: Mapping[str, str]) -> str:
     match = _MEMORY.fullmatch(text)
     if match is None:
         return f"SPARK_DRIVER_MEMORY is {text!r}, which is no amount of memory"
-    wanted, limit = int(match[1]) * 1024 ** "bkmgt".index(match[2].lower() or "b"), read_memory()
-    if wanted < _LEAST_MEMORY:
+    amount, limit = int(match[1]) * 1024 ** "bkmgt".index(match[2].lower() or "b"), read_memory()
+    if amount < _LEAST_MEMORY:
         return f"SPARK_DRIVER_MEMORY is {text}, and Spark needs at least 512m"
-    if wanted >= limit:
+    if amount >= limit:
         return (
             f"Spark's memory is {text}, and this computer or container has {limit / 2**30:.1f} GiB"
         )

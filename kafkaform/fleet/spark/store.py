@@ -81,7 +81,7 @@ def _list_errors() -> Iterator[type[Exception]]:
         yield Py4JError
 
 
-SPARK_ERRORS = tuple(_list_errors())
+SPARK_ERRORS: tuple[type[Exception], ...] = tuple(_list_errors())
 """Constraint violations and lost JVMs arrive as plain Py4JError."""
 Start = Callable[[LandedBytes], SparkSession]
 """Returns the session, starting it if necessary."""
@@ -281,8 +281,8 @@ class TableStore(Struct, frozen=True):
         """Replace the rows for which `where` (SQL) is true; return the table's new version."""
         if self.reads_logs:
             # Sail's `replaceWhere` fails for maps in files and for rows of a union.
-            kept = self.read(table, self.latest(table)).where(~F.expr(condition))
-            return self.overwrite(table, conform_rows(table, kept).unionByName(rows), build)
+            remaining = self.read(table, self.latest(table)).where(~F.expr(condition))
+            return self.overwrite(table, conform_rows(table, remaining).unionByName(rows), build)
         writer = _lay_out(table, rows).write.format("delta").mode("overwrite")
         # replaceWhere is one atomic commit, unlike DELETE and INSERT. Delta rejects rows that do
         # not meet `where`, so a dataset cannot write into clusters that it was not asked for.

@@ -81,14 +81,14 @@ def create_table(
     second, and writes a schema without required columns.
     """
     address, storage = delta_address(folder), make_storage_options()
-    wanted = Schema.from_json(schema)
+    table_schema = Schema.from_json(schema)
     with contextlib.suppress(TableNotFoundError):
         table = DeltaTable(address, storage_options=storage)
-        if table.schema() == wanted and table.metadata().description == definition.about:
+        if table.schema() == table_schema and table.metadata().description == definition.about:
             return
     DeltaTable.create(
         address,
-        wanted,
+        table_schema,
         mode="overwrite",
         name=definition.name,
         description=definition.about,
