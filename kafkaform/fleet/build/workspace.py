@@ -39,6 +39,7 @@ _MESSAGE_CHARACTERS = 500
 """How many characters of Spark's message an error shows."""
 _BAD_PATTERN = re.compile(r"regex parse error:\n +(.+)\n.*\nerror: (.+)")
 """Sail's error. Its regular expressions are those of Rust, Spark's those of Java."""
+_ERRORS: tuple[type[Exception], ...] = (*SPARK_ERRORS, DeltaError)
 _ROWS = "snapshot_raw"
 _COLUMN_SCOPES = (RebuildScope.CLUSTER, RebuildScope.LINEAGE)
 """Scopes that are also the name of the column by which rows are replaced."""
@@ -196,7 +197,7 @@ def explain_errors(task: str) -> Iterator[None]:
     """Turn what Spark and delta-rs raise into a StorageError."""
     try:
         yield
-    except (*SPARK_ERRORS, DeltaError) as error:
+    except _ERRORS as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         # The first line of a Py4J error only says that Java was called.
         cause = next((line[2:] for line in lines if line.startswith(": ")), lines[0])
