@@ -145,7 +145,7 @@ def run_build(
     if plan.previous and plan.is_empty and not (options.follow or plan.dead_builds):
         return BuildResult(plan.previous)
     started = datetime.now(UTC)
-    report(Progress("fleet", "starting Spark", 0, None))
+    report(Progress("fleet", "starting the engine", 0, None))
     store = TableStore(start(plan.landed), root)
     fingerprint = intake.compute_fingerprint(plan.files, (options.code, *sorted(options.only)))
     # A topic's records are in no file, so the files alone would give two builds the same name.

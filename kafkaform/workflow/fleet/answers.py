@@ -249,7 +249,7 @@ def export_by_resource(request: PermissionsRequest, spark: SparkOptions, report:
     Spark fails."""
     need_packages()
     gold = _open_permissions(request, "live")
-    report(Progress("fleet", "starting Spark", 0, None))
+    report(Progress("fleet", "starting the engine", 0, None))
     with _start_session(spark, request.root) as session, _explain_errors():
         root = gold.build.root
         store = engine.store.TableStore(
