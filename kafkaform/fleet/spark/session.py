@@ -74,6 +74,8 @@ _SESSION_SETTINGS: Mapping[str, str] = {
     # Errors instead of silent nulls. Where a bad value must not fail the build, use try_cast,
     # try_element_at, try_to_timestamp.
     "spark.sql.ansi.enabled": "true",
+    # Parquet's old INT96 says no time zone, and Sail refuses such times.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Members of JSON may differ by case only; Spark would call them ambiguous.
     "spark.sql.caseSensitive": "true",
     # The default of 50 starts 50 tasks to read the log of a table with a few files.
