@@ -39,6 +39,8 @@ _MESSAGE_CHARACTERS = 500
 """How many characters of Spark's message an error shows."""
 _BAD_PATTERN = re.compile(r"regex parse error:\n +(.+)\n.*\nerror: (.+)")
 """Sail's error. Its regular expressions are those of Rust, Spark's those of Java."""
+_TOO_DEEP = "MaxDepth"
+"""In the error of protobuf."""
 _ERRORS: tuple[type[Exception], ...] = (*SPARK_ERRORS, DeltaError)
 _ROWS = "snapshot_raw"
 _COLUMN_SCOPES = (RebuildScope.CLUSTER, RebuildScope.LINEAGE)
@@ -205,6 +207,11 @@ def explain_errors(task: str) -> Iterator[None]:
             raise StorageError(
                 f"{task}: Sail does not understand the pattern {match[1]}: {match[2]}",
                 "Change the pattern in fleet.hcl, or use Spark: `--master local[*]`.",
+            ) from error
+        if _TOO_DEEP in cause:
+            raise StorageError(
+                f"{task}: a condition is nested too deeply for Spark Connect and Sail",
+                "Write it as several rules of fleet.hcl, or use Spark: `--master local[*]`.",
             ) from error
         raise StorageError(
             f"{task}: {cause[:_MESSAGE_CHARACTERS]}",

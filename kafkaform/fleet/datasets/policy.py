@@ -254,6 +254,29 @@ def _any(*terms: Column) -> Column:
     return reduce(or_, terms)
 
 
+def _narrow(operand: Column, digits: int) -> Column:
+    """Null instead of a number with which the operation could exceed NUMBER: one value must not
+    fail the build for all clusters. Sail has `try_add` and the like for integers alone."""
+    return operand.try_cast(f"decimal({digits},6)")
+
+
+def _add(left: Column, right: Column) -> Column:
+    return _narrow(left, 37) + _narrow(right, 37)
+
+
+def _subtract(left: Column, right: Column) -> Column:
+    return _narrow(left, 37) - _narrow(right, 37)
+
+
+def _multiply(left: Column, right: Column) -> Column:
+    # No decimal is wide enough for any two factors; a double has 15 digits.
+    return (left.cast("double") * right.cast("double")).try_cast(NUMBER)
+
+
+def _divide(dividend: Column, divisor: Column) -> Column:
+    return (_narrow(dividend, 27) / F.nullif(_narrow(divisor, 27), F.lit(0))).cast(NUMBER)
+
+
 _OPERATIONS: Mapping[str, Callable[..., Column]] = {
     "and": _all,
     "or": _any,
@@ -266,10 +289,10 @@ _OPERATIONS: Mapping[str, Callable[..., Column]] = {
     ">": lambda one, other: one > other,
     ">=": lambda one, other: one >= other,
     "<=>": lambda one, other: one.eqNullSafe(other),
-    "+": F.try_add,
-    "-": F.try_subtract,
-    "*": F.try_multiply,
-    "/": F.try_divide,
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "/": _divide,
     "%": F.try_mod,
     "abs": F.abs,
     "coalesce": F.coalesce,

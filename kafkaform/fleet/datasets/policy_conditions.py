@@ -267,7 +267,7 @@ class _ConditionParser:
             {"%": ".*", "_": "."}.get(c) or re.escape(c)
             for c in self.parse_pattern()
         )
-        return self.make_match(operand, rf"(?s)\A{pattern}(?!.)")
+        return self.make_match(operand, rf"(?s)\A{pattern}\z")
 
     def parse_rlike(self, operand: Term) -> Term:
         pattern = self.parse_pattern()

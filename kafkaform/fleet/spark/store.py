@@ -79,6 +79,11 @@ def _list_errors() -> Iterator[type[Exception]]:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # no stubs
 
         yield Py4JError
+    # Spark Connect's messages, also those to Sail, may be nested a hundred deep at most.
+    if find_spec("grpc") is not None:
+        from google.protobuf.message import DecodeError  # noqa: PLC0415  # a package of Spark Connect
+
+        yield DecodeError
 
 
 SPARK_ERRORS: tuple[type[Exception], ...] = tuple(_list_errors())
