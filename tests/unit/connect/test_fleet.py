@@ -119,7 +119,8 @@ def test_missing_secrets_are_named_before_the_work(
     path.write_text(text + plain.format(url=folder.served.url))
     assert run_command_line(["fleet", "snapshot"]) == 5
     streams = capsys.readouterr()
-    assert told in " ".join(streams.err.split()) and "The other clusters are read." in streams.err
+    words = " ".join(streams.err.replace("│", " ").split())
+    assert told in words and "The other clusters are read." in words
     assert re.search(r"workers +failed", streams.out) and re.search("open +read", streams.out)
     monkeypatch.setenv("WORKERS_PASSWORD", "of-tests")
     (check,) = examine_register(path)

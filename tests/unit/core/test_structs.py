@@ -49,6 +49,8 @@ CHANGING = {
     "SimulatedConnector",
     # The search for a time in a log, and what becomes of a topic by the changes of a plan.
     *("_Range", "_Outlook"),
+    # What looks may still ask; a look that is under way.
+    *("LookBudget", "_Run"),
 }
 """Structs that change: work in hand, and the things that do it."""
 

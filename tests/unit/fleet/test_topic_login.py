@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.errors import UsageError
-from kafkaform.fleet.spark.session import SparkSetup
 from kafkaform.workflow.connection import Connection, ConnectionInputs, resolve_configured
 from kafkaform.workflow.fleet import runs
 
@@ -47,13 +46,13 @@ def test_a_login_by_tokens_is_refused_in_words(folder: Path) -> None:
     (folder / "main.kf.hcl").write_text(BY_TOKEN)
     (folder / "token").write_text("a.b.c")
     with pytest.raises(UsageError, match=r"topic audit .* token login \(OAUTHBEARER\)") as told:
-        runs._make_follower("audit", configured, SparkSetup("local[1]", Path()))
+        runs._make_follower("audit", configured, "local[1]")
     assert "SCRAM" in str(told.value.advice) and SETTINGS not in os.environ
 
 
 def test_a_login_by_password_goes_to_the_workers(folder: Path) -> None:
     """In the environment, in the words of their client."""
     (folder / "main.kf.hcl").write_text(BY_PASSWORD)
-    runs._make_follower("audit", configured, SparkSetup("local[1]", Path()))
+    runs._make_follower("audit", configured, "local[1]")
     found = json.loads(os.environ[SETTINGS])
     assert (found["sasl.mechanism"], found["sasl.password"]) == ("SCRAM-SHA-512", "x")
