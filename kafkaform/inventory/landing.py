@@ -42,6 +42,7 @@ from ..core.errors import StorageError, UsageError
 from ..core.head import GENESIS, Head
 from ..core.installation import render_extra_command
 from ..core.landing import AUDIT, META, REGISTER, ROOT, ROWS, LandedRow, Meta
+from ..core.lazy import load
 from ..core.objects import Entry, Folder, ObjectChanged, ObjectExists, Objects, StoredObject
 from ..core.secret import mask_secrets
 from ..state.backends.obstores import is_remote, open_objects
@@ -264,9 +265,7 @@ def _get_stamp(status: FileStatus) -> tuple[int, int]:
 
 def _write_file(client: Client, path: str, data: bytes) -> None:
     """Write a new file and wait until the DataNodes have it on their disks."""
-    from hdfs_native import WriteOptions  # noqa: PLC0415  # the fleet extra has it
-
-    writer = client.create(path, WriteOptions(create_parent=True))
+    writer = client.create(path, load("hdfs_native:WriteOptions")(create_parent=True))
     if data:
         writer.write(data)
         writer.hsync()

@@ -260,17 +260,17 @@ def _narrow(operand: Column, digits: int) -> Column:
     return operand.try_cast(f"decimal({digits},6)")
 
 
-def _add(left: Column, right: Column) -> Column:
-    return _narrow(left, 37) + _narrow(right, 37)
+def _add(addend: Column, summand: Column) -> Column:
+    return _narrow(addend, 37) + _narrow(summand, 37)
 
 
-def _subtract(left: Column, right: Column) -> Column:
-    return _narrow(left, 37) - _narrow(right, 37)
+def _subtract(minuend: Column, subtrahend: Column) -> Column:
+    return _narrow(minuend, 37) - _narrow(subtrahend, 37)
 
 
-def _multiply(left: Column, right: Column) -> Column:
+def _multiply(factor: Column, multiplier: Column) -> Column:
     # No decimal is wide enough for any two factors; a double has 15 digits.
-    return (left.cast("double") * right.cast("double")).try_cast(NUMBER)
+    return (factor.cast("double") * multiplier.cast("double")).try_cast(NUMBER)
 
 
 def _divide(dividend: Column, divisor: Column) -> Column:

@@ -85,8 +85,8 @@ class Cause(Struct, frozen=True):
     """What to do, in a sentence or two."""
     command: str
     """What to type."""
-    place: str
-    """The section with the rows."""
+    section: str
+    """The one with the rows."""
     rule: str = ""
     """The rule of plans that finds the same; `kafkaform explain rule ID` says why."""
     env: str = ""

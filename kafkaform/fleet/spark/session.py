@@ -35,6 +35,7 @@ from msgspec.structs import replace
 
 from ...core.errors import KafkaformError, UsageError, make_detailed_error
 from ...core.installation import render_extra_command
+from ...core.lazy import load
 from ...core.progress import Progress, Reporter
 from ...jvm import FOLDER, Archive, make_archive
 from .requirements import MEMORY_ADVICE, MODULE, find_fault, find_memory_fault
@@ -424,9 +425,7 @@ def start_sail() -> Any:
             f"--master {EMBEDDED} needs pysail", f"Run `{render_extra_command('fleet-small')}`."
         )
     os.environ.update(_SAIL_ENVIRONMENT)
-    from pysail.spark import SparkConnectServer  # noqa: PLC0415  # an extra has it
-
-    server = SparkConnectServer("127.0.0.1", 0)
+    server = load("pysail.spark:SparkConnectServer")("127.0.0.1", 0)
     server.start(background=True)
     return server
 

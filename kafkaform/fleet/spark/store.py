@@ -31,6 +31,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import types as t
 
 from ...core.errors import StorageError
+from ...core.lazy import load
 from ..landed.snapshots import FILE, escape_pattern
 from ..tables import reader
 from ..tables.definitions import TABLES, TableDefinition
@@ -76,14 +77,10 @@ def _list_errors() -> Iterator[type[Exception]]:
     yield PySparkException
     # A client without Spark itself has no Java to call.
     if find_spec("py4j") is not None:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # no stubs
-
-        yield Py4JError
+        yield load("py4j.protocol:Py4JError")
     # Spark Connect's messages, also those to Sail, may be nested a hundred deep at most.
     if find_spec("grpc") is not None:
-        from google.protobuf.message import DecodeError  # noqa: PLC0415  # a package of Spark Connect
-
-        yield DecodeError
+        yield load("google.protobuf.message:DecodeError")
 
 
 SPARK_ERRORS: tuple[type[Exception], ...] = tuple(_list_errors())

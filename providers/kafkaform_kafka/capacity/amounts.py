@@ -14,7 +14,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ..kinds.topic import placement
 from ..kinds.topic import resource_type as topics
 from ..protocol.cluster_facts import KafkaFacts
-from ..protocol.rates import GUIDANCE, Limits, Rates, read_rates
+from ..protocol.rates import GUIDANCE, Rates, ReplicaLimits, read_rates
 from .forecast import Forecast, alters_bytes
 
 
@@ -68,7 +68,7 @@ def _count_replicas(side: FrozenMap) -> int | None:
     return sum(map(len, rows)) + (count - len(rows)) * factor
 
 
-def find_limits(facts: Facts) -> Limits | None:
+def find_limits(facts: Facts) -> ReplicaLimits | None:
     """How many replicas the cluster is to hold: as declared, or as Kafka's developers recommend;
     None if there is no limit."""
     cluster = KafkaFacts.of(facts)

@@ -16,7 +16,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider.block_checks import is_pem, parse_seconds
 
 from ..protocol.config_keys import parse_size
-from ..protocol.rates import Limits
+from ..protocol.rates import ReplicaLimits
 from . import provider_block
 from .login_attributes import (
     AWS_MECHANISM,
@@ -65,7 +65,7 @@ class KafkaSettings(Struct, frozen=True):
     """Bytes per second and broker."""
     rates: FrozenMap | UnsetType = UNSET
     """The block, as `protocol.rates.read_rates` takes it."""
-    limits: Limits | UnsetType = UNSET
+    limits: ReplicaLimits | UnsetType = UNSET
     profile: str | None = None
     """One of `vendors.names.PROFILES`; None: to be found."""
     token_url: str | None = None
@@ -136,7 +136,7 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         reassignment_throttle=parse_size(block.get("reassignment_throttle")),
         profile=block.get("profile") or None,
         rates=block.get("rates") or UNSET,
-        limits=Limits(**block["limits"]) if block.get("limits") else UNSET,
+        limits=ReplicaLimits(**block["limits"]) if block.get("limits") else UNSET,
     )
 
 

@@ -24,7 +24,7 @@ from kafkaform.core.resource import Facts, Fault, FaultClass, ProviderFacts
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from .config_keys import AT_BROKERS, REPLACEMENTS, ConfigKey, UpdateMode, all_broker_keys
-from .rates import Limits
+from .rates import ReplicaLimits
 
 
 class MutationWindow(Struct, frozen=True):
@@ -59,7 +59,7 @@ class KafkaFacts(ProviderFacts, frozen=True, kw_only=True):
     """The `client.id` of our requests, by which quotas can name us."""
     rates: FrozenMap | UnsetType = UNSET
     """What things cost: the block, as `rates.read_rates` takes it."""
-    limits: Limits | UnsetType = UNSET
+    limits: ReplicaLimits | UnsetType = UNSET
     """How much the cluster is to hold."""
 
     # ── configs of the brokers ──────────────────────────────────────────────────────────

@@ -38,7 +38,7 @@ class Rates(Struct, frozen=True):
         return {name: price for name, price in prices.items() if price is not None}
 
 
-class Limits(Struct, frozen=True):
+class ReplicaLimits(Struct, frozen=True):
     """How many replicas of partitions a cluster is to hold. None: no limit."""
 
     replicas_per_broker: int | None = None
@@ -48,7 +48,7 @@ class Limits(Struct, frozen=True):
 
 # ZooKeeper bounds how fast a controller moves leaders and loads what it knows. With KRaft, nobody
 # has published such a number.
-GUIDANCE = Limits(4_000, 200_000)
+GUIDANCE = ReplicaLimits(4_000, 200_000)
 """What Kafka's developers recommend for clusters with ZooKeeper since 1.1.0: "Apache Kafka Supports
 200K Partitions Per Cluster", the blog of the Apache Software Foundation, 2018."""
 

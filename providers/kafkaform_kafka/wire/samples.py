@@ -18,6 +18,8 @@ from kafka.record.memory_records import MemoryRecords
 from kafka.record.util import decode_varint
 from msgspec import Struct
 
+from kafkaform.core.lazy import load
+
 from .client import Wire
 
 _START = 64
@@ -105,22 +107,21 @@ def _start_gzip(body: bytes) -> bytes:
     return zlib.decompressobj(wbits=31).decompress(body, _START)
 
 
-def _start_snappy(body: bytes) -> bytes:
-    import snappy  # noqa: F401, PLC0415  # the codecs extra has it; `kafka.codec` uses it
+# What follows is loaded on use, because only the codecs extra has it.
 
+
+def _start_snappy(body: bytes) -> bytes:
+    load("snappy:decompress")  # `kafka.codec` uses it, and fails without it in its own way.
     return bytes(codec.snappy_decode(body)[:_START])
 
 
 def _start_lz4(body: bytes) -> bytes:
-    from lz4.frame import LZ4FrameDecompressor  # noqa: PLC0415  # the codecs extra has it
-
-    return bytes(LZ4FrameDecompressor().decompress(body, max_length=_START))
+    decompressor = load("lz4.frame:LZ4FrameDecompressor")()
+    return bytes(decompressor.decompress(body, max_length=_START))
 
 
 def _start_zstd(body: bytes) -> bytes:
-    from zstandard import ZstdDecompressor  # noqa: PLC0415  # the codecs extra has it
-
-    return bytes(ZstdDecompressor().stream_reader(body).read(_START))
+    return bytes(load("zstandard:ZstdDecompressor")().stream_reader(body).read(_START))
 
 
 _CODECS: Mapping[int, tuple[str, Callable[[bytes], bytes]]] = {

@@ -17,7 +17,7 @@ from kafkaform_kafka.capacity.amounts import compute_costs, count_amounts, needs
 from kafkaform_kafka.capacity.forecast import Forecast, ReplicaCount, make_forecast, needs_room
 from kafkaform_kafka.impact.inquiry import Inquiry
 from kafkaform_kafka.impact.looks import look_at_disks
-from kafkaform_kafka.protocol.rates import Limits
+from kafkaform_kafka.protocol.rates import ReplicaLimits
 from kafkaform_kafka.rules.disks import find_costs, find_exceeded_limits, find_full_disks
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
@@ -164,7 +164,7 @@ def test_what_is_only_counted_needs_no_request() -> None:
     [text], requests = look(facts(rates=COUNTED_ONLY), created)
     assert text == "it costs about 6.75 EUR more a month (+3 partitions, +6 replicas)"
     assert requests == []
-    _, requests = look(facts(limits=Limits(100)), created)
+    _, requests = look(facts(limits=ReplicaLimits(100)), created)
     assert requests == ["Metadata"]
     _, requests = look(facts(rates=GIGABYTES), created)
     assert "DescribeLogDirs" in requests
@@ -172,7 +172,7 @@ def test_what_is_only_counted_needs_no_request() -> None:
 
 def test_replicas_above_a_declared_limit_are_a_danger() -> None:
     """The fullest broker is named; two new topics go to brokers in turn."""
-    own_facts = facts(limits=Limits(3, 14))
+    own_facts = facts(limits=ReplicaLimits(3, 14))
     second = change(Action.CREATE, None, topic("second"))
     findings, _ = look(own_facts, create(None), second)
     assert findings == [
@@ -187,13 +187,13 @@ def test_replicas_above_a_declared_limit_are_a_danger() -> None:
     assert whole.text == "the cluster would hold 18 replicas (6 now), more than the 14 of limits"
     assert whole.figures == {"replicas": 18, "replicas_before": 6, "limit": 14}
     assert broker.figures["brokers"] == ("1", "2", "3")
-    enough = facts(limits=Limits(6, 18))
+    enough = facts(limits=ReplicaLimits(6, 18))
     assert not list(find_exceeded_limits(forecast, enough))
 
 
 def test_a_deletion_makes_room_under_the_limit() -> None:
     """What a plan deletes does not count, and a cluster that only shrinks is not told."""
-    own_facts = facts(limits=Limits(1, 1))
+    own_facts = facts(limits=ReplicaLimits(1, 1))
     forecast = make_forecast(make_world({"orders": ROWS}), [DELETED], own_facts)
     assert forecast.replicas == {b: ReplicaCount(2, 0) for b in (1, 2, 3)}
     both = make_forecast(make_world({"orders": ROWS}), [DELETED, create(None)], own_facts)
@@ -211,7 +211,7 @@ def test_kafkas_recommendation_counts_with_zookeeper(zookeeper: bool | None, tol
         "developers recommend with ZooKeeper"
     ]
     assert all(finding.level is Level.CAUTION for finding in findings)
-    declared = facts(zookeeper=zookeeper, limits=Limits(5_000))
+    declared = facts(zookeeper=zookeeper, limits=ReplicaLimits(5_000))
     assert not list(find_exceeded_limits(forecast, declared)), "what is declared wins"
 
 
