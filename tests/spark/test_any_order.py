@@ -33,7 +33,7 @@ from .killing import after, killed
 LONG = "KAFKAFORM_LONG" in os.environ
 SEEDS = tuple(
     int(seed) for seed in os.environ.get("KAFKAFORM_SEEDS", "").split(",") if seed
-) or tuple(range(20 if LONG else 2))
+) or tuple(range(20 if LONG else 1))
 PIECES = 5 if LONG else 3
 """How many builds take in what has landed."""
 DAYS = 7
