@@ -41,6 +41,7 @@ RULES = (
     ("brief", "high", "kafka_topic", "try_cast(attrs['config.retention.ms'] AS BIGINT) < 3600000"),
     ("few", "medium", "kafka_*", "attrs['partitions'] in ('1') and key rlike '^o.*s$'"),
     ("unset", "low", "kafka_topic", "attrs['config.retention.ms'] is null"),
+    ("sum", "low", "kafka_topic", "(attrs['partitions'] + 0.5) * 2 - 1 / 2 > 2 and key like '%o%'"),
 )
 CHANGES: Sequence[tuple[Any, Any]] = (
     (Decimal("12345678.5"), Decimal("0.00001")),
