@@ -77,7 +77,7 @@ class Sighting(Struct, frozen=True):
     gaps: tuple[str, ...] = ()
     """What it could not see, and why: clauses."""
     is_blank: bool = False
-    """None of the changes concerns it, so it has sent no request."""
+    """It has sent no request."""
 
 
 def render_gap(gap: Gap) -> str:

@@ -183,7 +183,7 @@ def look_at_keys(inquiry: Inquiry) -> Sighting:
             (target.change.identity, KEYS_SAMPLED.find(text, fix="")) for target in sampled
         ]
     if not sampled or not inquiry.sample:
-        return Sighting(tuple(findings))
+        return Sighting(tuple(findings), is_blank=True)
     samples, faults = _sample_keys(inquiry, [target.topic for target in sampled])
     for target in sampled:
         if target.topic in samples or target.topic not in faults:

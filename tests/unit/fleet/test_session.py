@@ -89,11 +89,15 @@ def test_a_java_that_does_not_run_is_named(tmp_path: Path, alone: pytest.MonkeyP
     broken = home(tmp_path / "broken", "21.0.1")
     (broken / "bin/java").write_text("#!/bin/sh\necho wrong processor >&2\nexit 1\n")
     alone.setenv("JAVA_HOME", str(broken))
-    alone.setattr(session, "find_spec", find_spec)
     alone.setenv("PATH", os.defpath)
-    setup = SparkSetup("local[2]", tmp_path / "cache", ("a.jar",))
-    with pytest.raises(KafkaformError, match=r"Java 21\.0\.1 \(JAVA_HOME\) does not run: wrong p"):
-        build_session(setup)
+    # In a process of its own: a session that runs here would be used.
+    program = (
+        "from pathlib import Path\n"
+        "from kafkaform.fleet.spark.session import SparkSetup, build_session\n"
+        f"build_session(SparkSetup('local[2]', Path({str(tmp_path)!r}), ('a.jar',)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "Java 21.0.1 (JAVA_HOME) does not run: wrong processor" in done.stderr
 
 
 @pytest.mark.parametrize(
