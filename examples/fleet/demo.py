@@ -48,8 +48,7 @@ WAITS = {
     (
         "fleet",
         "run",
-    ): "Starts Spark and computes the tables, which takes longest. The first "
-    "time, Delta Lake's jars are downloaded.",
+    ): "Computes the tables, which takes longest: so small a fleet needs no Spark and no Java.",
 }
 """What the commands do that take a while."""
 
