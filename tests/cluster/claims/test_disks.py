@@ -30,7 +30,7 @@ from kafkaform_kafka.capacity.readings import (
     read_settings,
 )
 from kafkaform_kafka.inspect.source import DescribeSource
-from kafkaform_kafka.protocol.rates import Limits
+from kafkaform_kafka.protocol.rates import ReplicaLimits
 from kafkaform_kafka.rules.disks import find_full_disks
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire import cluster as wire_cluster
@@ -300,7 +300,7 @@ def test_what_a_deletion_frees_is_what_the_disks_had(
 def test_replicas_are_counted_as_brokers_have_them(box: Sandbox, clients: Clients) -> None:
     """`broker-replicas-above-limit`: what is counted for each broker, before and after topics are
     created, is what lies in its log directories, up to where the controller begins."""
-    limited = connect(box, servers=tuple(box.bootstrap.split(",")), limits=Limits(1))
+    limited = connect(box, servers=tuple(box.bootstrap.split(",")), limits=ReplicaLimits(1))
     try:
         changes = [
             change(Action.CREATE, None, topic(f"counted-{n}", partitions=9, replication_factor=2))
