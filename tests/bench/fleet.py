@@ -4,8 +4,8 @@
 
 - a session, from the start of the process to the first row, on each master;
 - `fleet run` from landing files to the manifest, and `fleet report`, each in a process of its own,
-  for each number of clusters and each master, with the memory of the build and all that it
-  started, and what a build takes when one cluster of a hundred has a new snapshot;
+  for each number of clusters and each master, with the memory and processor time of the build and
+  all that it started, and what a build takes when one cluster of a hundred has a new snapshot;
 - gold alone, from silver tables that are there: those of 200 clusters, once and copied under
   other names 4 and 16 times.
 
@@ -73,11 +73,15 @@ print(build_session(add_jars(SparkSetup(sys.argv[1], get_cache_folder()))).range
 
 @dataclass(frozen=True)
 class Run:
-    """seconds: of the whole process; rows: that have landed so far; peak: bytes of resident memory
-    of the process and all that it started; report: the seconds of `fleet report` afterwards."""
+    """seconds: of the whole process; cpu: processor time of it and all that it started, in seconds;
+    rows, landed: that have landed so far, and the bytes of their files; peak: bytes of resident
+    memory of the process and all that it started; report: the seconds of `fleet report`
+    afterwards."""
 
     seconds: float
+    cpu: float
     rows: int
+    landed: int
     peak: int
     report: float
 
@@ -102,7 +106,8 @@ def fleet_run(root: Path, master: str) -> Run:
     report = [*command, "report", "--root", str(root), "--out", str(root / "report.html")]
     subprocess.run(report, capture_output=True, check=True)
     rows = sum(found.tables[name].rows for name in ROWS)
-    return Run(took, rows, peak, time.perf_counter() - begun)
+    landed = sum(file.stat().st_size for file in (root / "landing").rglob("*") if file.is_file())
+    return Run(took, sampler.cpu, rows, landed, peak, time.perf_counter() - begun)
 
 
 def first_row(master: str) -> float:
@@ -221,10 +226,11 @@ def _growth(size: float, counts: Sequence[int], folder: Path, master: str) -> No
         whole, more = end_to_end(root, Size.scaled(size), count, master)
         base = base or whole
         print(
-            f"  {count:5} clusters, {whole.rows:11,} rows landed  {whole.seconds:7.1f} s = "
-            f"{whole.seconds / base.seconds:5.2f} x the first, for "
+            f"  {count:5} clusters, {whole.rows:11,} rows, {whole.landed / 1e6:7.1f} MB landed  "
+            f"{whole.seconds:7.1f} s, {whole.cpu:7.1f} s of processor time = "
+            f"{whole.cpu / base.cpu:5.2f} x the first, for "
             f"{whole.rows / base.rows:5.2f} x the rows; "
-            f"1 of {SHARE} new: {more.seconds:6.1f} s = {more.seconds / whole.seconds:5.1%}; "
+            f"1 of {SHARE} new: {more.seconds:6.1f} s, {more.cpu:6.1f} s; "
             f"{whole.peak / 1e6:6.0f} MB, report {whole.report:4.1f} s",
             flush=True,
         )

@@ -63,19 +63,28 @@ def read_busy() -> float:
 
 class Sampler(threading.Thread):
     """Watches a tree until `stop`. peak: the largest sum of resident bytes that was seen; pages
-    that two processes share count twice."""
+    that two processes share count twice. cpu: the seconds of processor time of all processes that
+    were seen, also of those that their parent did not wait for, such as a JVM."""
 
     def __init__(self, pid: int, interval: float = INTERVAL) -> None:
         super().__init__(name="sampler", daemon=True)
         self._pid, self._interval = pid, interval
         self._stopped = threading.Event()
         self.peak = 0
+        self._seconds: dict[int, float] = {}
 
     def run(self) -> None:
         while True:
-            self.peak = max(self.peak, sum(map(read_resident, list_tree(self._pid))))
+            tree = tuple(list_tree(self._pid))
+            self.peak = max(self.peak, sum(map(read_resident, tree)))
+            for pid in tree:
+                self._seconds[pid] = max(read_cpu([pid]), self._seconds.get(pid, 0.0))
             if self._stopped.wait(self._interval):
                 return
+
+    @property
+    def cpu(self) -> float:
+        return sum(self._seconds.values())
 
     def stop(self) -> int:
         """The peak in bytes."""
