@@ -32,8 +32,7 @@ from .authorizer import (
     index_acls,
 )
 from .effects import AccessChange, list_held, make_row
-from .permissions import IDEMPOTENT, OwnPrincipal
-from .probes import Probe
+from .permissions import IDEMPOTENT, OwnPrincipal, Probe
 
 SETTINGS = ("super_users", "allow_if_no_acl")
 """What the provider block declares of the authorizer."""

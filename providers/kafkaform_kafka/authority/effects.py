@@ -1,6 +1,6 @@
 """Computes who gains and loses what through one changed ACL.
 
-The simulated authorizer is asked the same questions (`probes`) before and after the plan.
+The simulated authorizer is asked the same questions before and after the plan.
 """
 
 from __future__ import annotations
@@ -41,8 +41,16 @@ from .authorizer import (
     decide,
     fits,
 )
-from .permissions import IDEMPOTENT, RECORDS, list_allowed
-from .probes import AccessPair, Probe, ProbeResults, ask_about, find_deciding
+from .permissions import (
+    IDEMPOTENT,
+    RECORDS,
+    AccessPair,
+    Probe,
+    ProbeResults,
+    ask_about,
+    find_deciding,
+    list_allowed,
+)
 
 IDEMPOTENT_WRITERS = "which principals with Write on a topic do not need (KIP-679)"
 WRITERS = "principals with Write on a topic do not need IdempotentWrite (KIP-679)"

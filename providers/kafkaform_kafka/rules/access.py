@@ -45,12 +45,13 @@ from ..authority.effects import (
 from ..authority.lockout import GuardedPlan, assume_settings, find_lockouts, find_sight_losses
 from ..authority.permissions import (
     OwnPrincipal,
+    Probe,
     acts_without_acls,
     find_mismatches,
     identify_self,
     list_rights,
+    pair_access,
 )
-from ..authority.probes import Probe, pair_access
 from ..kinds.acl import resource_type as acls
 from ..kinds.kind import KindRights
 from ..kinds.topic import resource_type as topics

@@ -45,7 +45,7 @@ from kafkaform_kafka.wire.client import Wire
 from kafkaform_kafka.wire.topics import list_topics
 
 from ...kit.kafka.versions import make_options
-from .probes import (
+from .permissions import (
     HOST,
     OWNERS,
     USERS,

@@ -21,8 +21,7 @@ from kafkaform_kafka.authority.authorizer import (
     index_acls,
 )
 from kafkaform_kafka.authority.effects import Effect, compute_effect
-from kafkaform_kafka.authority.permissions import RECORDS
-from kafkaform_kafka.authority.probes import AccessPair, ask_about, pair_access
+from kafkaform_kafka.authority.permissions import RECORDS, AccessPair, ask_about, pair_access
 from kafkaform_kafka.protocol.acl import OTHER, Acl
 
 from ....kit.quick import examples
