@@ -20,8 +20,7 @@ from msgspec import Struct
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Fault
 
-from ..kinds.context import ClusterContext
-from ..kinds.topic.read import split_chunks
+from ..kinds.context import ClusterContext, split_chunks
 from ..protocol.faults import fault_of
 from ..wire.cluster import LogDirectories, LogDirectory, read_log_directories
 from ..wire.configs import describe_configs

@@ -19,10 +19,16 @@ from kafkaform.provider.commands import cell
 from kafkaform.provider.contract import Session
 
 from ..kinds.commanded.requests import find_feature_fault
-from ..kinds.context import ClusterContext, attempt, find_answering_node, find_controller
+from ..kinds.context import (
+    ClusterContext,
+    attempt,
+    find_answering_node,
+    find_controller,
+    split_chunks,
+)
 from ..kinds.kind import ResourceKind
 from ..kinds.topic.placement import REPLICAS
-from ..kinds.topic.read import NAMES_AT_ONCE, split_chunks
+from ..kinds.topic.requests import NAMES_AT_ONCE
 from ..protocol.cluster_facts import (
     FEATURES,
     METADATA_VERSION,

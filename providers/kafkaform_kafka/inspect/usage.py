@@ -42,7 +42,7 @@ from ..capacity.readings import DiskReading, read_disks
 from ..kinds.config import resource_type as config_kinds
 from ..kinds.context import ClusterContext, attempt, find_answering_node
 from ..kinds.topic import resource_type as topics
-from ..kinds.topic.read import UNKNOWN_TOPIC
+from ..kinds.topic.requests import UNKNOWN_TOPIC
 from ..protocol import acl as acls
 from ..protocol.cluster_facts import (
     FEATURE_MISSING,

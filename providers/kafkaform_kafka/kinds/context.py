@@ -4,7 +4,7 @@ are live now, and how a failed request becomes a fault.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -168,6 +168,11 @@ def _list_live_brokers(context: ClusterContext, node: str | None = None) -> set[
     call = partial(describe_cluster, context.wire, context.timeout, node)
     row = attempt("DescribeCluster", call, node)
     return set(row.brokers) if isinstance(row, ClusterRow) and not row.code else None
+
+
+def split_chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Slices of at most this many items, for requests with a limit."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def read_cluster(context: ClusterContext) -> FrozenMap | Fault:

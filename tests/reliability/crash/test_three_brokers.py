@@ -18,7 +18,7 @@ from kafka.protocol.admin import CreateTopicsRequest
 from kafkaform.cli.app import run_command_line
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Absent, Observed
-from kafkaform_kafka.kinds.topic import send as topics
+from kafkaform_kafka.kinds.topic import requests as topics
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire import describe as wire_describe
 from kafkaform_kafka.wire.answers import ItemAnswers

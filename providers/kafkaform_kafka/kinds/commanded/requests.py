@@ -48,8 +48,8 @@ from ...wire.topics import (
 )
 from ..context import ClusterContext, Order, Reads, Reply, Requests, attempt
 from ..kind import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
-from ..topic.read import read_topic_rows
 from ..topic.replica_moves import combine_faults, make_part_fault
+from ..topic.requests import read_topic_rows
 from .resource_types import (
     BEFORE,
     CLOCK_SKEW,

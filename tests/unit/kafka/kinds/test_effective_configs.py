@@ -6,7 +6,7 @@ import pytest
 
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.topic.configs import list_fallbacks
-from kafkaform_kafka.kinds.topic.read import find_fallback
+from kafkaform_kafka.kinds.topic.requests import find_fallback
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
 from kafkaform_kafka.wire.answers import ConfigEntry
 

@@ -14,7 +14,7 @@ import pytest
 
 from kafkaform.core.resource import Absent, Failed, Identity, Observed, Reading
 from kafkaform_kafka.kinds.context import LAG
-from kafkaform_kafka.kinds.topic import read as reads
+from kafkaform_kafka.kinds.topic import requests as reads
 from kafkaform_kafka.wire.answers import ConfigEntry, ItemAnswer
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.topics import TopicRow

@@ -12,8 +12,8 @@ from kafka.protocol.admin import CreateTopicsRequest
 from kafkaform.core.change import Action, Step
 from kafkaform.core.resource import FaultClass
 from kafkaform_kafka.kinds.context import ClusterContext, Order, Reply
+from kafkaform_kafka.kinds.topic import requests as sends
 from kafkaform_kafka.kinds.topic import resource_type as topics
-from kafkaform_kafka.kinds.topic import send as sends
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.answers import ItemAnswer, id_text
 from kafkaform_kafka.wire.client import RequestUnanswered, Wire

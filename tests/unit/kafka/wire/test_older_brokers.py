@@ -14,7 +14,7 @@ from kafkaform.core.change import Action, Evidence
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.inspect.usage import _are_all_live
 from kafkaform_kafka.kinds.context import Order
-from kafkaform_kafka.kinds.topic.send import send_create_partitions, send_create_topics
+from kafkaform_kafka.kinds.topic.requests import send_create_partitions, send_create_topics
 from kafkaform_kafka.protocol.cluster_facts import LEADER_AND_ISR
 from kafkaform_kafka.provider import TYPES
 from kafkaform_kafka.session import read_facts
