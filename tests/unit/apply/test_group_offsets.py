@@ -14,7 +14,7 @@ from kafkaform.render.plan_text import render_plan_text
 from kafkaform.workflow.model import Applied
 from kafkaform_kafka.commands.group_offsets import GroupFlags, alter_offsets, read_offset_file
 from kafkaform_kafka.kinds.commanded.group_offsets import GroupMember
-from kafkaform_kafka.kinds.commanded.group_simulation import (
+from kafkaform_kafka.kinds.commanded.simulation import (
     SimulatedGroup,
     SimulatedLog,
     group_key,

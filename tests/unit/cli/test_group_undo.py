@@ -10,7 +10,7 @@ from kafkaform.cli.commands import alter as command
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.registry import Registry
 from kafkaform_kafka.kinds.commanded.group_offsets import GroupMember
-from kafkaform_kafka.kinds.commanded.group_simulation import (
+from kafkaform_kafka.kinds.commanded.simulation import (
     SimulatedGroup,
     SimulatedLog,
     group_key,

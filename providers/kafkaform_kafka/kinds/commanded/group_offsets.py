@@ -90,7 +90,7 @@ def make_group(
     )
 
 
-def find_foreign_paths(attributes: FrozenMap) -> frozenset[Path]:
+def find_foreign_offsets(attributes: FrozenMap) -> frozenset[Path]:
     """All offsets: a plan ignores those that its change does not name."""
     return frozenset((OFFSETS, partition) for partition in attributes[OFFSETS])
 
@@ -305,13 +305,13 @@ KINDS = (
         GROUP_OFFSETS_TYPE,
         commanded=True,
         connect=defer(__package__, "group_requests:GROUP_REQUESTS"),
-        simulate=defer(__package__, "group_simulation:SIMULATED_GROUP"),
+        simulate=defer(__package__, "simulation:SIMULATED_GROUP"),
     ),
     # Only a reset reads it, so it has no type.
     ResourceKind(
         GROUP_POSITIONS,
         commanded=True,
         connect=defer(__package__, "group_requests:POSITION_REQUESTS"),
-        simulate=defer(__package__, "group_simulation:SIMULATED_POSITIONS"),
+        simulate=defer(__package__, "simulation:SIMULATED_POSITIONS"),
     ),
 )

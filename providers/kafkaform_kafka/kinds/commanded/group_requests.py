@@ -69,7 +69,7 @@ from .group_offsets import (
     LogRange,
     Reset,
     describe_members,
-    find_foreign_paths,
+    find_foreign_offsets,
     make_group,
     make_position,
     parse_partition,
@@ -156,7 +156,7 @@ def _read_group(context: ClusterContext, listing: _Listing, identity: Identity) 
         identity,
         attributes,
         details=FrozenMap(state=group.state),
-        foreign=find_foreign_paths(attributes),
+        foreign=find_foreign_offsets(attributes),
     )
 
 
