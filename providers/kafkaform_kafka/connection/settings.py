@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -201,18 +200,3 @@ def _make_refusal(instance: str, faults: list[Diagnostic]) -> ConfigurationError
         replace(fault, summary=f'provider "{instance}": {fault.summary}') for fault in faults
     )
     return ConfigurationError(items[0].summary, items[0].advice, items)
-
-
-CLIENT_ID = "kafkaform"
-PATIENCE = 8.0
-"""Seconds to wait for the first broker."""
-LOOK = 2.0
-"""Seconds in which the addresses of a bootstrap list must say which cluster they lead to."""
-# kafka-python's own maximum of 30 s would hide for that long that a broker is back.
-RECONNECT_MS = 1000
-"""The longest pause before another attempt to reach a lost broker."""
-
-LIBRDKAFKA_LOGGER = "kafkaform.native"
-# botocore logs what it signs, with the session token.
-_PARENTS = ("kafka", "botocore", "boto3", LIBRDKAFKA_LOGGER)
-_OFF = logging.CRITICAL + 1

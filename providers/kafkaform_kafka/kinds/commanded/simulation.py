@@ -1,4 +1,4 @@
-"""What only commands change, in the simulated cluster, and the groups and logs of which some of it is.
+"""What only commands change, in the simulated cluster, and its groups with the logs that they read.
 
 A leader stays until an election, unless its broker is down. Features have the levels that Kafka 4.3
 starts with. Everybody sees all delegation tokens, and none expires. A test makes groups and logs:

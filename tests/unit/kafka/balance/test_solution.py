@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kafkaform_kafka.capacity.projection import Disk
 from kafkaform_kafka.placement.problem import Layout, Partition, Problem, Replicas
-from kafkaform_kafka.placement.room import find_overflows, solve_with_room
+from kafkaform_kafka.placement.proposal import find_overflows, solve_with_room
 from kafkaform_kafka.placement.search import Solution, solve
 
 from ....kit.quick import examples
