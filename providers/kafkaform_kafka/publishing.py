@@ -21,9 +21,15 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from .connection.clients import LIBRDKAFKA_LOGGER, ClusterProof, fence_logs, make_librdkafka_config
 from .connection.login_attributes import OAUTHBEARER
-from .connection.settings import KafkaSettings, read_settings
+from .connection.settings import (
+    LIBRDKAFKA_LOGGER,
+    ClusterProof,
+    KafkaSettings,
+    fence_logs,
+    make_librdkafka_config,
+    read_settings,
+)
 from .connection.tokens import open_token_source
 from .wire.client import open_wire
 

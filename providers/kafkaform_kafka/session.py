@@ -21,8 +21,7 @@ from kafkaform.provider.contract import Secrets
 
 from .authority import own_rights
 from .authority.own_rights import read_held
-from .connection.clients import CLIENT_ID, make_unproven_error
-from .connection.settings import KafkaSettings
+from .connection.settings import CLIENT_ID, KafkaSettings, make_unproven_error
 from .data_sources import AnswerSource, answer_query
 from .kinds.context import (
     ClusterContext,

@@ -19,7 +19,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.objects import Folder as Objects
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.reader import Gold, read_current
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 
 from ..kit.commands.folder import LOG, Folder
 from ..kit.fleet.copied_log import SETTINGS, Copy

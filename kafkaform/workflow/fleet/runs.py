@@ -347,7 +347,7 @@ def _make_follower(topic: str, connect: Callable[[], Connection], master: str) -
             )
         # Never a Spark setting: those show in logs, on its web page and in query plans.
         os.environ[variable] = json.dumps(
-            kafkaform_kafka.connection.clients.make_librdkafka_config(settings)
+            kafkaform_kafka.connection.settings.make_librdkafka_config(settings)
         )
     return build.intake.make_follower(topic)
 

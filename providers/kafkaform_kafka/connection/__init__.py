@@ -9,8 +9,8 @@ from kafkaform.core.lazy import load_on_use
 
 # `validate` opens no connection, and only logins with tokens load an HTTP client.
 if TYPE_CHECKING:
-    from . import clients, settings, tokens
+    from . import settings, tokens
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["clients", "settings", "tokens"]
+__all__ = ["settings", "tokens"]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kafkaform.core.clock import Clock, SimulatedClock
 from kafkaform.core.value import EMPTY
 
-from ..connection.clients import CLIENT_ID
+from ..connection.settings import CLIENT_ID
 from ..kinds.kind import ResourceKind
 from ..kinds.quota.simulation import Mutations
 from ..kinds.simulation import (

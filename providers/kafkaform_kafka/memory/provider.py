@@ -25,8 +25,8 @@ from kafkaform.provider.contract import (
     Simulation,
 )
 
-from ..connection.clients import CLIENT_ID
 from ..connection.provider_block import DEFAULT_TIMEOUT
+from ..connection.settings import CLIENT_ID
 from ..protocol.cluster_facts import NEWEST, RELEASES, KafkaFacts, MutationWindow
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES, parse_size
 from ..vendors.detection import find_profile

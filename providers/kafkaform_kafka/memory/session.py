@@ -38,7 +38,7 @@ from kafkaform.provider.contract import Secrets
 
 from ..authority import own_rights
 from ..authority.own_rights import HeldRights
-from ..connection.clients import ClusterProof
+from ..connection.settings import ClusterProof
 from ..data_sources import AnswerSource, answer_query
 from ..kinds.config.simulation import Configs
 from ..kinds.config.simulation import resource_key as config_key

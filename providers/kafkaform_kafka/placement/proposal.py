@@ -1,5 +1,5 @@
-"""Propose a placement: which topics may move, where their replicas should be, so that the disks of the
-brokers have room for them, and what that costs.
+"""Propose a placement: which topics may move, where their replicas should be, so that the disks of
+the brokers have room for them, and what that costs.
 
 A broker puts a new replica into the log directory with the fewest replicas, however full it is. So
 the room of a broker with several disks depends on which replicas it gets, and in which order: the

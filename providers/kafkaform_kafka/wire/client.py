@@ -31,18 +31,18 @@ from kafka.protocol.admin import DescribeClusterRequest
 from kafkaform.core.errors import ConnectError, KafkaformError
 
 from .. import connection as connection_package
-from ..connection.clients import (
+from ..connection.failures import ConnectionFailure, FailureKind, Listener, connect_error, look_at
+from ..connection.login_attributes import OAUTHBEARER
+from ..connection.settings import (
     LOOK,
     PATIENCE,
     ClusterProof,
+    KafkaSettings,
     fence_logs,
     make_client_config,
     refuse_two_clusters,
     ssl_context,
 )
-from ..connection.failures import ConnectionFailure, FailureKind, Listener, connect_error, look_at
-from ..connection.login_attributes import OAUTHBEARER
-from ..connection.settings import KafkaSettings
 from ..protocol.apis import APIS
 from .answers import HANDSHAKE_FAILED, describe_error, name_address, name_broker
 from .logins import SaslLogin, TokenProvider, make_login

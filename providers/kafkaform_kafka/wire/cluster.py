@@ -17,8 +17,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import ApiVersionsRequest
 from msgspec import Struct
 
-from ..connection.clients import ssl_context
-from ..connection.settings import KafkaSettings
+from ..connection.settings import KafkaSettings, ssl_context
 from .answers import ItemAnswer
 from .client import Wire
 from .topics import ANSWER_MARGIN

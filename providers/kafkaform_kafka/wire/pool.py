@@ -27,8 +27,8 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.parser import KafkaProtocol
 
-from ..connection.clients import ClusterProof
 from ..connection.failures import FINAL, ConnectionFailure, FailureKind
+from ..connection.settings import ClusterProof
 from ..protocol.faults import fault_of
 from .answers import describe_error, explain_failure, name_address
 from .logins import SaslLogin, find_login, log_in

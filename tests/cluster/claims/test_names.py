@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from kafkaform.core.resource import CoverageKind, Depth, Hidden, Identity, Observed
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 from kafkaform_kafka.protocol import listings
 from kafkaform_kafka.session import KafkaSession
 

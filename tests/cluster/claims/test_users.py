@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
-from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_client_config, make_librdkafka_config
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.user.resource_type import FEWEST, MOST
 from kafkaform_kafka.session import KafkaSession

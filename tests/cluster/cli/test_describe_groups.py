@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 
 from ...kit.commands.bare import Bare
 from ...kit.kafka.jar_messages import define_messages

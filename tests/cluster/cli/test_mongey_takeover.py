@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkaform_kafka.connection.clients import make_client_config
+from kafkaform_kafka.connection.settings import make_client_config
 from kafkaform_kafka.wire.client import RequestNotSent, Wire
 
 from ...conftest import Broker

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform_kafka.connection.clients import make_client_config
+from kafkaform_kafka.connection.settings import make_client_config
 from kafkaform_kafka.wire import security
 from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered, Wire
 

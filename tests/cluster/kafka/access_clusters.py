@@ -36,9 +36,12 @@ from kafkaform_kafka.authority.authorizer import (
     to_cluster_question,
     to_topics_question,
 )
-from kafkaform_kafka.connection.clients import PATIENCE as CLIENT_PATIENCE
-from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
-from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.connection.settings import PATIENCE as CLIENT_PATIENCE
+from kafkaform_kafka.connection.settings import (
+    KafkaSettings,
+    make_client_config,
+    make_librdkafka_config,
+)
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.wire.answers import parse_id
 from kafkaform_kafka.wire.client import Wire

@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from kafkaform.core.errors import ConnectError, OtherSystem, exit_code
 from kafkaform_kafka import wire
-from kafkaform_kafka.connection.clients import ClusterProof
+from kafkaform_kafka.connection.settings import ClusterProof
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire import groups, security

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from kafkaform.provider.commands import Answer
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 from kafkaform_kafka.inspect.documents import open_source
 from kafkaform_kafka.inspect.groups import GroupQuery, read_groups
 from kafkaform_kafka.session import KafkaSession

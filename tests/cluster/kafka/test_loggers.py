@@ -11,7 +11,7 @@ import pytest
 
 from kafkaform import sandbox
 from kafkaform.core.errors import ConnectError
-from kafkaform_kafka.connection.clients import LIBRDKAFKA_LOGGER, fence_logs
+from kafkaform_kafka.connection.settings import LIBRDKAFKA_LOGGER, fence_logs
 
 from ...kit.canaries import CANARIES, hits
 from ...kit.kafka.sessions import connect

@@ -18,7 +18,7 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Fault, Observed
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 from kafkaform_kafka.kinds.topic import placement, replica_moves
 from kafkaform_kafka.kinds.topic.placement import ThrottleTicket
 from kafkaform_kafka.kinds.topic.replica_moves import list_moves

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.errors import KafkaformError
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 from kafkaform_kafka.inspect.documents import open_source
 from kafkaform_kafka.kinds.topic import placement, replica_moves
 from kafkaform_kafka.kinds.topic.placement import Assignment

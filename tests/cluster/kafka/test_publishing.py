@@ -26,7 +26,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform_kafka import publishing
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 from kafkaform_kafka.publishing import NumberedRecord, PublishResult, publish
 
 from ...kit.kafka.logins import Login, admin_login

@@ -17,8 +17,7 @@ from kafkaform.plan.build import PlanHeader, make_plan
 from kafkaform.plan.model import Options, Plan
 from kafkaform.plan.observe import Look, read_world
 from kafkaform.state.model import State
-from kafkaform_kafka.connection.clients import make_client_config
-from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.connection.settings import KafkaSettings, make_client_config
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.quota.limits import find_applying
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster

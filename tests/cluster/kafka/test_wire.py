@@ -14,7 +14,7 @@ from kafka.cluster import ClusterMetadata
 from kafka.errors import KafkaConnectionError, NodeNotReadyError, RequestTimedOutError
 from kafka.net.connection import KafkaConnection
 
-from kafkaform_kafka.connection.clients import make_client_config
+from kafkaform_kafka.connection.settings import make_client_config
 from kafkaform_kafka.wire import client, cluster, configs, topics
 from kafkaform_kafka.wire.answers import ItemAnswers, id_text, parse_id
 from kafkaform_kafka.wire.client import (

@@ -31,7 +31,7 @@ from kafkaform.audit.event import Record, decode, read_line
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 
 from ...kit.kafka.sessions import eventually, login
 from ...kit.stores import s3

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 from kafkaform_kafka.publishing import NumberedRecord, publish
 
 from ..kafka.sessions import eventually, login

@@ -21,8 +21,7 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.connection.clients import make_client_config
-from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.connection.settings import KafkaSettings, make_client_config
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.client import Wire

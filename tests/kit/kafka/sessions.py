@@ -25,8 +25,7 @@ from kafkaform.apply.verify import is_visible
 from kafkaform.core.change import Action, Batch, Change, Outcome, OutcomeStatus, Verdict
 from kafkaform.core.resource import Hidden, Identity, Observed, Reading
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.connection.clients import make_librdkafka_config
-from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.connection.settings import KafkaSettings, make_librdkafka_config
 from kafkaform_kafka.provider import TYPES
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.security import AclRow, describe_acls

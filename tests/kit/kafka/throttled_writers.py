@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config
 
 from .logins import Login, finish, new_login
 from .sessions import grant, login

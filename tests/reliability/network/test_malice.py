@@ -14,7 +14,7 @@ from kafka.errors import KafkaError
 from kafka.protocol.admin import CreateTopicsResponse, DescribeConfigsResponse
 
 from kafkaform.core.resource import Fault as ResourceFault
-from kafkaform_kafka.connection.clients import make_client_config
+from kafkaform_kafka.connection.settings import make_client_config
 from kafkaform_kafka.kinds.context import attempt
 from kafkaform_kafka.memory import throttled_items
 from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered, Wire

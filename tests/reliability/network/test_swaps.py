@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform_kafka.connection.clients import ClusterProof
+from kafkaform_kafka.connection.settings import ClusterProof
 from kafkaform_kafka.kinds.simulation import Lost, Unreachable
 from kafkaform_kafka.memory import MemorySession
 

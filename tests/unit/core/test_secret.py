@@ -26,7 +26,7 @@ REVEALED = {
     "providers/kafkaform_connect/sending.py": 2,  # the configs of a connector
     "providers/kafkaform_kafka/connection/aws_tokens.py": 2,  # the keys that sign
     "providers/kafkaform_kafka/connection/failures.py": 1,  # to mask them
-    "providers/kafkaform_kafka/connection/clients.py": 1,  # both clients' settings
+    "providers/kafkaform_kafka/connection/settings.py": 1,  # both clients' settings
     "providers/kafkaform_kafka/connection/key_stores.py": 3,  # what opens a store and its key
     "providers/kafkaform_kafka/memory/session.py": 1,  # the simulated cluster's requests
     "providers/kafkaform_kafka/kinds/config/requests.py": 2,  # a request, and the broker's words

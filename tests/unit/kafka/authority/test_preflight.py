@@ -12,7 +12,7 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth, Failed, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.authority.own_rights import HeldRights, judge_steps, list_step_topics
-from kafkaform_kafka.connection.clients import make_client_config
+from kafkaform_kafka.connection.settings import make_client_config
 from kafkaform_kafka.kinds.context import ClusterContext
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.protocol.apis import APIS

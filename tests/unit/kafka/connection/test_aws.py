@@ -16,14 +16,15 @@ from kafkaform.core.installation import render_extra_command
 from kafkaform.core.secret import Secret, watch_secrets
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection import provider_block, tokens
-from kafkaform_kafka.connection.clients import (
+from kafkaform_kafka.connection.failures import ConnectionFailure, FailureKind, connect_error
+from kafkaform_kafka.connection.login_attributes import AwsLogin, find_region
+from kafkaform_kafka.connection.settings import (
+    KafkaSettings,
     fence_logs,
     make_client_config,
     make_librdkafka_config,
+    read_settings,
 )
-from kafkaform_kafka.connection.failures import ConnectionFailure, FailureKind, connect_error
-from kafkaform_kafka.connection.login_attributes import AwsLogin, find_region
-from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 
 from ....kit.kafka.aws import (
     REGION,

@@ -14,8 +14,12 @@ from kafkaform.core.installation import render_extra_command
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection import provider_block
-from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
-from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
+from kafkaform_kafka.connection.settings import (
+    KafkaSettings,
+    make_client_config,
+    make_librdkafka_config,
+    read_settings,
+)
 
 from ....kit.kafka import doors
 from ....kit.kafka.key_stores import KEY, STORE, Client, make_jks, make_pkcs12, new_client, to_der
@@ -147,7 +151,7 @@ def test_nothing_is_written(tmp_path: Path, authority: doors.Authority, client: 
 import os, sys
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform_kafka.connection.clients import make_librdkafka_config, make_client_config
+from kafkaform_kafka.connection.settings import make_librdkafka_config, make_client_config
 from kafkaform_kafka.connection.settings import read_settings
 from confluent_kafka.admin import AdminClient
 block = FrozenMap({{

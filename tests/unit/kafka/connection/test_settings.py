@@ -14,10 +14,14 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.provider.block_checks import parse_seconds
-from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
 from kafkaform_kafka.connection.login_attributes import KerberosSettings
 from kafkaform_kafka.connection.provider_block import CONFIG
-from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
+from kafkaform_kafka.connection.settings import (
+    KafkaSettings,
+    make_client_config,
+    make_librdkafka_config,
+    read_settings,
+)
 from kafkaform_kafka.publishing import publish
 from kafkaform_kafka.wire.logins import TokenScram, prepare_kerberos
 

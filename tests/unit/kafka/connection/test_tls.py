@@ -10,8 +10,11 @@ from confluent_kafka.admin import AdminClient
 
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
-from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.connection.settings import (
+    KafkaSettings,
+    make_client_config,
+    make_librdkafka_config,
+)
 
 from ....kit.kafka import doors
 from ....kit.kafka.key_stores import KEY, Client, new_client

@@ -18,7 +18,7 @@ from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Identit
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.diff import compare
-from kafkaform_kafka.connection.clients import make_client_config
+from kafkaform_kafka.connection.settings import make_client_config
 from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import RequestNotSent, Wire
