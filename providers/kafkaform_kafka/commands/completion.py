@@ -126,6 +126,19 @@ LISTINGS: Mapping[str, NameListing] = {
     "client-metrics": list_subscriptions,
 }
 """Entity or entity type -> the listing of its names."""
+CLIENT_LISTINGS = {"user": list_users, "client": list_clients, "ip": list_addresses}
+"""Kind of whom a quota limits -> the listing of their names."""
+NAMELESS = "cluster"
+"""The one kind of which there is one object only, so that no name follows."""
+RESOURCE_LISTINGS: Mapping[str, NameListing | None] = {
+    "topic": list_topics,
+    "group": list_groups,
+    "transactional-id": list_transactional_ids,
+    "delegation-token": list_tokens,
+    "user-principal": list_principals,
+    NAMELESS: None,
+}
+"""Kind of resource -> what lists the names that there are."""
 
 
 # ── completions ─────────────────────────────────────────────────────────────────────────
@@ -169,10 +182,6 @@ def _read_entity_type(words: Sequence[str]) -> str:
     """The value of the last --entity-type, topics without one."""
     kinds = [kind for flag, kind in pairwise(words) if flag == "--entity-type"]
     return kinds[-1] if kinds else "topics"
-
-
-NAMELESS = "cluster"
-"""The one kind of which there is one object only, so that no name follows."""
 
 
 # ── objects that a command names ────────────────────────────────────────────────────────

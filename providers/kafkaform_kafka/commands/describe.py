@@ -35,7 +35,9 @@ from ..inspect.documents import open_source, read_document
 from ..inspect.source import DescribeQuery
 from ..protocol.acl import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from .completion import (
+    CLIENT_LISTINGS,
     NAMELESS,
+    RESOURCE_LISTINGS,
     complete_described_configs,
     complete_entity,
     complete_objects,
@@ -50,7 +52,7 @@ from .completion import (
     read_objects,
 )
 from .delegation_tokens import ask_delegation_tokens
-from .explain_access import RESOURCE_LISTINGS, read_resource
+from .explain import read_resource
 from .features import ask_features
 
 STATES = (
@@ -387,7 +389,6 @@ def _name_kind(entity_type: str) -> str:
 
 CLIENT_PARTS = {"user": "user", "client": "client-id", "ip": "ip"}
 """Kind of whom a quota limits -> its part of the entity."""
-CLIENT_LISTINGS = {"user": list_users, "client": list_clients, "ip": list_addresses}
 Name = Annotated[
     str,
     Option("--name", "Only matching names; * stands for any text.", "GLOB", complete_entity),

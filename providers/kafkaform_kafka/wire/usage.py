@@ -3,8 +3,8 @@ Fetch (v4 to v12) of one batch to see whether the records of a partition have ke
 one broker.
 
 Of a fetched batch no more is decoded than the length of one key. Nothing of a record is kept,
-logged or shown. The format is that of Kafka 0.11 and later (KIP-98). Producers compress whole batches, so
-the first bytes of a batch have to be decompressed, and no more of them.
+logged or shown. The format is that of Kafka 0.11 and later (KIP-98). Producers compress whole
+batches, so the first bytes of a batch have to be decompressed, and no more of them.
 """
 
 from __future__ import annotations
