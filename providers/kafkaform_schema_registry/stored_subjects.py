@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kafkaform.core.canonical import dumps
 
 from .formats.avro import open_schema, parse_avro
-from .formats.avro_changes import Unreadable, find_unreadable
+from .formats.avro_judgements import Unreadable, find_unreadable
 from .formats.normal_form import BY_REGISTRY_NAME, inspect_schema
 from .kinds.subject_settings import PROMISES
 

@@ -16,8 +16,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import parse_json
 
 from .avro import PRIMITIVES, find_record_name, normalize_avro, open_schema, parse_avro
-from .avro_changes import PROMOTIONS, list_avro_edits
-from .avro_faults import find_avro_faults
+from .avro_judgements import PROMOTIONS, find_avro_faults, list_avro_edits
 from .faults import (
     MAX_FAULTS,
     EditKind,

@@ -11,7 +11,7 @@ from kafkaform.core.rule import Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..formats.avro import AvroType, NotAvro, open_schema, parse_avro
-from ..formats.avro_changes import Unreadable, find_unreadable
+from ..formats.avro_judgements import Unreadable, find_unreadable
 from ..formats.faults import EditKind, SchemaEdit
 from ..formats.normal_form import FORMATS
 from ..kinds.contracts import METADATA, RULE_SET

@@ -18,7 +18,7 @@ from kafkaform_schema_registry.formats.avro import (
     open_schema,
     parse_avro,
 )
-from kafkaform_schema_registry.formats.avro_changes import find_unreadable, list_avro_edits
+from kafkaform_schema_registry.formats.avro_judgements import find_unreadable, list_avro_edits
 
 from ...kit.quick import examples
 from ...kit.schema_registry.schemas import AMOUNT, ID, NOTE, field, record
