@@ -39,13 +39,6 @@ from .connector import CLASS, NAME
 from .connector_offsets import OFFSETS_KIND
 from .data_sources import Answers, answer_query, make_query_error
 from .definitions import ConnectFacts, read_listing, read_source
-from .offset_requests import (
-    REQUESTS,
-    check_offset_steps,
-    read_all_offsets,
-    send_offset_steps,
-    sweep_offsets,
-)
 from .provider_block import OPERATION_TIMEOUT, WORDS
 from .reading import (
     ConnectorReader,
@@ -66,7 +59,16 @@ from .rest import (
     read_server,
     read_validation,
 )
-from .sending import check_steps, examine_steps, send_steps
+from .sending import (
+    REQUESTS,
+    check_offset_steps,
+    check_steps,
+    examine_steps,
+    read_all_offsets,
+    send_offset_steps,
+    send_steps,
+    sweep_offsets,
+)
 
 # The status of a connector says nothing about its newest configuration for a moment: a worker
 # first reads it from the config topic, and restarts connector and tasks one after the other.

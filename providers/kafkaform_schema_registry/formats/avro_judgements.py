@@ -1,5 +1,5 @@
-"""What differs between two Avro schemas, in words; which of them can read what; and what keeps a JSON
-document from being an Avro schema, each with its place.
+"""What differs between two Avro schemas, in words; which of them can read what; and what keeps a
+JSON document from being an Avro schema, each with its place.
 
 Who can read what is Avro's schema resolution, as its Java library decides it. Source:
 https://avro.apache.org/docs/1.12.0/specification/#schema-resolution, and `SchemaCompatibility` of
