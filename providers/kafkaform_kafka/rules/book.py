@@ -16,7 +16,6 @@ from kafkaform.core.rule import RuleBook
 from ..kinds.kind import KindRights
 from . import (
     access,
-    acls,
     broker_config_values,
     brokers,
     commands,
@@ -38,7 +37,6 @@ from .topics import names as topic_names
 
 BOOK = RuleBook(
     judges=(
-        *acls.JUDGES,
         *broker_config_values.JUDGES,
         *brokers.JUDGES,
         *features.JUDGES,

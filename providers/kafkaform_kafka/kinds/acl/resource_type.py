@@ -2,7 +2,7 @@
 updated.
 
 Source: Kafka's AclEntry and StandardAuthorizer (4.3). Brokers accept ACLs that can never match
-anything; `rules/acls.py` refuses them.
+anything; `rules/names.py` refuses them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.rule import Needs
 from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.protocol.acl import Acl
-from kafkaform_kafka.rules.acls import JUDGES
+from kafkaform_kafka.rules.names import ACL_JUDGES
 
 from ....kit.kafka.changes import facts
 
@@ -34,7 +34,7 @@ def change(acl: Acl, action: Action = Action.CREATE) -> Change:
 def check(facts: Facts = NOTHING, **fields: str) -> list[Finding]:
     """What all judges find about an ACL with these fields; `validate` has no facts."""
     created = change(replace(READ, **fields))
-    return [finding for judge in JUDGES for finding in judge.find(created, facts)]
+    return [finding for judge in ACL_JUDGES for finding in judge.find(created, facts)]
 
 
 def faults(**fields: str) -> list[str]:
@@ -222,10 +222,10 @@ def test_an_acl_that_the_brokers_do_not_know_is_refused(fields: dict[str, str]) 
 def test_an_acl_that_is_there_may_go_whatever_it_says() -> None:
     """Only new ACLs are judged."""
     odd = change(replace(READ, principal="ci", host="::1"), Action.DELETE)
-    assert not [finding for judge in JUDGES for finding in judge.find(odd, facts())]
+    assert not [finding for judge in ACL_JUDGES for finding in judge.find(odd, facts())]
 
 
 def test_validate_finds_all_but_versions() -> None:
     """They need nothing but the block."""
-    needs = {rule.id: judge.needs for judge in JUDGES for rule in judge.rules}
+    needs = {rule.id: judge.needs for judge in ACL_JUDGES for rule in judge.rules}
     assert [id for id, need in needs.items() if need is not Needs.BLOCK] == ["acl-too-new"]
