@@ -35,7 +35,7 @@ from ..inspect.cells import count
 from ..inspect.source import DescribeQuery
 from ..kinds.commanded.resource_types import LEADERS as LEADERS
 from ..kinds.topic.resource_type import KIND as TOPIC
-from ..rules.commands import LEADERS_ELECTED, MOVE_STOPPED
+from ..rules.commanded import LEADERS_ELECTED, MOVE_STOPPED
 from .completion import (
     complete_altered_keys,
     complete_altered_pairs,

@@ -38,7 +38,7 @@ from ..inspect.documents import read_document
 from ..inspect.source import DescribeQuery, make_read_error
 from ..kinds.commanded.requests import list_rows
 from ..kinds.commanded.resource_types import LONGEST, TOKEN, NewToken, parse_period
-from ..rules.commands import TOKEN_CONNECTIONS, TOKEN_CREATED, TOKEN_EXPIRES
+from ..rules.commanded import TOKEN_CONNECTIONS, TOKEN_CREATED, TOKEN_EXPIRES
 from ..session import KafkaSession
 from .completion import complete_entity, list_principals
 

@@ -37,7 +37,7 @@ from ..kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
 from ..kinds.user.resource_type import KIND as SCRAM
 from ..protocol.broker_rules import INTERNAL_TOPICS
 from ..resource_kinds import WORDS
-from ..rules.commands import NOTHING_TO_REMOVE
+from ..rules.commanded import NOTHING_TO_REMOVE
 
 FORM = "Write it as k1=v1,k2=[v1,v2]."
 

@@ -34,7 +34,7 @@ from ..kinds.commanded.group_offsets import (
     parse_partition,
     render_partition,
 )
-from ..rules.group_offsets import note_lag
+from ..rules.commanded import note_lag
 from .describe import ask_groups
 
 RESET, FORGET, DELETE = "--reset-offsets", "--delete-offsets", "--delete"

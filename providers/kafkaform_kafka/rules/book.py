@@ -18,10 +18,8 @@ from . import (
     access,
     broker_config_values,
     brokers,
-    commands,
+    commanded,
     disks,
-    features,
-    group_offsets,
     groups,
     missing_names,
     names,
@@ -39,8 +37,7 @@ BOOK = RuleBook(
     judges=(
         *broker_config_values.JUDGES,
         *brokers.JUDGES,
-        *features.JUDGES,
-        *group_offsets.JUDGES,
+        *commanded.JUDGES,
         *groups.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
@@ -59,7 +56,7 @@ BOOK = RuleBook(
         *vendors.SURVEYS,
     ),
     checks=(*access.CHECKS,),
-    others=(*commands.RULES, *disks.RULES, *group_offsets.ROWS, *users_now.RULES),
+    others=(*commanded.RULES, *disks.RULES, *users_now.RULES),
 )
 
 
