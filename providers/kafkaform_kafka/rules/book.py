@@ -24,14 +24,12 @@ from . import (
     missing_names,
     names,
     quotas,
-    topic_config_values,
-    topic_defaults,
+    topic_configs,
     users,
     users_now,
     vendors,
 )
 from .topics import life, moves
-from .topics import names as topic_names
 
 BOOK = RuleBook(
     judges=(
@@ -41,7 +39,7 @@ BOOK = RuleBook(
         *groups.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
-        *topic_config_values.JUDGES,
+        *topic_configs.JUDGES,
         *life.JUDGES,
         *moves.JUDGES,
         *users.JUDGES,
@@ -50,9 +48,8 @@ BOOK = RuleBook(
     surveys=(
         *missing_names.SURVEYS,
         *quotas.SURVEYS,
-        *topic_defaults.SURVEYS,
-        *topic_config_values.SURVEYS,
-        *topic_names.SURVEYS,
+        *topic_configs.SURVEYS,
+        *life.SURVEYS,
         *vendors.SURVEYS,
     ),
     checks=(*access.CHECKS,),
@@ -70,9 +67,8 @@ _NEEDS = (
     access.list_needs,
     missing_names.list_needs,
     quotas.list_needs,
-    topic_defaults.list_needs,
-    topic_config_values.list_needs,
-    topic_names.list_needs,
+    topic_configs.list_needs,
+    life.list_needs,
 )
 
 

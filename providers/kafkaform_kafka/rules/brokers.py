@@ -1,7 +1,7 @@
 """Rules of dynamic configs of brokers and cluster: what a change does to clients and to brokers.
 
 Every config of Kafka 4.3 that can be changed without a restart has a row in BROKER_HARMS, or sets a
-default of topics, which `topic_defaults` judges; a test checks that. Configs that need a restart
+default of topics, which `topic_configs` judges; a test checks that. Configs that need a restart
 have none, because `broker_config_values` refuses them.
 """
 

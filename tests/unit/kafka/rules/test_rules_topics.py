@@ -10,7 +10,7 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Level
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.rules import topic_config_values
+from kafkaform_kafka.rules import topic_configs
 from kafkaform_kafka.rules.topics import life, moves
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
@@ -306,7 +306,7 @@ def test_each_rule_fires(rule: str, edit: Change, cluster: Facts, text: str) -> 
 
 def test_every_rule_has_a_case() -> None:
     """A rule that nobody saw firing is no rule."""
-    parts = (*life.JUDGES, *moves.JUDGES, *topic_config_values.VALUE_JUDGES)
+    parts = (*life.JUDGES, *moves.JUDGES, *topic_configs.VALUE_JUDGES)
     assert {case[0] for case in CASES} == {rule.id for part in parts for rule in part.rules}
 
 
