@@ -97,7 +97,7 @@ class KafkaProvider(OptionalParts, Struct, frozen=True):
         return rules.book.list_needs(changes)
 
     def limit_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        return rules.mutation_quota.list_needs(changes)
+        return rules.quotas.list_limit_needs(changes)
 
     def list_reaches(self, kind: str, attributes: FrozenMap) -> Sequence[Reach] | None:
         """See `reaches`."""
@@ -112,7 +112,7 @@ class KafkaProvider(OptionalParts, Struct, frozen=True):
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> RateLimit | None:
-        return rules.mutation_quota.find_limit(changes, sweeps.get(quota.KIND), facts)
+        return rules.quotas.find_limit(changes, sweeps.get(quota.KIND), facts)
 
     @property
     def access_needs(self) -> Mapping[str, Depth]:

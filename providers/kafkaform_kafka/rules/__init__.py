@@ -10,8 +10,8 @@ from kafkaform.core.lazy import load_on_use
 
 # Only what judges changes needs `book`, and only an apply the quota.
 if TYPE_CHECKING:
-    from . import book, mutation_quota
+    from . import book, quotas
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["book", "mutation_quota"]
+__all__ = ["book", "quotas"]

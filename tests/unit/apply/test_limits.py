@@ -31,7 +31,7 @@ from kafkaform.plan.model import Options
 from kafkaform.workflow.model import Applied
 from kafkaform_kafka.kinds.simulation import Killed
 from kafkaform_kafka.memory import killed_after, killed_before, throttled_items
-from kafkaform_kafka.rules import mutation_quota
+from kafkaform_kafka.rules import quotas
 
 from ...kit.simulated.engine import TIMEOUT, House, Screen, apply, desired, house, removed, topic
 from ...kit.simulated.managed_topics import built, codes, complete, on_append, statuses, writes
@@ -101,7 +101,7 @@ WISHES: dict[str, tuple[Desired | None, Desired]] = {
 def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the login may read its own quota."""
     if not request.param:
-        monkeypatch.setattr(mutation_quota, "find_limit", lambda *_: None)
+        monkeypatch.setattr(quotas, "find_limit", lambda *_: None)
     return bool(request.param)
 
 

@@ -346,14 +346,14 @@ KINDS = (
         KIND,
         TYPE,
         rights=KindRights("Topic", _SEES, ("AlterConfigs", "Alter"), deletes="Delete"),
-        connect=defer(__package__, "send:REQUESTS"),
+        connect=defer(__package__, "requests:REQUESTS"),
         simulate=defer(__package__, "simulation:TOPIC"),
     ),
     ResourceKind(
         configs.KIND,
         configs.TYPE,
         rights=KindRights("Topic", _SEES, ("AlterConfigs",), deletes="AlterConfigs"),
-        connect=defer(__package__, "read:CONFIG_REQUESTS"),
+        connect=defer(__package__, "requests:CONFIG_REQUESTS"),
         simulate=defer(__package__, "simulation:TOPIC_CONFIG"),
     ),
 )

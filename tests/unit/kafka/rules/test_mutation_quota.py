@@ -15,7 +15,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.protocol.cluster_facts import MutationWindow
 from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.rules.mutation_quota import Spending, compute_spending
+from kafkaform_kafka.rules.quotas import Spending, compute_spending
 
 from ....kit.kafka.changes import change, facts, topic
 from ....kit.kafka.judgement import survey
