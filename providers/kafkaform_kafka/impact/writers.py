@@ -19,16 +19,8 @@ from ..protocol.faults import fault_of
 from ..rules.topics.life import OLD_VALUES_KEPT, PARTITIONS_ADDED
 from ..rules.users_now import KEYS_SAMPLED, WRITERS
 from ..wire.describe import describe_producers, describe_topics
-from ..wire.usage import (
-    EARLIEST,
-    LATEST,
-    NEWEST,
-    KeySample,
-    Place,
-    Sample,
-    group_by_topic,
-    sample_key,
-)
+from ..wire.samples import KeySample, Sample, sample_key
+from ..wire.usage import EARLIEST, LATEST, NEWEST, Place, group_by_topic
 from .inquiry import Inquiry, Sighting, Target, ask_offsets, render_gap
 
 RECENT_MS = 3_600_000

@@ -11,7 +11,7 @@ import pytest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from kafkaform_kafka.wire.usage import KeySample, Sample, sample_key
+from kafkaform_kafka.wire.samples import KeySample, Sample, sample_key
 
 GZIP = 1
 """The number of the compression in a batch."""
