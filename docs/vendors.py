@@ -11,8 +11,9 @@ from typing import Any
 
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Level
-from kafkaform_kafka.vendors.detection import APACHE, MARKS
 from kafkaform_kafka.vendors.profile import (
+    APACHE,
+    MARKS,
     SENDS,
     SETS,
     Citation,

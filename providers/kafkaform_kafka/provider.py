@@ -24,7 +24,7 @@ from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
 from .kinds.quota import resource_type as quota
 from .resource_kinds import KINDS, WORDS
-from .vendors.detection import explain_connection, find_profile
+from .vendors.profile import explain_connection, find_profile
 
 COMMANDS = {
     **{

@@ -50,8 +50,14 @@ from .protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES, broker_keys, pa
 from .protocol.faults import fault_of
 from .resource_kinds import KINDS, WORDS
 from .review import assess
-from .vendors import detection
-from .vendors.detection import HINT, find_profile, load_profile
+from .vendors.profile import (
+    HINT,
+    explain_fault,
+    explain_readings,
+    explain_sweep,
+    find_profile,
+    load_profile,
+)
 from .wire.client import Wire, open_wire
 from .wire.cluster import ClusterRow, describe_cluster, read_versions
 from .wire.configs import describe_configs
@@ -261,7 +267,7 @@ class KafkaSession:
             sweep = reads.list_and_read(self.context, full)
         else:
             sweep = reads.sweep(self.context, depth)
-        return sweep if self._profile is None else detection.explain_sweep(self._profile, sweep)
+        return sweep if self._profile is None else explain_sweep(self._profile, sweep)
 
     def read(
         self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL
@@ -278,7 +284,7 @@ class KafkaSession:
             readings.update(read(self.context, group, at))
         if self._profile is None:
             return readings
-        return detection.explain_readings(self._profile, readings)
+        return explain_readings(self._profile, readings)
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
         context = self.context
@@ -301,7 +307,7 @@ class KafkaSession:
         return tuple(
             replace(
                 verdict,
-                fault=detection.explain_fault(self._profile, verdict.fault, kinds[verdict.step]),
+                fault=explain_fault(self._profile, verdict.fault, kinds[verdict.step]),
             )
             if verdict.fault
             else verdict
@@ -342,7 +348,7 @@ class KafkaSession:
         return [
             replace(
                 reply,
-                fault=detection.explain_fault(self._profile, reply.fault, reply.step.identity.kind),
+                fault=explain_fault(self._profile, reply.fault, reply.step.identity.kind),
             )
             if reply.fault
             else reply

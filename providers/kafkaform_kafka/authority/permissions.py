@@ -1,5 +1,5 @@
-"""What principals may do: all their operations on a resource in one look at its ACLs, before and after
-a plan, and whether the cluster agrees with the simulated authorizer.
+"""What principals may do: all their operations on a resource in one look at its ACLs, before and
+after a plan, and whether the cluster agrees with the simulated authorizer.
 
 The list is the quick way to what `authorizer.decide` says about one operation after the other, for
 those who know the principal, the host, and the rules that brokers do not report. The check compares

@@ -19,7 +19,7 @@ from kafkaform.provider.block_checks import CERTIFICATES, parse_seconds
 
 from ..protocol.config_keys import parse_size
 from ..protocol.rates import LIMITS, RATES
-from ..vendors.detection import PROFILES
+from ..vendors.profile import PROFILES
 from .login_attributes import (
     AWS_ATTRIBUTES,
     AWS_MECHANISM,

@@ -29,7 +29,7 @@ from ..connection.provider_block import DEFAULT_TIMEOUT
 from ..connection.settings import CLIENT_ID
 from ..protocol.cluster_facts import NEWEST, RELEASES, KafkaFacts, MutationWindow
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES, parse_size
-from ..vendors.detection import find_profile
+from ..vendors.profile import find_profile
 from .cluster import SimulatedCluster
 from .session import MemorySession
 

@@ -18,8 +18,8 @@ from kafkaform.core.value import Value
 
 from ..protocol.cluster_facts import KafkaFacts
 from ..vendors import profile
-from ..vendors.detection import APACHE, load_profile
 from ..vendors.profile import (
+    APACHE,
     Sends,
     Switches,
     VendorRule,
@@ -27,6 +27,7 @@ from ..vendors.profile import (
     WritesKey,
     WritesValue,
     find_breaches,
+    load_profile,
 )
 from ..vendors.profiles import PROFILES
 

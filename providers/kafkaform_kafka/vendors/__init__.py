@@ -4,15 +4,3 @@ In: changes, faults, and what a cluster says about itself. Out: which vendor's r
 change cannot work there, and what a refusal means. Must not know: connections and requests. A
 vendor is a table of rules with their sources; no code is about one vendor alone.
 """
-
-from typing import TYPE_CHECKING
-
-from kafkaform.core.lazy import load_on_use
-
-# Most clusters are no vendor's.
-if TYPE_CHECKING:
-    from . import profiles
-else:
-    __getattr__ = load_on_use(__name__)
-
-__all__ = ["profiles"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.errors import ConnectError
-from kafkaform_kafka.vendors.detection import (
+from kafkaform_kafka.vendors.profile import (
     HINT,
     MARKS,
     PROFILES,

@@ -18,7 +18,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY
 from kafkaform_kafka.protocol.faults import fault_of, lost_answer_fault
-from kafkaform_kafka.vendors.detection import (
+from kafkaform_kafka.vendors.profile import (
     explain_fault,
     explain_reading,
     explain_readings,

@@ -12,7 +12,7 @@ from kafkaform.render.review.comment import render_markdown
 from kafkaform.render.review.html_page import render_html
 from kafkaform.render.terraform import to_json
 from kafkaform_kafka.connection.settings import read_settings
-from kafkaform_kafka.vendors.detection import PROFILES
+from kafkaform_kafka.vendors.profile import PROFILES
 
 from ....kit.commands.here import Here
 from ....kit.simulated.engine import desired, house, plan, topic

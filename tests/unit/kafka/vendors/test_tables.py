@@ -13,9 +13,8 @@ from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.resource_kinds import KINDS
 from kafkaform_kafka.rules.vendors import ROWS
-from kafkaform_kafka.vendors.detection import APACHE
-from kafkaform_kafka.vendors.detection import PROFILES as NAMES
 from kafkaform_kafka.vendors.profile import (
+    APACHE,
     Citation,
     Condition,
     Profile,
@@ -29,6 +28,7 @@ from kafkaform_kafka.vendors.profile import (
     WritesValue,
     find_breaches,
 )
+from kafkaform_kafka.vendors.profile import PROFILES as NAMES
 from kafkaform_kafka.vendors.profiles import PROFILES
 
 from .samples import make_pairs
