@@ -22,9 +22,9 @@ from msgspec import Struct
 from kafkaform.audit import bodies
 from kafkaform.audit.bodies import MemberRule, Rules
 from kafkaform.audit.checkpoint import Checkpoint
-from kafkaform.audit.event import RecordKind
 from kafkaform.audit.history import RECORDED
-from kafkaform.audit.segments import Segment, SegmentManifest
+from kafkaform.audit.records import RecordKind
+from kafkaform.audit.sink import Segment, SegmentManifest
 from kafkaform.core.canonical import NOTHING, list_defaults
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.finding import Block, Breadth, Harm, Level

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from docs import schemas
-from kafkaform.audit.event import MEMBERS as RECORD_MEMBERS
+from kafkaform.audit.records import MEMBERS as RECORD_MEMBERS
 from kafkaform.core import canonical
 from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import KafkaformError

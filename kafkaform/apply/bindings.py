@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.event import RecordKind
 from ..audit.index import LogIndex
 from ..audit.journal import make_state_edit_body
+from ..audit.records import RecordKind
 from ..core.errors import OtherSystem
 from ..core.resource import Observed
 from ..core.words import Vocabulary

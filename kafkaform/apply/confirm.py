@@ -13,8 +13,8 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from ..audit.event import RecordKind, Unseen
 from ..audit.journal import make_verify_body
+from ..audit.records import RecordKind, Unseen
 from ..core.change import Action, Change, Outcome, OutcomeStatus, Path, PathChange, Step
 from ..core.errors import Interrupted, Locked, OtherSystem
 from ..core.progress import Message

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.event import Record, RecordKind
 from ..audit.journal import (
     Journal,
     Subject,
@@ -20,6 +19,7 @@ from ..audit.journal import (
     make_outcome_body,
     make_recover_body,
 )
+from ..audit.records import Record, RecordKind
 from ..core.change import Action, Change, Evidence, Outcome, Path, Repeat, Request, Step
 from ..core.errors import StorageError
 from ..core.resource import SETTING, TASK, Identity

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..audit.event import Glance, Record, RecordKind, Seen
 from ..audit.index import get_identity
+from ..audit.records import Glance, Record, RecordKind, Seen
 from ..core.change import Outcome, OutcomeStatus
 from ..core.errors import StorageError
 from ..core.resource import SETTING, Fault, FaultClass, Pending

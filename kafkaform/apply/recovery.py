@@ -23,8 +23,8 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.event import Record, RecordKind, parse_time
 from ..audit.index import LogIndex, get_identity, get_run, is_vague
+from ..audit.records import Record, RecordKind, parse_time
 from ..core.change import Change, Outcome, OutcomeStatus, Repeat, Step
 from ..core.clock import Clock
 from ..core.errors import StorageError

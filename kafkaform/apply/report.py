@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ..audit.event import Record
+from ..audit.records import Record
 from ..core.change import Change, Outcome, OutcomeStatus, Step
 from ..core.errors import (
     AppliedInPart,

@@ -32,10 +32,19 @@ from ..core.objects import Folder, ObjectChanged, ObjectExists, Objects
 from ..core.resource import Identity
 from ..core.value import FrozenMap
 from .bodies import check_body, check_members
-from .chain import parse_record, read_glances
-from .event import KINDS, Glance, Line, LongLine, Record, RecordKind, Unseen
 from .index import Growth, Indexer, LoggedRun, LogIndex, MendedLog, OpenRun, Origin, index_log
 from .journal import Checkpointer, make_checkpoint_body
+from .records import (
+    KINDS,
+    Glance,
+    Line,
+    LongLine,
+    Record,
+    RecordKind,
+    Unseen,
+    parse_record,
+    read_glances,
+)
 from .sink import Sink
 from .writes import LastWrite, ObjectWrites, parse_path
 

@@ -17,10 +17,9 @@ from ..core.change import BOOKKEEPING, Action, OutcomeStatus
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity
 from ..core.value import Value
-from .chain import read_glances
-from .event import Glance, Line, RecordKind, Seen, match_last_members
 from .index import get_identity, get_run
-from .segments import ArchivedRecords
+from .records import Glance, Line, RecordKind, Seen, match_last_members, read_glances
+from .sink import ArchivedRecords
 from .writes import ENDING, MAKING, SUCCEEDED
 
 OUTSIDE = "outside"

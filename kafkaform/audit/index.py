@@ -26,7 +26,7 @@ from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.resource import SETTING, Identity, Pending
 from ..core.value import EMPTY, FrozenMap
-from .event import Glance, Record, RecordKind, Seen, Unseen, parse_time, read_unseen
+from .records import Glance, Record, RecordKind, Seen, Unseen, parse_time, read_unseen
 from .writes import (
     ENDING,
     MAKING,

@@ -19,8 +19,16 @@ from ..core.head import GENESIS, Head
 from ..core.resource import Fault, Identity
 from ..core.secret import mask_secrets
 from ..core.value import FrozenMap, Value, freeze
-from .chain import parse_line_head, seal_line
-from .event import UNUSABLE, Record, RecordKind, Unseen, decode, render_time
+from .records import (
+    UNUSABLE,
+    Record,
+    RecordKind,
+    Unseen,
+    decode,
+    parse_line_head,
+    render_time,
+    seal_line,
+)
 from .sink import Sink, Torn
 
 Checkpointer = Callable[[Head], FrozenMap | None]

@@ -1,4 +1,4 @@
-"""Seal a log: its old lines become segments (`segments`), and are removed where they were before.
+"""Seal a log: its old lines become segments (`sink`), and are removed where they were before.
 
 Everything here is done by the run that has the lock, in an order that a crash cannot break: a
 segment is written and read back, then the manifest names it, then the state says that its log is
@@ -19,23 +19,24 @@ from ..core.canonical import dumps
 from ..core.errors import StorageError
 from ..core.head import Head
 from ..core.objects import ObjectChanged, ObjectExists, Objects
-from .chain import ADVICE as CHAIN_ADVICE
-from .event import Line, digest_line, match_last_members, read_line
-from .segments import (
+from .records import ADVICE as CHAIN_ADVICE
+from .records import Line, digest_line, match_last_members, read_line
+from .sink import (
     FORMAT,
     MANIFEST,
     SEGMENTS,
+    SealableSink,
     Segment,
     SegmentManifest,
     list_segments,
     load_manifest,
+    make_overtaken_error,
     make_segment_error,
     parse_range,
     read_sealed,
     read_segment,
     unpack,
 )
-from .sink import SealableSink, make_overtaken_error
 
 LEVEL = 6
 """How hard gzip tries: of its levels, a usual one."""

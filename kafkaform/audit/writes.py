@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from ..core.change import Action, OutcomeStatus, Path
 from ..core.resource import Identity
-from .event import Seen
+from .records import Seen
 
 MAKING = frozenset({Action.CREATE.value, Action.ADOPT.value, Action.IMPORT.value})
 ENDING = frozenset({Action.DELETE.value, Action.FORGET.value})

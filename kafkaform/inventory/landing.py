@@ -32,10 +32,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.chain import parse_line_head, read_glances
-from ..audit.event import Glance, read_line, render_time
-from ..audit.segments import find_start
-from ..audit.sink import Sink
+from ..audit.records import Glance, parse_line_head, read_glances, read_line, render_time
+from ..audit.sink import Sink, find_start
 from ..core.canonical import dumps
 from ..core.clock import Clock, SystemClock
 from ..core.errors import StorageError, UsageError

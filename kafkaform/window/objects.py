@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from ..audit.event import Glance, Record, RecordKind
 from ..audit.history import OUTSIDE, LoggedChange, ToldChanges, tell_changes
-from ..audit.segments import read_archived
-from ..audit.sink import read_present
+from ..audit.records import Glance, Record, RecordKind
+from ..audit.sink import read_archived, read_present
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
 from ..core.text.quantity import render_count

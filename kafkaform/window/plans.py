@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..audit.event import Glance, RecordKind
+from ..audit.records import Glance, RecordKind
 from ..audit.sink import read_present
 from ..core.change import Action
 from ..core.errors import KafkaformError

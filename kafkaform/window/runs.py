@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..audit.event import Glance, Record, RecordKind, summarize_record
-from ..audit.segments import ArchivedRecords, read_archived
-from ..audit.sink import read_present
+from ..audit.records import Glance, Record, RecordKind, summarize_record
+from ..audit.sink import ArchivedRecords, read_archived, read_present
 from ..core.change import OutcomeStatus
 from ..core.errors import KafkaformError
 from ..core.head import GENESIS, Head

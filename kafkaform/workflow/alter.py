@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from ..apply.ledger import Ledger
 from ..apply.preflight import run_first_pass
 from ..apply.stop import Stop
-from ..audit.event import render_time
 from ..audit.journal import Journal
+from ..audit.records import render_time
 from ..audit.sinks.local import LocalSink
 from ..core.address import Address
 from ..core.canonical import digest

@@ -31,7 +31,6 @@ from ..apply.settle import compute_patience
 from ..apply.stop import Stop
 from ..apply.verify import is_untellable
 from ..audit.checkpoint import continue_index
-from ..audit.event import RecordKind, render_time
 from ..audit.index import LogIndex, get_run
 from ..audit.journal import (
     make_approval_body,
@@ -40,6 +39,7 @@ from ..audit.journal import (
     make_run_end_body,
     make_validate_body,
 )
+from ..audit.records import RecordKind, render_time
 from ..core.canonical import Rendered
 from ..core.change import Change, Outcome, Verdict
 from ..core.clock import Clock

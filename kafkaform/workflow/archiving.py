@@ -19,17 +19,18 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.chain import verify_log
 from ..audit.checkpoint import check_checkpoints, refuse_bad_checkpoints
-from ..audit.event import Line, decode, parse_time, render_time
+from ..audit.records import Line, decode, parse_time, render_time, verify_log
 from ..audit.sealing import find_strays, write_manifest
-from ..audit.segments import (
+from ..audit.sink import (
     ADVICE,
     LIMITS,
     MANIFEST,
+    SealableSink,
     SealLimits,
     Segment,
     SegmentManifest,
+    Sink,
     load_manifest,
     make_segment_error,
     read_last_sealed,
@@ -38,7 +39,6 @@ from ..audit.segments import (
     read_segment,
     unpack_segment,
 )
-from ..audit.sink import SealableSink, Sink
 from ..core.clock import Clock
 from ..core.errors import StorageError, UsageError
 from ..core.head import GENESIS, Head

@@ -21,21 +21,24 @@ from msgspec import Struct
 
 from kafkaform_kafka.publishing import NumberedRecord, PublishResult, publish
 
-from ..audit.chain import ADVICE, parse_record, read_glances, seal_record, verify_log
-from ..audit.event import (
+from ..audit.index import get_run
+from ..audit.journal import make_fork_body
+from ..audit.records import (
+    ADVICE,
     Line,
     Record,
     RecordKind,
     digest_line,
     encode,
     match_last_members,
+    parse_record,
+    read_glances,
     read_line,
     render_time,
+    seal_record,
+    verify_log,
 )
-from ..audit.index import get_run
-from ..audit.journal import make_fork_body
-from ..audit.segments import find_start, read_archived, read_manifest
-from ..audit.sink import Torn, read_present
+from ..audit.sink import Torn, find_start, read_archived, read_manifest, read_present
 from ..audit.sinks.local import LocalSink
 from ..core.canonical import dumps
 from ..core.clock import Clock

@@ -30,7 +30,6 @@ from kafkaform_kafka.protocol import keys
 from kafkaform_kafka.protocol.acl import KIND as ACL
 from kafkaform_kafka.protocol.acl import parse_acl_key
 
-from ..audit.event import Record, RecordKind
 from ..audit.history import (
     RECORDED,
     LoggedChange,
@@ -40,8 +39,8 @@ from ..audit.history import (
     read_tail,
     tell_changes,
 )
-from ..audit.segments import ArchivedRecords, read_archived
-from ..audit.sink import Sink, Tail, read_present
+from ..audit.records import Record, RecordKind
+from ..audit.sink import ArchivedRecords, Sink, Tail, read_archived, read_present
 from ..audit.sinks.local import LocalSink
 from ..core.address import Address, parse_address
 from ..core.diagnostics import suggest

@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..audit.event import render_time
 from ..audit.history import OUTSIDE, LoggedChange, LoggedValue, ToldChanges
+from ..audit.records import render_time
 from ..core.change import OutcomeStatus
 from ..core.resource import Identity
 from ..fleet import answers

@@ -14,9 +14,8 @@ from ..apply.obligations import drop_removals
 from ..apply.recovery import index_steps, read_outcome
 from ..apply.report import GOOD
 from ..apply.verify import canonicalize_reading, is_visible
-from ..audit.chain import ADVICE, parse_record
-from ..audit.event import parse_time
 from ..audit.index import LoggedRun, LogIndex, list_pending
+from ..audit.records import ADVICE, parse_record, parse_time
 from ..core.address import parse_address
 from ..core.change import Action, Change, Outcome, Path, Step
 from ..core.errors import ConnectError, PlanRefused, StorageError

@@ -22,9 +22,9 @@ from ..apply.secrets import (
     refuse_exposed,
     resolve_plan_secrets,
 )
-from ..audit.event import parse_time, render_time
 from ..audit.history import UNDO
 from ..audit.index import LogIndex, list_pending
+from ..audit.records import parse_time, render_time
 from ..audit.writes import LastWrite, ObjectWrites
 from ..core.address import matches
 from ..core.change import BOOKKEEPING, Action, Change, Path, PathChange, Verdict, add_findings

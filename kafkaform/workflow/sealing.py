@@ -7,10 +7,9 @@ from msgspec.structs import replace
 
 from ..apply.ledger import Ledger
 from ..apply.stop import Stop
-from ..audit.event import parse_time, render_time
+from ..audit.records import parse_time, render_time
 from ..audit.sealing import remove_superseded, seal_lines
-from ..audit.segments import LIMITS, SealLimits, read_manifest
-from ..audit.sink import SealableSink, Sink
+from ..audit.sink import LIMITS, SealableSink, SealLimits, Sink, read_manifest
 from ..core.clock import Clock
 from ..core.errors import Interrupted, Locked, StorageError
 from ..core.progress import Message, SlowTask

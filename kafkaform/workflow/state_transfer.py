@@ -16,9 +16,7 @@ from msgspec.structs import replace
 
 from ..apply.recovery import replay_log
 from ..apply.secrets import resolve_instance_secrets
-from ..audit.chain import read_records, verify_log
 from ..audit.checkpoint import make_checkpointer
-from ..audit.event import Line, Record, RecordKind, read_line, render_time
 from ..audit.index import PUSHED, LogIndex, get_run
 from ..audit.journal import (
     Journal,
@@ -27,8 +25,16 @@ from ..audit.journal import (
     make_recover_body,
     make_state_edit_body,
 )
-from ..audit.segments import read_manifest
-from ..audit.sink import Sink
+from ..audit.records import (
+    Line,
+    Record,
+    RecordKind,
+    read_line,
+    read_records,
+    render_time,
+    verify_log,
+)
+from ..audit.sink import Sink, read_manifest
 from ..core.change import Outcome, OutcomeStatus
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import suggest

@@ -12,11 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..audit.event import RecordKind
 from ..audit.history import OUTSIDE, LoggedChange, LoggedValue, RunFacts, ToldChanges, tell_changes
 from ..audit.index import get_identity, get_run, list_pending
-from ..audit.segments import read_archived
-from ..audit.sink import read_present
+from ..audit.records import RecordKind
+from ..audit.sink import read_archived, read_present
 from ..audit.writes import SUCCEEDED
 from ..core.address import parse_address
 from ..core.change import BOOKKEEPING, Action, Change, Ownership, Path

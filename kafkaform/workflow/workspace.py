@@ -21,18 +21,16 @@ from msgspec import Struct, field
 from ..apply.bindings import Binding, complete_index, find_bindings
 from ..apply.recovery import read_rows
 from ..apply.secrets import resolve_instance_secrets
-from ..audit.chain import read_glances
 from ..audit.checkpoint import (
     check_checkpoints,
     make_checkpointer,
     read_index,
     refuse_bad_checkpoints,
 )
-from ..audit.event import RecordKind
 from ..audit.index import LogIndex, list_instances
 from ..audit.journal import Journal
-from ..audit.segments import find_start
-from ..audit.sink import Sink, make_overtaken_error
+from ..audit.records import RecordKind, read_glances
+from ..audit.sink import Sink, find_start, make_overtaken_error
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, ConnectError, OtherSystem, StorageError, UsageError

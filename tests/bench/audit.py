@@ -13,9 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkaform.audit.chain import seal_record
-from kafkaform.audit.event import RecordKind, encode, render_time
 from kafkaform.audit.journal import Subject, make_outcome_body
+from kafkaform.audit.records import RecordKind, encode, render_time, seal_record
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import PathChange
 from kafkaform.core.head import GENESIS, Head

@@ -10,7 +10,7 @@ import sys
 import time
 from multiprocessing.connection import Connection
 
-from kafkaform.audit.segments import LIMITS, SealLimits
+from kafkaform.audit.sink import LIMITS, SealLimits
 from kafkaform.workflow.stores import Store
 
 from ..kit.sealing import read_lines, run_seal

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.event import Record
+from kafkaform.audit.records import Record
 from kafkaform.sandbox import Sandbox
 
 from ..kit.commands.process_folder import Folder

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kafkaform.audit import event
-from kafkaform.audit.event import Record, RecordKind, Unseen
+from kafkaform.audit import records
 from kafkaform.audit.journal import (
     Journal,
     Subject,
@@ -31,6 +30,7 @@ from kafkaform.audit.journal import (
     make_validate_body,
     make_verify_body,
 )
+from kafkaform.audit.records import Record, RecordKind, Unseen
 from kafkaform.audit.sink import Sink, Tail, Torn, find_tail
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.canonical import Rendered
@@ -246,7 +246,7 @@ def tell(sink: Sink) -> None:
 
 
 def records_of(sink: Sink) -> list[Record]:
-    return [event.decode(line) for line in sink.lines()]
+    return [records.decode(line) for line in sink.lines()]
 
 
 def written(path: Path) -> bytes:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkaform.audit.chain import seal_record, verify_log
-from kafkaform.audit.event import RecordKind, decode, encode
+from kafkaform.audit.records import RecordKind, decode, encode, seal_record, verify_log
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.value import FrozenMap

@@ -9,9 +9,9 @@ from itertools import chain, groupby
 
 from msgspec.structs import replace
 
-from kafkaform.audit.event import match_last_members, parse_time, read_line, render_time
+from kafkaform.audit.records import match_last_members, parse_time, read_line, render_time
 from kafkaform.audit.sealing import seal_lines
-from kafkaform.audit.segments import LIMITS
+from kafkaform.audit.sink import LIMITS
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import Head
 from kafkaform.state.model import set_head

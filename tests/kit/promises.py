@@ -25,9 +25,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from kafkaform.apply.recovery import index_steps
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import Record, decode, read_line
 from kafkaform.audit.index import TERMINAL, get_run
+from kafkaform.audit.records import Record, decode, read_line, verify_log
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.canonical import from_data
 from kafkaform.core.errors import KafkaformError

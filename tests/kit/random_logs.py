@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkaform.audit import journal
-from kafkaform.audit.event import Record, RecordKind, Unseen
 from kafkaform.audit.journal import Journal, Subject
+from kafkaform.audit.records import Record, RecordKind, Unseen
 from kafkaform.audit.sink import Torn
 from kafkaform.core.change import Outcome, OutcomeStatus, PathChange
 from kafkaform.core.resource import SETTING, TASK, Identity

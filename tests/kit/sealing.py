@@ -13,12 +13,10 @@ from typing import Any
 
 from kafkaform.apply.ledger import Ledger
 from kafkaform.apply.stop import Stop
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import RecordKind, read_line
 from kafkaform.audit.journal import Journal
+from kafkaform.audit.records import RecordKind, read_line, verify_log
 from kafkaform.audit.sealing import remove_superseded, seal_lines
-from kafkaform.audit.segments import SealLimits, SegmentManifest, read_manifest
-from kafkaform.audit.sink import SealableSink
+from kafkaform.audit.sink import SealableSink, SealLimits, SegmentManifest, read_manifest
 from kafkaform.audit.sinks.objects import FOLDER
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError

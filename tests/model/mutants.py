@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from kafkaform.apply import execution, recovery, settle
 from kafkaform.apply.ledger import Ledger
 from kafkaform.apply.recovery import Replayed
-from kafkaform.audit.chain import read_glances
 from kafkaform.audit.index import LogIndex, index_log
+from kafkaform.audit.records import read_glances
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.resource import FaultClass
 from kafkaform.plan import build, lifecycle, observe

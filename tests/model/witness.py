@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafkaform.audit.event import Record
 from kafkaform.audit.index import MAKING, SUCCEEDED, TERMINAL, get_run
+from kafkaform.audit.records import Record
 from kafkaform.core.change import Action
 from kafkaform.core.errors import StorageError
 from kafkaform.core.resource import Desired, Lifecycle

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.audit.event import digest_line, match_last_members
+from kafkaform.audit.records import digest_line, match_last_members
 from kafkaform.core.landing import META, ROWS
 from kafkaform.core.objects import Folder
 from kafkaform.fleet.build.driver import DATASETS, BuildOptions, run_build

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.audit.event import KINDS as LOG_KINDS
-from kafkaform.audit.event import MEMBERS as LOG_MEMBERS
-from kafkaform.audit.event import decode, digest_line, match_last_members
+from kafkaform.audit.records import KINDS as LOG_KINDS
+from kafkaform.audit.records import MEMBERS as LOG_MEMBERS
+from kafkaform.audit.records import decode, digest_line, match_last_members
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.landing import FORMAT, STATE, LandedRow, Meta
 from kafkaform.core.objects import Folder

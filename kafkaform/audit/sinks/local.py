@@ -1,5 +1,5 @@
 """A log in a file: each append is one write that is made durable with fsync. Old lines are in
-segments beside it (`audit.segments`), and the file has those that follow.
+segments beside it (`audit.sink`), and the file has those that follow.
 
 After a failed write or fsync nothing more is appended: the kernel may have dropped the pages that
 it could not write, and a second fsync would report success for them.
@@ -38,16 +38,19 @@ from ...core.storage import (
     sync_folder,
     write_new,
 )
-from ..event import LONG, Line, read_line
-from ..segments import (
+from ..records import LONG, Line, read_line
+from ..sink import (
     SEGMENTS,
     SealLimits,
     SegmentManifest,
+    Tail,
+    Torn,
+    find_tail,
+    make_overtaken_error,
     read_last_sealed,
     read_manifest,
     read_sealed,
 )
-from ..sink import Tail, Torn, find_tail, make_overtaken_error
 from .spans import (
     find_end,
     find_last_append,

@@ -3,7 +3,7 @@
 An object is named by the number of its first line. Two runs that go on from the same line want the
 same name, and only one gets it: a run that lost the lock notices that at its next append (the
 fence). No object is ever changed. Old ones are removed after their lines were sealed in a segment
-(`audit.segments`), and readers take these lines from there. A listing only says what to fetch
+(`audit.sink`), and readers take these lines from there. A listing only says what to fetch
 ahead. What it omits is looked for by name, so that a listing that lags behind hides nothing.
 """
 
@@ -21,18 +21,20 @@ from msgspec import Struct
 from ...core.errors import KafkaformError, StorageError
 from ...core.objects import ObjectExists, Objects, Subfolder
 from ...core.progress import SlowTask
-from ..event import Line, split_lines
-from ..segments import (
+from ..records import Line, split_lines
+from ..sink import (
     ArchivedRecords,
     SealLimits,
     Segment,
     SegmentManifest,
+    Tail,
+    Torn,
+    make_overtaken_error,
     read_last_sealed,
     read_manifest,
     read_sealed,
     read_segment,
 )
-from ..sink import Tail, Torn, make_overtaken_error
 
 FOLDER = "log"
 AT_ONCE = 32

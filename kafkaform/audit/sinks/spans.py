@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import BinaryIO
 
-from ..event import LONG, Line, LongLine, digest_line, match_last_members
+from ..records import LONG, Line, LongLine, digest_line, match_last_members
 
 CHUNK = 1 << 16
 """Bytes that are read at once where a newline is looked for; the end of a record is shorter."""

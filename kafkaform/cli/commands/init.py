@@ -11,9 +11,8 @@ from typing import Annotated
 
 import typer
 
-from ...audit.chain import verify_log
-from ...audit.event import render_time
-from ...audit.segments import find_start
+from ...audit.records import render_time, verify_log
+from ...audit.sink import find_start
 from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError, StorageError, UsageError

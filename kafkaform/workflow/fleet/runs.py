@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 import kafkaform_kafka.connection
 
-from ...audit.event import render_time
+from ...audit.records import render_time
 from ...core import landing
 from ...core.clock import SystemClock
 from ...core.errors import Blocked, UsageError

@@ -22,7 +22,7 @@ from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.session import KafkaSession
 
 from ...apply.secrets import NOTHING_SENT, resolve_instance_secrets
-from ...audit.event import render_time
+from ...audit.records import render_time
 from ...core.clock import Clock, SystemClock
 from ...core.diagnostics import Diagnostic, Severity, suggest
 from ...core.errors import ConfigurationError, KafkaformError, UsageError

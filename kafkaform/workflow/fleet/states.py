@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...audit.event import render_time
+from ...audit.records import render_time
 from ...audit.sink import Sink
 from ...core import storage
 from ...core.clock import Clock

@@ -14,9 +14,9 @@ from confluent_kafka import Consumer, TopicPartition
 from msgspec.structs import replace
 
 from kafkaform.audit import checkpoint
-from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.segments import SealLimits
+from kafkaform.audit.records import RecordKind
+from kafkaform.audit.sink import SealLimits
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap

@@ -23,8 +23,7 @@ from confluent_kafka.admin import (
 from msgspec.structs import replace
 
 from kafkaform.apply.freshness import find_origin
-from kafkaform.audit.chain import seal_record
-from kafkaform.audit.event import Record, decode, encode
+from kafkaform.audit.records import Record, decode, encode, seal_record
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.value import EMPTY, FrozenMap

@@ -26,8 +26,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import Record, decode, read_line
+from kafkaform.audit.records import Record, decode, read_line, verify_log
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects

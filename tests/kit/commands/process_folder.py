@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kafkaform.audit.event import Record
+from kafkaform.audit.records import Record
 from kafkaform.state.model import State
 
 from ..promises import records_of, state_of

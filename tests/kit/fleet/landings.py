@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kafkaform.audit.chain import seal_record
-from kafkaform.audit.event import encode, render_time
+from kafkaform.audit.records import encode, render_time, seal_record
 from kafkaform.core.canonical import dumps
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.landing import FORMAT, META, ROWS

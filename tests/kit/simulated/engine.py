@@ -18,10 +18,9 @@ from kafkaform.apply.obligations import describe_work
 from kafkaform.apply.recovery import Recovered
 from kafkaform.apply.report import Work
 from kafkaform.apply.stop import Stop
-from kafkaform.audit.chain import verify_log
 from kafkaform.audit.checkpoint import read_index
-from kafkaform.audit.event import Record
 from kafkaform.audit.index import Growth, LogIndex
+from kafkaform.audit.records import Record, verify_log
 from kafkaform.cli.terminal.screen import advise
 from kafkaform.cli.terminal.signals import stop_on_signals
 from kafkaform.core.address import parse_address

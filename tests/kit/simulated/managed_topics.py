@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kafkaform.audit.event import Record
+from kafkaform.audit.records import Record
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Desired
 from kafkaform.workflow.model import Applied

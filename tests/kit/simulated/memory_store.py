@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from kafkaform.audit.event import Record
-from kafkaform.audit.event import decode as decode_record
+from kafkaform.audit.records import Record
+from kafkaform.audit.records import decode as decode_record
 from kafkaform.audit.sink import Tail, Torn, find_tail
 from kafkaform.core.clock import Clock
 from kafkaform.core.errors import Locked, StorageError

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from kafkaform.audit.checkpoint import read_index
-from kafkaform.audit.event import Record, decode, read_line
 from kafkaform.audit.index import LogIndex
+from kafkaform.audit.records import Record, decode, read_line
 from kafkaform.audit.sink import Sink
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink

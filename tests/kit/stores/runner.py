@@ -22,10 +22,9 @@ from msgspec.structs import replace
 
 from kafkaform.apply.ledger import Ledger
 from kafkaform.apply.stop import Stop
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import Record, RecordKind, decode, read_line
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.segments import SealLimits
+from kafkaform.audit.records import Record, RecordKind, decode, read_line, verify_log
+from kafkaform.audit.sink import SealLimits
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError, Locked, exit_code

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
-from kafkaform.audit.event import Record
+from kafkaform.audit.records import Record
 
 from ...kit import promises
 from ...kit.commands.struck import AFTER, BEFORE, HALF, NETWORK, PAYLOADS, Strike

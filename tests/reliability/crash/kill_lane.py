@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from kafkaform.audit.event import RecordKind, decode
+from kafkaform.audit.records import RecordKind, decode
 
 from ...kit.commands.process_folder import Folder
 from ...kit.commands.server import Running

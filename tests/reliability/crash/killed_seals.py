@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kafkaform.audit.chain import seal_line
-from kafkaform.audit.segments import SealLimits
+from kafkaform.audit.records import seal_line
+from kafkaform.audit.sink import SealLimits
 from kafkaform.audit.sinks.objects import FOLDER, ObjectSink
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.state.backends.objects import STATE, ObjectBackend

@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from uuid import uuid4
 
-from kafkaform.audit.event import decode
+from kafkaform.audit.records import decode
 
 from ...kit import promises
 from ...kit.commands.process_folder import Folder

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.audit import checkpoint
-from kafkaform.audit.chain import verify_log
 from kafkaform.audit.checkpoint import check_checkpoints, read_index
 from kafkaform.audit.index import Growth, get_run
+from kafkaform.audit.records import verify_log
 from kafkaform.audit.sink import Sink
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.event import decode
+from kafkaform.audit.records import decode
 
 from ...kit import audit_story, promises
 from ...kit.lane import APPLY

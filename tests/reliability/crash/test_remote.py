@@ -15,8 +15,7 @@ from uuid import uuid4
 
 import pytest
 
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import decode, read_line
+from kafkaform.audit.records import decode, read_line, verify_log
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects

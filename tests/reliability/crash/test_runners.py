@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.segments import read_manifest
+from kafkaform.audit.sink import read_manifest
 from kafkaform.audit.sinks.objects import ObjectSink
 
 from ...kit.stores.runner import Place, judge, often, once, until_stopped

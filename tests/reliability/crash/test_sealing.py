@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit.segments import parse_range, read_manifest
+from kafkaform.audit.sink import parse_range, read_manifest
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import FOLDER, ObjectSink
 from kafkaform.core.errors import KafkaformError, Locked, StorageError

@@ -13,8 +13,8 @@ from random import Random
 import pytest
 from msgspec import Struct
 
-from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import Journal, make_state_edit_body
+from kafkaform.audit.records import RecordKind
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Desired

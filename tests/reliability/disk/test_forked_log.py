@@ -13,8 +13,15 @@ from typing import Any
 
 import pytest
 
-from kafkaform.audit.chain import seal_record, verify_log
-from kafkaform.audit.event import Record, decode, encode, read_line, render_time
+from kafkaform.audit.records import (
+    Record,
+    decode,
+    encode,
+    read_line,
+    render_time,
+    seal_record,
+    verify_log,
+)
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.cli.app import run_command_line
 from kafkaform.core.errors import StorageError

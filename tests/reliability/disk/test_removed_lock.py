@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.audit.event import RecordKind
+from kafkaform.audit.records import RecordKind
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import Locked
 from kafkaform.core.resource import Desired

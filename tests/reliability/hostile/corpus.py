@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
-from kafkaform.audit.chain import read_glances
+from kafkaform.audit.records import read_glances
 from kafkaform.core.errors import KafkaformError
 from kafkaform.plan.codec import decode, encode
 from kafkaform.state import codec as states

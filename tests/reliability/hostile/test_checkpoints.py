@@ -14,7 +14,6 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.audit import checkpoint
-from kafkaform.audit.chain import seal_line
 from kafkaform.audit.checkpoint import (
     Checked,
     check_checkpoints,
@@ -23,9 +22,9 @@ from kafkaform.audit.checkpoint import (
     read_index,
     render_checkpoint,
 )
-from kafkaform.audit.event import Record, RecordKind, encode
 from kafkaform.audit.index import Growth, LogIndex, Origin
 from kafkaform.audit.journal import make_checkpoint_body
+from kafkaform.audit.records import Record, RecordKind, encode, seal_line
 from kafkaform.core.errors import PlanRefused, StorageError
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Identity

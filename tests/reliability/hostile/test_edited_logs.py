@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.audit.chain import check_bodies
+from kafkaform.audit.records import check_bodies
 from kafkaform.core.errors import PlanRefused, StorageError
 from kafkaform.plan.codec import decode, read_recorded_plan
 from kafkaform.provider.registry import Registry
@@ -269,7 +269,7 @@ def test_each_record_is_taken_or_named(past: Past) -> None:
 
 def body_of(record: dict[str, Any]) -> Any:
     """The recorded plan, as the log's own reader has it."""
-    from kafkaform.audit.event import decode as decode_record
+    from kafkaform.audit.records import decode as decode_record
 
     line = edited.chained_log([record]).splitlines()[0]
     return decode_record(line).body["plan"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.audit.chain import verify_log
+from kafkaform.audit.records import verify_log
 from kafkaform.audit.sinks.objects import FOLDER, ObjectSink
 from kafkaform.core.errors import StorageError
 from kafkaform.core.objects import Objects

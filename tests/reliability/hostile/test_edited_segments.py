@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from kafkaform.audit.event import read_line
-from kafkaform.audit.segments import MANIFEST, SEGMENTS
+from kafkaform.audit.records import read_line
+from kafkaform.audit.sink import MANIFEST, SEGMENTS
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import FOLDER, ObjectSink
 from kafkaform.core.clock import SystemClock

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit.event import RecordKind
-from kafkaform.audit.segments import read_manifest
+from kafkaform.audit.records import RecordKind
+from kafkaform.audit.sink import read_manifest
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError, StorageError

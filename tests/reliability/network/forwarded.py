@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kafkaform.audit.event import decode
+from kafkaform.audit.records import decode
 from kafkaform_kafka.kinds.acl.requests import _decode_acl
 from kafkaform_kafka.kinds.config.resource_type import CLUSTER
 from kafkaform_kafka.kinds.quota import resource_type as quotas

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from kafkaform.audit.event import Record
+from kafkaform.audit.records import Record
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import KafkaformError, exit_code

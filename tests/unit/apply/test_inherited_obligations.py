@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply.obligations import NEVER_SENT_NOTE, UNFOUNDED_NOTE
-from kafkaform.audit.event import Record, RecordKind
 from kafkaform.audit.journal import Journal
+from kafkaform.audit.records import Record, RecordKind
 from kafkaform.core.errors import AppliedInPart, KafkaformError, PlanRefused
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from kafkaform.audit.event import Record
+from kafkaform.audit.records import Record
 from kafkaform.cli.terminal.progress import open_bars
 from kafkaform.plan.model import Options
 from kafkaform_kafka.memory import not_sent

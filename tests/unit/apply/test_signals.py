@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from kafkaform.apply.stop import Stop
-from kafkaform.audit.event import Record
+from kafkaform.audit.records import Record
 from kafkaform.cli.terminal.signals import SIGNALS, end_on_signals, stop_on_signals
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import Ended, Interrupted, exit_code

@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaform.audit.chain import ChainVerdict, read_records, seal_record, verify_log
-from kafkaform.audit.event import RecordKind, decode, encode, parse_time, render_time
+from kafkaform.audit.records import (
+    ChainVerdict,
+    RecordKind,
+    decode,
+    encode,
+    parse_time,
+    read_records,
+    render_time,
+    seal_record,
+    verify_log,
+)
 from kafkaform.core.errors import StorageError
 from kafkaform.core.head import GENESIS, Head, parse_head
 from kafkaform.core.value import FrozenMap

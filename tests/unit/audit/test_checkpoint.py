@@ -9,16 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from kafkaform.audit import index
-from kafkaform.audit.chain import seal_record
 from kafkaform.audit.checkpoint import (
     Checked,
     check_checkpoints,
     parse_checkpoint,
     render_checkpoint,
 )
-from kafkaform.audit.event import Record, RecordKind, decode
 from kafkaform.audit.index import LogIndex, MendedLog, index_log
 from kafkaform.audit.journal import make_checkpoint_body
+from kafkaform.audit.records import Record, RecordKind, decode, seal_record
 from kafkaform.core.head import Head
 from kafkaform.core.value import FrozenMap
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.chain import verify_log
+from kafkaform.audit.records import verify_log
 from kafkaform.core.errors import StorageError
 
 from ...kit import log_edits as edits

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import KINDS, RecordKind, decode, encode
+from kafkaform.audit.records import KINDS, RecordKind, decode, encode, verify_log
 
 from ...kit import audit_story as story
 

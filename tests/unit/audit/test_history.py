@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.audit.chain import read_records
 from kafkaform.audit.history import list_names, read_tail, tell_changes
+from kafkaform.audit.records import read_records
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import FrozenMap

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit import event, journal
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import RecordKind
+from kafkaform.audit import journal, records
 from kafkaform.audit.index import LogIndex, Origin, index_log, list_instances, list_pending
 from kafkaform.audit.journal import Journal
+from kafkaform.audit.records import RecordKind, verify_log
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import EMPTY, FrozenMap
@@ -87,7 +86,7 @@ def test_pending(sink: MemorySink, log: Journal) -> None:
     create, delete = list_pending(read(sink))
     assert (create.identity, create.run, create.action) == (ORDERS.identity, "run-1", "create")
     assert create.target == MADE
-    assert abs(create.time - event.parse_time(record.time)) < 1e-6
+    assert abs(create.time - records.parse_time(record.time)) < 1e-6
     assert (delete.target, delete.incarnation) == (EMPTY, "id-old")
 
 
@@ -102,7 +101,7 @@ def test_pending_work(sink: MemorySink, log: Journal) -> None:
         "move",
         "t-1",
     )
-    assert move.target == EMPTY and abs(move.time - event.parse_time(duty.time)) < 1e-6
+    assert move.target == EMPTY and abs(move.time - records.parse_time(duty.time)) < 1e-6
     assert intent.action == "update"
     ended = Outcome("t-1", OutcomeStatus.APPLIED)
     log.write(RecordKind.DISCHARGED, journal.make_discharge_body(duty, ended))

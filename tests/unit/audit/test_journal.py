@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import RecordKind
+from kafkaform.audit.records import RecordKind, verify_log
 from kafkaform.core.errors import StorageError
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.value import FrozenMap

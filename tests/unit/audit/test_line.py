@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.chain import read_glances, read_records, seal_record, verify_log
-from kafkaform.audit.event import LongLine, RecordKind, encode, read_line
+from kafkaform.audit.records import (
+    LongLine,
+    RecordKind,
+    encode,
+    read_glances,
+    read_line,
+    read_records,
+    seal_record,
+    verify_log,
+)
 from kafkaform.audit.sinks import local, spans
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import StorageError

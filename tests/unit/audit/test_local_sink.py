@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import RecordKind, decode
+from kafkaform.audit.records import RecordKind, decode, verify_log
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import FrozenMap
@@ -128,7 +127,7 @@ def test_symbolic_links_and_pipes_are_refused(sink: LocalSink, tmp_path: Path) -
 FULL = """
 import resource, sys
 from pathlib import Path
-from kafkaform.audit.event import RecordKind
+from kafkaform.audit.records import RecordKind
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import FrozenMap

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import LongLine, RecordKind, read_line
+from kafkaform.audit.records import LongLine, RecordKind, read_line, verify_log
 from kafkaform.audit.sealing import seal_lines, write_manifest
-from kafkaform.audit.segments import (
+from kafkaform.audit.sink import (
     MANIFEST,
     SEGMENTS,
+    MemorySink,
+    SealableSink,
     load_manifest,
     read_manifest,
     read_segment,
 )
-from kafkaform.audit.sink import MemorySink, SealableSink
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import FOLDER, ObjectSink
 from kafkaform.core.clock import SystemClock

@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.audit.chain import parse_line_head, verify_log
-from kafkaform.audit.event import LongLine, RecordKind, encode, read_line
+from kafkaform.audit.records import (
+    LongLine,
+    RecordKind,
+    encode,
+    parse_line_head,
+    read_line,
+    verify_log,
+)
 from kafkaform.audit.sink import Sink
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafkaform.audit import checkpoint
-from kafkaform.audit.segments import SealLimits, load_manifest, read_manifest
+from kafkaform.audit.sink import SealLimits, load_manifest, read_manifest
 from kafkaform.core.objects import Folder
 from kafkaform.core.resource import Identity
 from kafkaform.inventory.landing import land_log

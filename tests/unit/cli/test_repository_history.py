@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from docs import schemas
-from kafkaform.audit.event import decode
+from kafkaform.audit.records import decode
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import Head
 from kafkaform.state.codec import encode

@@ -9,9 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply.recovery import replay_log
-from kafkaform.audit.chain import read_glances
-from kafkaform.audit.event import Record, RecordKind
 from kafkaform.audit.index import index_log
+from kafkaform.audit.records import Record, RecordKind, read_glances
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.cli.app import run_command_line
 from kafkaform.core.clock import SystemClock

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit.event import decode
+from kafkaform.audit.records import decode
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.head import Head

@@ -10,9 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from kafkaform.audit.chain import parse_line_head, verify_log
-from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import Journal
+from kafkaform.audit.records import RecordKind, parse_line_head, verify_log
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.clock import SystemClock

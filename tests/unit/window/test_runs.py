@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit.event import RecordKind
 from kafkaform.audit.journal import make_discharge_body, make_obligation_body, make_run_end_body
+from kafkaform.audit.records import RecordKind
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import Outcome, OutcomeStatus, PathChange
 from kafkaform.core.resource import Identity

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kafkaform.audit.event import RecordKind, decode
 from kafkaform.audit.journal import Journal, make_state_edit_body
+from kafkaform.audit.records import RecordKind, decode
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.address import Address
 from kafkaform.core.change import PathChange

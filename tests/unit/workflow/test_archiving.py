@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit.chain import verify_log
-from kafkaform.audit.event import RecordKind, read_line
 from kafkaform.audit.journal import Journal
-from kafkaform.audit.segments import (
+from kafkaform.audit.records import RecordKind, read_line, verify_log
+from kafkaform.audit.sink import (
     MANIFEST,
     SealLimits,
     find_start,

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from kafkaform.audit import checkpoint
 from kafkaform.audit.checkpoint import check_checkpoints, list_checkpoints, read_index
-from kafkaform.audit.event import RecordKind
 from kafkaform.audit.index import Growth
+from kafkaform.audit.records import RecordKind
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.change import Action
 from kafkaform.core.errors import StorageError

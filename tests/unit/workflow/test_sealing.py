@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kafkaform.audit import checkpoint
-from kafkaform.audit.event import read_line
-from kafkaform.audit.segments import SealLimits, read_manifest
+from kafkaform.audit.records import read_line
+from kafkaform.audit.sink import SealLimits, read_manifest
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import StorageError

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.audit.event import read_line
 from kafkaform.audit.journal import Journal
+from kafkaform.audit.records import read_line
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.model import State, set_head

@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from .... import workflow
-from ....audit.chain import verify_log as verify_chain
-from ....audit.event import Record, encode, summarize_record
 from ....audit.history import RECORDED
-from ....audit.segments import ArchivedRecords, find_start
+from ....audit.records import Record, encode, summarize_record
+from ....audit.records import verify_log as verify_chain
+from ....audit.sink import ArchivedRecords, find_start
 from ....core.change import Action, OutcomeStatus
 from ....core.clock import SystemClock
 from ....core.diagnostics import suggest
