@@ -31,9 +31,8 @@ from ..core.errors import StorageError
 from ..core.progress import Message
 from ..core.progress import Reporter as ReportTo
 from ..core.resource import Declared, Fault, FaultClass, Identity, Observed, Reading
-from ..plan.codec import read_recorded_plan
 from ..plan.diff import flatten, parse_path
-from ..plan.model import Plan
+from ..plan.model import Plan, read_recorded_plan
 from ..provider.contract import ResourceType, Session
 from ..state.codec import DAMAGED_EDIT, decode_row
 from ..state.model import Row, State, drop_instance, put_rows, set_scope

@@ -1,5 +1,5 @@
-"""Audit records: their kinds, their members, their lines (architecture §6), their summaries, and the
-chain of their hashes.
+"""Audit records: their kinds, their members, their lines (architecture §6), their summaries, and
+the chain of their hashes.
 
 A record is one line of canonical JSON. `journal` makes the bodies, `bodies` checks them. A line can
 be as large as a plan of everything. A long one is not kept in memory: its last members are found

@@ -1,5 +1,5 @@
-"""The place of a log (`Sink`), and its old lines there: segments, many lines in one compressed object,
-and the manifest that lists them.
+"""The place of a log (`Sink`), and its old lines there: segments, many lines in one compressed
+object, and the manifest that lists them.
 
     segments/FIRST-LAST.jsonl.gz   exactly the lines of the records FIRST to LAST
     manifest.json                  every segment with its digests and the heads around it

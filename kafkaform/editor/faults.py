@@ -19,8 +19,8 @@ from ..language.policy.blocks import select_policy_blocks
 from ..language.policy.compilation import compile_policies
 from ..language.tests.suites import ENDING as TESTS
 from ..language.tests.suites import parse_suite
+from ..syntax.nodes import FILE_BYTES
 from ..syntax.parse import parse
-from ..syntax.source import FILE_BYTES
 from ..workflow.configuration.evaluation import Configuration, Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
 from ..workflow.configuration.judgement import judge_configuration

@@ -15,9 +15,8 @@ from msgspec import Struct, field
 
 from ..language.declare.blocks import SHAPES
 from ..language.tests.suites import SHAPES as TEST_SHAPES
-from ..syntax.nodes import Block, Body, Lit
+from ..syntax.nodes import Block, Body, Lit, Source
 from ..syntax.scan import scan
-from ..syntax.source import Source
 from ..syntax.tokens import KEYWORDS, Token
 from ..workflow.configuration.repository import PAGES
 

@@ -32,8 +32,7 @@ from ..language.functions.spec import render_usage
 from ..language.tests.suites import ENDING as TESTS
 from ..provider.contract import Provider
 from ..provider.registry import Registry
-from ..syntax.nodes import File
-from ..syntax.source import FILE_BYTES
+from ..syntax.nodes import FILE_BYTES, File
 from ..workflow.configuration.evaluation import (
     Configuration,
     Inputs,

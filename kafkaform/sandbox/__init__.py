@@ -5,6 +5,7 @@ with any Java that fits.
 Must not know: plans, providers, Kafka clients, terminals.
 """
 
+from .brokers import Probe, SandboxState, SandboxStatus, follow_logs, read_last_lines, read_status
 from .configuration import Format, locate_properties, render
 from .lifecycle import Stopped, down, up
 from .record import (
@@ -19,8 +20,6 @@ from .record import (
     load_sandbox,
     parse_override,
 )
-from .start import Probe
-from .status import SandboxState, SandboxStatus, follow_logs, read_last_lines, read_status
 from .versions import DEFAULT_VERSION, list_versions
 
 __all__ = [

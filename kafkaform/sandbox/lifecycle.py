@@ -15,12 +15,22 @@ from msgspec.structs import replace
 from ..core.errors import Interrupted, KafkaformError, UsageError
 from ..core.progress import Message, Reporter, ignore_event
 from ..core.storage import make_private_folder
-from . import configuration, jars, record, start, versions
+from . import brokers, configuration, jars, record, versions
+from .brokers import (
+    PortTaken,
+    Probe,
+    Runtime,
+    SandboxState,
+    SandboxStatus,
+    are_brokers_running,
+    end_sandbox,
+    judge_sandbox,
+    name_properties_file,
+    start_sandbox,
+)
 from .jars import make_missing_extra_error, open_repository
 from .process import Process, get_file_limits, is_alive
 from .record import Broker, Phase, Sandbox, SandboxOptions
-from .start import PortTaken, Probe, Runtime, end_sandbox, name_properties_file, start_sandbox
-from .status import SandboxState, SandboxStatus, are_brokers_running, judge_sandbox
 
 _FEW_FILES = 4096
 _STARTS = 3
@@ -172,7 +182,7 @@ def _warn_of_few_files(report: Reporter) -> None:
 def _prepare(request: SandboxOptions, old: Sandbox | None) -> Sandbox:
     """Write all files that the brokers of a sandbox read. Returns the sandbox; nothing runs yet."""
     previous = tuple(broker.ports for broker in old.brokers) if old else ()
-    allotted = start.allocate_ports(request.brokers, request.tls, previous)
+    allotted = brokers.allocate_ports(request.brokers, request.tls, previous)
     fresh = Sandbox(
         name=request.name,
         phase=Phase.STARTING,

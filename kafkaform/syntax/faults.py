@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
-from .source import Source
+from .nodes import Source
 from .tokens import CLOSER_OF, CLOSERS, OPENERS, OPERATORS, UNINDENTED_ITEM, Frame, Token
 
 _QUOTES = 'Use double quotes: "text".'

@@ -21,9 +21,18 @@ from msgspec import Struct, field
 from ..core.diagnostics import Diagnostic, Diagnostics, Range
 from . import faults, nodes, parse
 from .faults import Complaint, SyntaxFault, make_fault
-from .nodes import Expression, Lit, Node
+from .nodes import (
+    COLLECTION_ELEMENTS,
+    DIAGNOSTICS,
+    NESTING,
+    STRING_CHARACTERS,
+    TOKENS,
+    Expression,
+    Lit,
+    Node,
+    Source,
+)
 from .parse import make_source, parse_expression_source, parse_template_source, pause_collector
-from .source import COLLECTION_ELEMENTS, DIAGNOSTICS, NESTING, STRING_CHARACTERS, TOKENS, Source
 from .terms import make_number_fault, parse_exact
 
 OffsetMarks: TypeAlias = tuple[tuple[int, int], ...]

@@ -25,9 +25,20 @@ from typing import Any, NamedTuple, TypeAlias
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from . import nodes, templates, terms
 from .faults import SyntaxFault, find_hidden, make_fault
-from .nodes import Attribute, Block, Body, Expression, File, Lit, Template
+from .nodes import (
+    DIAGNOSTICS,
+    FILE_BYTES,
+    NESTING,
+    Attribute,
+    Block,
+    Body,
+    Expression,
+    File,
+    Lit,
+    Source,
+    Template,
+)
 from .scan import scan
-from .source import DIAGNOSTICS, FILE_BYTES, NESTING, Source
 from .stamps import Stamp, Stencil, StencilShape, stamp_block
 from .stamps import make_shape as shape_of
 from .templates import Directive, Hole

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from ..core.diagnostics import Diagnostic
 from . import faults
 from .faults import Complaint, is_repeated, make_fault
-from .source import DIAGNOSTICS, EXCERPT_CHARACTERS, NESTING, TOKENS, Source
+from .nodes import DIAGNOSTICS, EXCERPT_CHARACTERS, NESTING, TOKENS, Source
 from .stamps import Stamper
 from .terms import find_constants_end
 from .tokens import (

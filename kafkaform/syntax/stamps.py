@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from .nodes import Block, Body, Expression, Index, Label, Lit, Node, ObjectItem, Slot
-from .source import Source
+from .nodes import Block, Body, Expression, Index, Label, Lit, Node, ObjectItem, Slot, Source
 
 StampWord: TypeAlias = str | int
 

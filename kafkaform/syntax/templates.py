@@ -12,8 +12,17 @@ from msgspec import Struct
 
 from ..core.diagnostics import Diagnostic
 from .faults import SyntaxFault, make_fault
-from .nodes import Expression, Lit, Template, TemplateFor, TemplateIf
-from .source import DIAGNOSTICS, NESTING, STRING_CHARACTERS, Source
+from .nodes import (
+    DIAGNOSTICS,
+    NESTING,
+    STRING_CHARACTERS,
+    Expression,
+    Lit,
+    Source,
+    Template,
+    TemplateFor,
+    TemplateIf,
+)
 from .tokens import Token
 
 

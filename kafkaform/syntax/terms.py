@@ -16,8 +16,14 @@ from typing import Any, TypeAlias
 from ..core.diagnostics import Diagnostic
 from . import nodes, templates
 from .faults import SyntaxFault, make_fault
-from .nodes import Expression
-from .source import COLLECTION_ELEMENTS, NESTING, NUMBER_CHARACTERS, NUMBER_EXPONENT, Source
+from .nodes import (
+    COLLECTION_ELEMENTS,
+    NESTING,
+    NUMBER_CHARACTERS,
+    NUMBER_EXPONENT,
+    Expression,
+    Source,
+)
 from .templates import TemplateSpan
 from .tokens import CONSTANT_STEP, FLAT_ITEM, FLAT_OBJECT, MAP_END, MAP_ITEM, MAP_START, Token
 

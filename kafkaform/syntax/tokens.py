@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ..core.diagnostics import Diagnostic
-from .source import Source
+from .nodes import Source
 from .stamps import Stamp
 
 

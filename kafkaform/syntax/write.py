@@ -21,8 +21,8 @@ from msgspec import Struct, field
 
 from ..core.canonical import render_number
 from ..core.value import SecretRef, Value
+from .nodes import Source
 from .scan import scan
-from .source import Source
 from .tokens import KEYWORDS, TRIVIA, Scan, Token
 
 _INDENT = 2

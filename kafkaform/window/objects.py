@@ -18,7 +18,6 @@ from ..state.model import Row, State
 from ..workflow.outside_changes import name_writers
 from ..workflow.stores import Store
 from .fleet import show_topic_use
-from .live import make_object_sections
 from .page import (
     Blank,
     Cell,
@@ -36,7 +35,14 @@ from .page import (
     make_table,
     render_moment,
 )
-from .related import TABLES, TOPIC, find_related, list_related_sections, read_types
+from .related import (
+    TABLES,
+    TOPIC,
+    find_related,
+    list_related_sections,
+    make_object_sections,
+    read_types,
+)
 from .runs import STYLES
 from .sources import Query, Sources, list_instances, read_number
 

@@ -39,7 +39,7 @@ from ..core.errors import KafkaformError, UsageError
 from ..core.secret import PartialRepr
 from ..html.document import read_policy
 from ..workflow.live_looks import Subject
-from . import access, fleet, live, objects, overview, plans, runs
+from . import access, fleet, objects, overview, plans, related, runs
 from .page import MENU, REPOSITORY_MENU, WindowPage, make_fault_page, render_page
 from .sources import Query, Sources
 
@@ -176,8 +176,8 @@ root; None if there is no such thing."""
 
 
 LOOKS: Mapping[str, Callable[[Sources, str], tuple[Subject, str] | None]] = {
-    "objects": live.find_object_subject,
-    live.DISKS: live.find_disks_subject,
+    "objects": related.find_object_subject,
+    related.DISKS: related.find_disks_subject,
 }
 """First part of the path of a form that asks a cluster -> what it asks about, from its id, and the
 page that shows the answer; None if there is no such thing."""
@@ -194,7 +194,10 @@ class Site(Struct, frozen=True):
 
 _FOLDER = Site(MENU, PAGES, ITEMS, DOCUMENTS)
 _LIVE = Site(
-    {**MENU, live.DISKS: "Disks"}, {**PAGES, live.DISKS: live.make_disks_page}, ITEMS, DOCUMENTS
+    {**MENU, related.DISKS: "Disks"},
+    {**PAGES, related.DISKS: related.make_disks_page},
+    ITEMS,
+    DOCUMENTS,
 )
 _REPOSITORY = Site(
     REPOSITORY_MENU,

@@ -61,10 +61,9 @@ from ..core.progress import Message, ignore_event
 from ..core.resource import InstanceWorld
 from ..core.secret import keep_secrets
 from ..core.words import Vocabulary, Words, shared
-from ..plan.codec import read_recorded_plan
 from ..plan.completion import complete_declared
 from ..plan.judge import find_limits, load_books, survey_changes
-from ..plan.model import RULE, Mode, Plan, digest_change
+from ..plan.model import RULE, Mode, Plan, digest_change, read_recorded_plan
 from ..plan.observe import Look
 from ..provider.contract import Secrets, Session
 from ..render.text import render_count

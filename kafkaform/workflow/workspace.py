@@ -41,8 +41,7 @@ from ..core.storage import read_named_file
 from ..core.value import FrozenMap, find_references
 from ..core.words import Vocabulary
 from ..plan.build import select_instances
-from ..plan.codec import read_instances
-from ..plan.model import Mode, Options, Plan
+from ..plan.model import Mode, Options, Plan, read_instances
 from ..plan.observe import Configured, Look, LookBudget
 from ..plan.parking import park_released
 from ..provider.contract import Provider, ResourceType, Session, collect_types

@@ -18,8 +18,8 @@ from ...core.diagnostics import Diagnostics, has_errors
 from ...core.errors import UsageError
 from ...language.console import make_evaluator
 from ...render.text import render_block
+from ...syntax.nodes import Source
 from ...syntax.scan import scan
-from ...syntax.source import Source
 from ...syntax.tokens import TRIVIA, Frame
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.configuration.places import find_state_home

@@ -16,8 +16,8 @@ from ... import render
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ...core.errors import UsageError
 from ...core.storage import make_storage_error, make_temporary_name, read_named_file, write_new
+from ...syntax.nodes import FILE_BYTES
 from ...syntax.parse import parse
-from ...syntax.source import FILE_BYTES
 from ...syntax.write import format_text
 from ..options.flags import AllFolders, ChangedSince, Folders, NoColor
 from ..terminal.console import Console, outlive_output

@@ -19,7 +19,7 @@ from ...core.errors import ConfigurationError, StorageError, UsageError
 from ...core.storage import read_named_file
 from ...render.text import inline, render_count, render_table, wrap_lines
 from ...state.model import State
-from ...syntax.source import FILE_BYTES
+from ...syntax.nodes import FILE_BYTES
 from ...workflow.adoption.repository_draft import (
     RepositoryDraft,
     draft_repository,

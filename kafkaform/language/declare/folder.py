@@ -17,9 +17,8 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ...core.lazy import load
-from ...syntax.nodes import Attribute, Block, File, Lit
+from ...syntax.nodes import ALL_FILES_BYTES, Attribute, Block, File, Lit
 from ...syntax.parse import parse
-from ...syntax.source import ALL_FILES_BYTES
 from ..values.faults import Location, make_error, suggest_near
 from .blocks import Header, Spot, render_title
 

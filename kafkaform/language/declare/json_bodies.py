@@ -28,8 +28,19 @@ from ...syntax.json import (
     make_expression,
     parse_json,
 )
-from ...syntax.nodes import Attribute, Block, Body, File, Label, Lit, Node, Object, Tuple
-from ...syntax.source import DIAGNOSTICS, Source
+from ...syntax.nodes import (
+    DIAGNOSTICS,
+    Attribute,
+    Block,
+    Body,
+    File,
+    Label,
+    Lit,
+    Node,
+    Object,
+    Source,
+    Tuple,
+)
 from .blocks import NAME
 
 

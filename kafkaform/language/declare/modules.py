@@ -16,8 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics
-from ...syntax.nodes import Block
-from ...syntax.source import ALL_FILES_BYTES
+from ...syntax.nodes import ALL_FILES_BYTES, Block
 from ..values.faults import LIMITS, make_diagnostic, make_error, suggest_near
 from .addresses import find_key_fault, split_provider_name
 from .blocks import Declarations, Header, ModuleBlock, ProviderBlock

@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from ...core.canonical import digest, digest_bytes
 from ...core.schema import STRING
-from ...syntax.source import ALL_FILES_BYTES, FILE_BYTES
+from ...syntax.nodes import ALL_FILES_BYTES, FILE_BYTES
 from ..values.faults import LIMITS, FunctionFault, LimitFault
 from ..values.value import Val, make_set, normalise_text
 from .spec import Function, make_string_param

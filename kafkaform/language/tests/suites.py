@@ -34,9 +34,19 @@ from msgspec import Struct
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.schema import ANY, STRING, AttributeSchema, ObjectSchema, make_schema
 from ...core.value import FrozenMap
-from ...syntax.nodes import Attribute, Block, Body, Expression, File, Label, Lit, Root, Tuple
+from ...syntax.nodes import (
+    Attribute,
+    Block,
+    Body,
+    Expression,
+    File,
+    Label,
+    Lit,
+    Root,
+    Source,
+    Tuple,
+)
 from ...syntax.parse import parse
-from ...syntax.source import Source
 from ..declare.blocks import RULE, Header, Shape, find_shape_faults, find_single, render_title
 from ..declare.folder import Tree
 from ..evaluate.arguments import compile_arguments, evaluate_arguments

@@ -10,12 +10,11 @@ from msgspec.structs import replace
 
 from ...core.errors import ConnectError, Interrupted, UsageError
 from ...core.progress import Message, Progress, Reporter, ignore_event
-from .. import configuration, record, start, status, versions
+from .. import brokers, configuration, record, versions
+from ..brokers import PortTaken, Runtime, make_log_error, read_tail
 from ..jars import open_repository
 from ..process import GRACE, defer_signals, end_processes, is_alive, launch_process
 from ..record import HOST, Sandbox, Server, ServerKind
-from ..start import PortTaken, Runtime
-from ..status import make_log_error, read_tail
 from ..versions import choose_version
 from . import programs
 from .programs import Program
@@ -65,7 +64,7 @@ def _start_servers(
 ) -> Sandbox:
     sandbox = record.load_sandbox(name)
     if sandbox is None:
-        raise status.make_unknown_error(name)
+        raise brokers.make_unknown_error(name)
     missing = tuple(kind for kind in ServerKind if _is_missing(sandbox, kind, kinds))
     if not missing:
         return sandbox
@@ -87,7 +86,7 @@ def _is_missing(sandbox: Sandbox, kind: ServerKind, kinds: Collection[ServerKind
 
 def _check_brokers(sandbox: Sandbox, missing: Collection[ServerKind]) -> None:
     """Raise UsageError if these servers could not work with the brokers."""
-    if not status.are_brokers_running(sandbox):
+    if not brokers.are_brokers_running(sandbox):
         raise UsageError(
             f"the brokers of sandbox {sandbox.name} do not run",
             "`kafkaform sandbox up` starts them",
@@ -128,9 +127,9 @@ def _start_missing(
 def _launch(sandbox: Sandbox, kind: ServerKind, runtime: Runtime) -> tuple[Sandbox, Server]:
     """Start a server. Returns the sandbox, and the server with its process."""
     program, old = PROGRAMS[kind], sandbox.find_server(kind)
-    port_free = old is not None and start.are_free((old.port,))
+    port_free = old is not None and brokers.are_free((old.port,))
     # With the port of before, clients find the server again.
-    port = old.port if old is not None and port_free else start.find_free_ports(1)[0]
+    port = old.port if old is not None and port_free else brokers.find_free_ports(1)[0]
     server = Server(kind, port)
     program.write_files(sandbox, server)
     command = configuration.make_java_command(

@@ -49,8 +49,7 @@ from ...language.functions.files import make_checkout_reader, make_confined_read
 from ...language.policy.compilation import RuleSets, compile_policies
 from ...provider.contract import Provider, ResourceType, Session
 from ...provider.registry import Registry
-from ...syntax.nodes import File
-from ...syntax.source import FILE_BYTES
+from ...syntax.nodes import FILE_BYTES, File
 from ...version import VERSION
 from .. import modules
 from . import untrusted

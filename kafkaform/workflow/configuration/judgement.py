@@ -25,6 +25,7 @@ from ...plan.block_judge import judge_blocks, load_books
 from ...provider.contract import Provider
 from ...render.change_entries import join_names
 from ...syntax.nodes import (
+    EXCERPT_CHARACTERS,
     Attr,
     Expression,
     FunctionCall,
@@ -33,7 +34,6 @@ from ...syntax.nodes import (
     Template,
     Tuple,
 )
-from ...syntax.source import EXCERPT_CHARACTERS
 from ...syntax.terms import list_items
 from .evaluation import Configuration
 

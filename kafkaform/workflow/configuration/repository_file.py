@@ -38,9 +38,8 @@ from ...language.functions.files import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...language.values.value import ObjectVal
 from ...provider.registry import Registry
-from ...syntax.nodes import Block, File, Lit
+from ...syntax.nodes import FILE_BYTES, Block, File, Lit
 from ...syntax.parse import parse
-from ...syntax.source import FILE_BYTES
 from .files import Base, find_root
 from .instances import complete_provider
 from .repository import (

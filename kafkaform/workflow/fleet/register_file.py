@@ -54,9 +54,8 @@ from ...language.functions.files import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...provider.contract import Provider
 from ...provider.registry import Registry
-from ...syntax.nodes import Block, File
+from ...syntax.nodes import FILE_BYTES, Block, File
 from ...syntax.parse import parse
-from ...syntax.source import FILE_BYTES
 from ..configuration.evaluation import Configuration, DataAnswers, Inputs
 from ..configuration.files import find_exposed_files, find_root
 from ..configuration.repository import Cluster

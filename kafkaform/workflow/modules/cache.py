@@ -35,7 +35,7 @@ from ...language.functions.files import Glob, Read, make_confined_reader, parse_
 from ...language.functions.string import Allowance
 from ...language.values.faults import LIMITS
 from ...sandbox.record import get_cache_folder
-from ...syntax.source import FILE_BYTES
+from ...syntax.nodes import FILE_BYTES
 
 LOCK_FILE = "kafkaform.modules.json"
 FORMAT = 1

@@ -25,7 +25,7 @@ from ...core.diagnostics import Diagnostic, Severity
 from ...core.objects import Folder
 from ...language.declare.modules import Package, UnreadableModule
 from ...language.values.faults import LIMITS
-from ...syntax.source import ALL_FILES_BYTES
+from ...syntax.nodes import ALL_FILES_BYTES
 from .cache import (
     LINK,
     LOCK_FILE,

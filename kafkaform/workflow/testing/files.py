@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...core.errors import UsageError
 from ...core.storage import read_named_file
 from ...language.tests.suites import ENDING
-from ...syntax.source import FILE_BYTES
+from ...syntax.nodes import FILE_BYTES
 
 FOLDER = "tests"
 """The folder beside the configuration in which test files are looked for, too."""

@@ -17,7 +17,7 @@ from ...core.resource import Declared
 from ...core.storage import read_named_file
 from ...core.value import FrozenMap, Value
 from ...language.declare.folder import FAMILIES
-from ...syntax.source import FILE_BYTES
+from ...syntax.nodes import FILE_BYTES
 from ...syntax.write import Code, NewBlock, Writable, quote_string, write_blocks, write_value
 from ..configuration.evaluation import Configuration
 from ..connection import Connection

@@ -20,7 +20,7 @@ from kafkaform.audit.sink import SealLimits
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.workflow import applying, archiving
+from kafkaform.workflow import applying, sealing
 from kafkaform.workflow.audit_log import COLUMNS
 from kafkaform.workflow.sealing import seal_log
 
@@ -206,8 +206,8 @@ def test_a_sealed_log_is_published_whole_and_an_archived_one_from_where_the_topi
     assert len(folder.records()) < len(whole), "nothing was sealed"
     assert f"Published {len(whole)} records" in folder.done(*to).out
     assert published(folder, "audit") == whole
-    young = partial(archiving.archive_log, limits=SealLimits(grace=0.0))
-    folder.monkeypatch.setattr(archiving, "archive_log", young)
+    young = partial(sealing.archive_log, limits=SealLimits(grace=0.0))
+    folder.monkeypatch.setattr(sealing, "archive_log", young)
     assert "Moved" in folder.done("audit", "archive", "--before", "2999-01-01", "--to", cold).out
     apply(5)
     folder.done(*to)

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 from kio.static.primitive import i8
 
 from kafkaform.core.progress import ignore_event
-from kafkaform.sandbox import Sandbox, lifecycle, start
+from kafkaform.sandbox import Sandbox, brokers, lifecycle
 from kafkaform.sandbox.process import is_alive
 
 from ...conftest import Broker
@@ -62,7 +62,7 @@ def restart(folder: Folder, box: Sandbox) -> Sandbox:
         assert time.monotonic() < deadline, "the broker does not stop"
         time.sleep(0.1)
     runtime = lifecycle._find_runtime(box.make_options(), ignore_event)
-    box = start._launch_broker(box, broker, runtime)
+    box = brokers._launch_broker(box, broker, runtime)
     folder.until(lambda: folder.run("describe", "cluster").code == 0)
     return box
 

@@ -17,10 +17,9 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import app, count_brokers
 from kafkaform.core.errors import ConnectError, KafkaformError, UsageError
 from kafkaform.core.progress import Event, Message, ignore_event
-from kafkaform.sandbox import lifecycle, process, start
+from kafkaform.sandbox import brokers, lifecycle, process
+from kafkaform.sandbox.brokers import PortTaken, SandboxState
 from kafkaform.sandbox.record import Ports, Sandbox, SandboxOptions
-from kafkaform.sandbox.start import PortTaken
-from kafkaform.sandbox.status import SandboxState
 
 pytestmark = pytest.mark.timeout(300)  # the first run on a computer downloads 46 MB
 
@@ -202,12 +201,12 @@ def test_port_that_was_taken_meanwhile_is_no_failure(
 ) -> None:
     """Between the look at a port and the broker's start anybody may take it: others are tried."""
     told: list[Event] = []
-    real = start.allocate_ports
+    real = brokers.allocate_ports
     with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = Ports(other.getsockname()[1], *start.find_free_ports(2))
+        taken = Ports(other.getsockname()[1], *brokers.find_free_ports(2))
         answers = [(taken,)]
         monkeypatch.setattr(
-            start, "allocate_ports", lambda *asked: answers.pop() if answers else real(*asked)
+            brokers, "allocate_ports", lambda *asked: answers.pop() if answers else real(*asked)
         )
         box = sandbox.up(SandboxOptions("taken"), count_brokers, told.append)
     try:

@@ -15,8 +15,8 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import Event, Message, ignore_event
 from kafkaform.sandbox import process
+from kafkaform.sandbox.brokers import SandboxState
 from kafkaform.sandbox.record import Sandbox, SandboxOptions
-from kafkaform.sandbox.status import SandboxState
 from kafkaform.sandbox.versions import NO_ZOOKEEPER, find_newest
 
 from ...kit.kafka.versions import require_java

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
-from kafkaform.sandbox import configuration, lifecycle, record, start
+from kafkaform.sandbox import brokers, configuration, lifecycle, record
 
 from .versions import make_options
 
@@ -131,7 +131,7 @@ def opened(name: str) -> Iterator[Doors]:
     with record.hold_lock(name):
         prepared = lifecycle._prepare(options, None)
         folder, own, tokens = prepared.folder, authority("test authority"), Tokens(new_key())
-        found = start.find_free_ports(len(_DOORS))
+        found = brokers.find_free_ports(len(_DOORS))
         numbers = dict(zip(_DOORS, found, strict=True))
         _write(folder, own, tokens)
         _extend(folder / "broker-1.properties", prepared, numbers)
@@ -139,7 +139,7 @@ def opened(name: str) -> Iterator[Doors]:
         # With JAVA_TOOL_OPTIONS it would not start from the classes that are kept.
         with mock.patch.object(configuration, "_JVM", (*configuration._JVM, urls)):
             runtime = lifecycle._find_runtime(options, ignore_event)
-            box = start.start_sandbox(prepared, runtime, PATIENCE, count_brokers, ignore_event)
+            box = brokers.start_sandbox(prepared, runtime, PATIENCE, count_brokers, ignore_event)
     numbers |= {"CLIENT": box.brokers[0].ports.client, "TLS": box.brokers[0].ports.tls or 0}
     try:
         yield Doors(box, numbers, own, tokens)

@@ -21,7 +21,7 @@ from unittest import mock
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
-from kafkaform.sandbox import configuration, lifecycle, record, start
+from kafkaform.sandbox import brokers, configuration, lifecycle, record
 
 REALM = "KAFKAFORM.TEST"
 HOST = "localhost"
@@ -104,7 +104,7 @@ class Realm:
 @contextmanager
 def running(folder: Path) -> Iterator[Realm]:
     """Start a KDC; end it afterwards."""
-    (port,) = start.find_free_ports(1)
+    (port,) = brokers.find_free_ports(1)
     realm = Realm(folder)
     _write(folder, port)
     realm.run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master of the test")
@@ -180,12 +180,12 @@ def opened(name: str, realm: Realm) -> Iterator[tuple[sandbox.Sandbox, str]]:
     keytab = realm.keytab(SERVICE)
     with record.hold_lock(name):
         prepared = lifecycle._prepare(options, None)
-        (port,) = start.find_free_ports(1)
+        (port,) = brokers.find_free_ports(1)
         _extend(prepared.folder / "broker-1.properties", port, keytab)
         config = f"-Djava.security.krb5.conf={realm.config}"
         with mock.patch.object(configuration, "_JVM", (*configuration._JVM, config)):
             runtime = lifecycle._find_runtime(options, ignore_event)
-            box = start.start_sandbox(prepared, runtime, 180, count_brokers, ignore_event)
+            box = brokers.start_sandbox(prepared, runtime, 180, count_brokers, ignore_event)
     try:
         yield box, f"{HOST}:{port}"
     finally:

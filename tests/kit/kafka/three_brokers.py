@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.progress import ignore_event
-from kafkaform.sandbox import lifecycle, record, start
+from kafkaform.sandbox import brokers, lifecycle, record
 from kafkaform.sandbox.process import is_alive
 
 from .clusters import HELD, own_sandbox
@@ -102,7 +102,7 @@ class Brokers:
     def _launch(self, numbers: Iterable[int]) -> None:
         runtime = lifecycle._find_runtime(self.box.make_options(), ignore_event)
         for broker in self._some(numbers):
-            self.box = start._launch_broker(self.box, broker, runtime)
+            self.box = brokers._launch_broker(self.box, broker, runtime)
 
     def _some(self, numbers: Iterable[int]) -> list[record.Broker]:
         return [self.box.brokers[number - 1] for number in numbers]

@@ -26,8 +26,8 @@ from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.state.model import State, set_head
-from kafkaform.workflow.archiving import verify_store
 from kafkaform.workflow.audit_log import list_rows, mend_log
+from kafkaform.workflow.sealing import verify_store
 from kafkaform.workflow.state_transfer import pull_state
 from kafkaform.workflow.stores import Store
 

@@ -17,7 +17,7 @@ import pytest
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
-from kafkaform.sandbox import start
+from kafkaform.sandbox import brokers
 
 from ...kit import promises
 from ...kit.commands.process_folder import Folder
@@ -279,7 +279,7 @@ def _instead(box: sandbox.Sandbox) -> Iterator[sandbox.Sandbox]:
     """A new cluster on the ports of this one, which is stopped meanwhile."""
     sandbox.down(box.name, keep_data=True)
     try:
-        same = mock.patch.object(start, "allocate_ports", return_value=(box.brokers[0].ports,))
+        same = mock.patch.object(brokers, "allocate_ports", return_value=(box.brokers[0].ports,))
         with same, own_sandbox(f"{box.name}-other", config=HELD) as other:
             yield other
     finally:

@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import PlanRefused
-from kafkaform.plan.codec import decode, encode
-from kafkaform.plan.model import RULE, Plan
+from kafkaform.plan.model import RULE, Plan, decode, encode
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform_kafka.memory import Killed, killed_after
 

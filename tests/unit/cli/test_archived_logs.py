@@ -16,7 +16,7 @@ from kafkaform.core.resource import Identity
 from kafkaform.inventory.landing import land_log
 from kafkaform.window.page import make_id
 from kafkaform.window.server import find_page
-from kafkaform.workflow import applying, archiving, audit_log
+from kafkaform.workflow import applying, audit_log, sealing
 from kafkaform.workflow.sealing import seal_log
 from kafkaform.workflow.stores import open_store
 from kafkaform_kafka.publishing import PublishResult
@@ -38,7 +38,7 @@ def sealed(there: Here, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A folder whose applies seal what they can; the ids of its runs."""
     monkeypatch.setattr(applying, "seal_log", partial(seal_log, limits=TINY))
     monkeypatch.setattr(
-        archiving, "archive_log", partial(archiving.archive_log, limits=SealLimits(grace=0.0))
+        sealing, "archive_log", partial(sealing.archive_log, limits=SealLimits(grace=0.0))
     )
     monkeypatch.setattr(checkpoint, "SIZE", 1000)
     runs = [apply(there, number) for number in range(1, 7)]

@@ -18,7 +18,7 @@ from kafkaform.core.errors import EXIT_CODES
 from kafkaform.provider.registry import Registry
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform.workflow import archiving
+from kafkaform.workflow import sealing
 from kafkaform_kafka.kinds.simulation import led_elsewhere, lost_request
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused_items
 
@@ -304,7 +304,7 @@ def ended(shop: Shop) -> int:
     shop.applied(a=1)
     end_on_signals()
     act = lambda *_, **__: signal.raise_signal(signal.SIGTERM)  # noqa: E731  # one line
-    shop.monkeypatch.setattr(archiving, "check_checkpoints", act)
+    shop.monkeypatch.setattr(sealing, "check_checkpoints", act)
     return shop.run("audit", "verify")
 
 

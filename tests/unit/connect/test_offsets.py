@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply import settle
-from kafkaform.plan.codec import decode, encode
+from kafkaform.plan.model import decode, encode
 
 from ...kit.connect.folder import ConnectFolder, connector
 from ...kit.http.faults import Fault

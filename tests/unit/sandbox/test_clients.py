@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import astuple, replace
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.sandbox import certificates, configuration, jars, start, versions
+from kafkaform.sandbox import brokers, certificates, configuration, jars, versions
 from kafkaform.sandbox.configuration import Format
 from kafkaform.sandbox.record import Broker, Ports, Sandbox
 from kafkaform.syntax.write import format_text
@@ -23,31 +23,31 @@ from kafkaform.syntax.write import format_text
 
 def test_ports_are_distinct() -> None:
     """Three brokers with TLS get twelve different ports."""
-    found = [port for each in start.allocate_ports(3, tls=True) for port in astuple(each)]
+    found = [port for each in brokers.allocate_ports(3, tls=True) for port in astuple(each)]
     assert len(set(found)) == 12
     assert all(found)
 
 
 def test_ports_stay_while_they_are_free() -> None:
     """A sandbox with kept data is found where it was, unless somebody sits there now."""
-    before = start.allocate_ports(1, tls=False)
-    assert start.allocate_ports(1, tls=False, previous=before) == before
+    before = brokers.allocate_ports(1, tls=False)
+    assert brokers.allocate_ports(1, tls=False, previous=before) == before
     with socket.create_server(("127.0.0.1", before[0].client)):
-        assert start.allocate_ports(1, tls=False, previous=before) != before
+        assert brokers.allocate_ports(1, tls=False, previous=before) != before
 
 
 def test_ports_are_none_that_a_connection_may_get() -> None:
     """A system gives connections ports from 32768 (Linux) or 49152 on; a broker that is down for
     a moment would find its own taken."""
-    found = [port for each in start.allocate_ports(3, tls=True) for port in astuple(each)]
+    found = [port for each in brokers.allocate_ports(3, tls=True) for port in astuple(each)]
     assert max(found) < 32768
 
 
 def test_no_free_ports_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Instead of a search without an end."""
-    monkeypatch.setattr(start, "_LAST", start._FIRST + 1)
+    monkeypatch.setattr(brokers, "_LAST", brokers._FIRST + 1)
     with pytest.raises(KafkaformError, match="fewer than 3 ports of 127.0.0.1 are free"):
-        start.find_free_ports(3)
+        brokers.find_free_ports(3)
 
 
 def fake_java(folder: Path, banner: str) -> Path:

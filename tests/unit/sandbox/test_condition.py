@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import KafkaformError, Locked, UsageError
-from kafkaform.sandbox import lifecycle, read_status, record, start, status
+from kafkaform.sandbox import brokers, lifecycle, read_status, record
+from kafkaform.sandbox.brokers import SandboxState
 from kafkaform.sandbox.process import Process, identify_process
 from kafkaform.sandbox.record import Broker, Phase, Sandbox, SandboxOptions
-from kafkaform.sandbox.status import SandboxState
 
 GONE = Process(2, "never")
 
@@ -61,10 +61,10 @@ def test_a_broker_without_its_zookeeper_is_degraded(box: Sandbox) -> None:
 def test_brokers_end_before_their_zookeeper(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that cannot reach it any more would wait, and then be killed."""
     ended: list[tuple[Process, ...]] = []
-    monkeypatch.setattr(start, "end_processes", lambda some, _: ended.append(some) or some)
+    monkeypatch.setattr(brokers, "end_processes", lambda some, _: ended.append(some) or some)
     broker, zookeeper = Process(3, "a"), Process(4, "b")
     both = replace(with_processes(box, broker), zookeeper=True, zookeeper_process=zookeeper)
-    assert start.end_sandbox(both) == (broker, zookeeper)
+    assert brokers.end_sandbox(both) == (broker, zookeeper)
     assert ended == [(broker,), (zookeeper,)]
 
 
@@ -74,7 +74,7 @@ def test_the_log_of_zookeeper_is_shown(box: Sandbox) -> None:
     record.save_sandbox(both)
     both.get_log_file(both.brokers[0]).write_text("started\n")
     both.get_log_file(None).write_text("listening\n")
-    assert status.read_last_lines(both, 5) == ("[1] started", "[zookeeper] listening")
+    assert brokers.read_last_lines(both, 5) == ("[1] started", "[zookeeper] listening")
 
 
 @pytest.mark.parametrize("wrong", ["", "four", "4", "4.3.1/../..", "1" * 30 + ".0"])
@@ -148,7 +148,7 @@ def test_logs_are_followed_until_the_sandbox_is_gone(box: Sandbox) -> None:
     record.save_sandbox(box)
     log = box.get_log_file(box.brokers[0])
     log.write_text("one\ntwo\n")
-    lines = status.follow_logs(box, 1)
+    lines = brokers.follow_logs(box, 1)
     assert next(lines) == "two"
     with log.open("a") as file:
         file.write("three\nunfinished")

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from kafkaform.core.errors import ConnectError, Interrupted, KafkaformError, UsageError
 from kafkaform.core.progress import Event, Message, Progress
 from kafkaform.render.diagnostics import render_diagnostics
-from kafkaform.sandbox import lifecycle, process, read_status, record, status
+from kafkaform.sandbox import brokers, lifecycle, process, read_status, record
+from kafkaform.sandbox.brokers import SandboxState
 from kafkaform.sandbox.process import Process, identify_process
 from kafkaform.sandbox.record import Broker, Phase, Sandbox, Server, ServerKind
 from kafkaform.sandbox.servers import start
 from kafkaform.sandbox.servers.programs import Program, list_connect_versions
 from kafkaform.sandbox.servers.start import check_servers, start_servers
-from kafkaform.sandbox.status import SandboxState
 
 REGISTRY, CONNECT = ServerKind.SCHEMA_REGISTRY, ServerKind.CONNECT
 GONE = Process(2, "never")
@@ -149,7 +149,7 @@ def test_a_program_that_ends_is_told_in_its_own_words(
     found = read_status(running.name)
     assert found.state is SandboxState.DEGRADED and len(found.alive) == 1
     assert list_pids(found.sandbox) == []
-    assert "[connect] failing starts" in status.read_last_lines(found.sandbox, 5)
+    assert "[connect] failing starts" in brokers.read_last_lines(found.sandbox, 5)
 
 
 def test_a_program_that_says_nothing_is_ended(

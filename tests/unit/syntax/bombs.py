@@ -13,12 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from kafkaform.syntax import source
+from kafkaform.syntax import nodes
 from kafkaform.syntax.parse import parse
 
 M = 1024 * 1024
 ADDRESS_SPACE = 1024 * M
-FULL = source.FILE_BYTES
+FULL = nodes.FILE_BYTES
 
 
 def fill(unit: str, head: str = "", tail: str = "", size: int = M) -> str:
@@ -119,7 +119,7 @@ WARNED: Mapping[str, str] = {
 ACCEPTED: Mapping[str, Callable[[], str]] = {
     "deepest brackets": lambda: "a = " + "[" * 100 + "]" * 100 + "\n",
     "deepest parentheses": lambda: "a = " + "(" * 100 + "1" + ")" * 100 + "\n",
-    "longest string": lambda: 'a = "' + "x" * source.STRING_CHARACTERS + '"\n',
+    "longest string": lambda: 'a = "' + "x" * nodes.STRING_CHARACTERS + '"\n',
     "blank lines in a heredoc": lambda: fill("\n", "a = <<E\n", "x\nE\n", 300_000),
     "indented lines": lambda: "a = <<-E\n" + "".join(" " * n + "x\n" for n in range(1400)) + "E\n",
     "heredocs": lambda: numbered("a{} = <<E{}\nx\nE{}\n", 15_000),

@@ -14,16 +14,15 @@ from kafkaform.core.diagnostics import Diagnostics
 from kafkaform.language.expressions.code import Env
 from kafkaform.language.expressions.compilation import make_context
 from kafkaform.language.values.value import ObjectVal, Val
-from kafkaform.syntax import scan, source, terms
-from kafkaform.syntax.nodes import ConstantObject, File, Object
+from kafkaform.syntax import nodes, scan, terms
+from kafkaform.syntax.nodes import ConstantObject, File, Object, Source
 from kafkaform.syntax.parse import parse
-from kafkaform.syntax.source import Source
 from kafkaform.syntax.tokens import KEYWORDS
 
 from ...kit.quick import examples
 from .test_stamps import told
 
-NEVER = source.FILE_BYTES
+NEVER = nodes.FILE_BYTES
 
 
 def parse_as(text: str, large: int) -> tuple[File, Diagnostics]:
@@ -117,7 +116,7 @@ FAULTS = {
     "a comma on its own line": "a = { b = 1\n, c = 2 }\n",
     "a fault elsewhere": "a = { b = 1 }\nc = [1 2]\nd = { e = 1 } f\n",
     "a long number": f"a = {{ b = {'9' * 1001} }}\n",
-    "a long string": f'a = {{ b = "{"x" * (source.STRING_CHARACTERS + 1)}" }}\n',
+    "a long string": f'a = {{ b = "{"x" * (nodes.STRING_CHARACTERS + 1)}" }}\n',
     "three objects in 98 brackets": f"a = {'[' * 98}{{ b = {{ c = {{}} }} }}{']' * 98}\n",
     "101 brackets": f"a = {'[' * 99}{{ b = {{ c = 1 }} }}{']' * 99}\n",
     "an open object": "a = { b = 1\n",

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkaform.syntax.nodes import Source
 from kafkaform.syntax.parse import parse
 from kafkaform.syntax.scan import scan
-from kafkaform.syntax.source import Source
 from kafkaform.syntax.write import format_text
 
 from ...kit.quick import examples

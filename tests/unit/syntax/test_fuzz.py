@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.diagnostics import Diagnostics
+from kafkaform.syntax.nodes import Source
 from kafkaform.syntax.parse import parse, parse_expression, parse_template
 from kafkaform.syntax.scan import scan
-from kafkaform.syntax.source import Source
 from kafkaform.syntax.write import format_text
 
 ROOT = Path(__file__).resolve().parents[3]

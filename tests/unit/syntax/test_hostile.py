@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pytest
 
-from kafkaform.syntax import source
+from kafkaform.syntax import nodes
 
 from . import bombs
 
@@ -53,7 +53,7 @@ def test_bomb_is_refused(name: str, parsed: Parsed) -> None:
     assert bombs.REFUSED[name][1] in summary
     assert line >= 1
     assert set(severities) == {"error"}
-    assert len(severities) <= source.DIAGNOSTICS
+    assert len(severities) <= nodes.DIAGNOSTICS
 
 
 @pytest.mark.parametrize("name", bombs.WARNED)

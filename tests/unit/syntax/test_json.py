@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kafkaform.core.diagnostics import Diagnostics
 from kafkaform.syntax import nodes
-from kafkaform.syntax import source as limits
+from kafkaform.syntax import nodes as limits
 from kafkaform.syntax.faults import SyntaxFault
 from kafkaform.syntax.json import (
     Json,

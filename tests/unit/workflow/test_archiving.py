@@ -27,7 +27,8 @@ from kafkaform.core.objects import Folder, Objects
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
-from kafkaform.workflow.archiving import (
+from kafkaform.workflow.audit_log import mend_log
+from kafkaform.workflow.sealing import (
     LogArchive,
     archive_log,
     open_archive,
@@ -35,7 +36,6 @@ from kafkaform.workflow.archiving import (
     restore_log,
     verify_store,
 )
-from kafkaform.workflow.audit_log import mend_log
 from kafkaform.workflow.stores import Store
 
 from ...kit.audit_story import LINEAGE

@@ -16,8 +16,7 @@ from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import StorageError
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow import applying
-from kafkaform.workflow.archiving import archive_log, open_archive
-from kafkaform.workflow.sealing import seal_log
+from kafkaform.workflow.sealing import archive_log, open_archive, seal_log
 from kafkaform.workflow.stores import Store, open_store
 from kafkaform_kafka.memory import MemoryProvider
 

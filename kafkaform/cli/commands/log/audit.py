@@ -164,8 +164,8 @@ def verify(
     The log must also contain the record that the state is anchored at.
     """
     typed_anchor = _parse_anchor(anchor) if anchor is not None else None
-    copy = workflow.archiving.open_archive(archive) if archive is not None else None
-    verified = workflow.archiving.verify_store(open_store(state), typed_anchor, copy)
+    copy = workflow.sealing.open_archive(archive) if archive is not None else None
+    verified = workflow.sealing.verify_store(open_store(state), typed_anchor, copy)
     console = Console.make_standard()
     for stray in verified.strays:
         console.note(
@@ -221,8 +221,8 @@ def archive_(
     store, clock = open_store(state), SystemClock()
     timeout, console = parse_duration(lock_timeout, "--lock-timeout"), Console.make_standard()
     if restore is not None and before is None and to is None:
-        moved = workflow.archiving.restore_log(
-            store, workflow.archiving.open_archive(restore), clock, timeout
+        moved = workflow.sealing.restore_log(
+            store, workflow.sealing.open_archive(restore), clock, timeout
         )
         console.write(f"Brought back {render_count(moved.segments, 'segment')}.")
         return
@@ -231,8 +231,8 @@ def archive_(
             "audit archive needs --before and --to, or --restore alone",
             "For example: kafkaform audit archive --before 2026-01-01 --to s3://cold/kafka-prod",
         )
-    moved = workflow.archiving.archive_log(
-        store, workflow.archiving.open_archive(to), _check_date(before), clock, timeout
+    moved = workflow.sealing.archive_log(
+        store, workflow.sealing.open_archive(to), _check_date(before), clock, timeout
     )
     content = f"it has records 1 to {moved.last:,}" if moved.last else "it is empty"
     console.write(f"Moved {render_count(moved.segments, 'segment')} to {inline(to)}: {content}.")
