@@ -1,4 +1,5 @@
-"""How many topics, partitions, replicas and bytes a plan adds or frees, and what that costs."""
+"""How many topics, partitions, replicas and bytes a plan adds or frees, how much more is written,
+and what that costs."""
 
 from __future__ import annotations
 
@@ -15,19 +16,22 @@ from ..kinds.topic import placement
 from ..kinds.topic import resource_type as topics
 from ..protocol.cluster_facts import KafkaFacts
 from ..protocol.rates import GUIDANCE, Rates, ReplicaLimits, read_rates
-from .forecast import Forecast, alters_bytes
+from .forecast import Forecast, alters_bytes, find_expected_rate
+
+INGRESS, EGRESS = "ingress_per_day", "egress_per_day"
+UNKNOWN, UNLIMITED = "whose amount is unknown", "which nothing limits"
+"""Why something that has a price is left out. Of both, the greater text holds for a sum."""
 
 
 class Cost(Struct, frozen=True):
     """What one change costs a month."""
 
     amounts: Mapping[str, float]
-    """`topics`, `partitions`, `replicas`, `bytes` -> how many it adds, negative for what it frees;
-    of what has a price."""
+    """What has a price, as in `Rates.prices` -> how many it adds, negative for what it frees."""
     monthly: float
     """In the currency of the rates; negative for what it saves."""
-    obstacle: str = ""
-    """Why bytes are not counted, although they have a price: a clause about them."""
+    obstacles: Mapping[str, str] = {}
+    """What has a price and is not counted, named in the same way -> why: a clause about it."""
 
 
 def count_amounts(change: Change, facts: Facts) -> Mapping[str, int]:
@@ -88,8 +92,19 @@ def needs_count(change: Change, facts: Facts) -> bool:
     """True if the change adds or frees something that has a price, or adds to what has a limit."""
     rates = find_rates(facts)
     amounts = {} if rates is None else count_amounts(change, facts)
-    priced = rates is not None and any(amounts.get(name) for name in rates.prices)
+    priced = rates is not None and any(
+        amounts.get(name) or name in _TRAFFIC and moves_traffic(change) for name in rates.prices
+    )
     return priced or is_size_priced(change, facts) or is_limited(change, facts)
+
+
+_TRAFFIC = (INGRESS, EGRESS)
+
+
+def moves_traffic(change: Change) -> bool:
+    """True if clients write or read more or less because of the change: a topic comes or goes."""
+    comes_or_goes = change.action in (Action.CREATE, Action.DELETE)
+    return comes_or_goes and change.effective and change.identity.kind == topics.KIND
 
 
 def is_size_priced(change: Change, facts: Facts) -> bool:
@@ -115,22 +130,26 @@ def compute_costs(
     costs = {}
     for change in changes:
         cost = _compute_cost(rates, forecast, change, facts)
-        if cost.obstacle or any(cost.amounts.values()):
+        if cost.obstacles or any(cost.amounts.values()):
             costs[change.identity] = cost
     return costs
 
 
 def _compute_cost(rates: Rates, forecast: Forecast | None, change: Change, facts: Facts) -> Cost:
-    amounts: dict[str, float] = dict(count_amounts(change, facts))
-    obstacle = ""
+    amounts: dict[str, float | None] = dict(count_amounts(change, facts))
     if is_size_priced(change, facts):
-        size = None if forecast is None else forecast.net.get(change.identity)
-        if size is None:
-            obstacle = "whose number is unknown"
-        elif math.isinf(size):
-            obstacle = "which nothing limits"
-        else:
-            amounts["bytes"] = size
-    priced = {name: amounts[name] for name in rates.prices if name in amounts}
-    monthly = sum(amount * rates.prices[name] for name, amount in priced.items())
-    return Cost(priced, monthly, obstacle)
+        amounts["bytes"] = None if forecast is None else forecast.net.get(change.identity)
+    if moves_traffic(change):
+        # What a block expects is written. Nobody declares how much is read, and what is no longer
+        # written once a topic is deleted, no plan measures.
+        amounts[INGRESS] = find_expected_rate(change) if change.action is Action.CREATE else None
+        amounts[EGRESS] = None
+    counted, obstacles, monthly = {}, {}, 0.0
+    for name, price in rates.prices.items():
+        amount = amounts.get(name, 0)
+        if amount is None or math.isinf(amount):
+            obstacles[name] = UNKNOWN if amount is None else UNLIMITED
+        elif name in amounts:
+            counted[name] = amount
+            monthly += amount * price
+    return Cost(counted, monthly, obstacles)

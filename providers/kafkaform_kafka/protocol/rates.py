@@ -14,6 +14,8 @@ from msgspec import Struct
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema
 
 GIGABYTE = 10**9
+MONTH_DAYS = 365 / 12
+"""Days of an average month: what is counted by the day costs so many times as much a month."""
 
 
 class Rates(Struct, frozen=True):
@@ -24,18 +26,25 @@ class Rates(Struct, frozen=True):
     partition: float | None = None
     replica: float | None = None
     gigabyte: float | None = None
+    """On disk, of each replica."""
+    ingress_gigabyte: float | None = None
+    """Written by producers. Unlike the others, what one costs whenever it is written."""
+    egress_gigabyte: float | None = None
+    """Read by consumers, likewise."""
 
     @property
     def prices(self) -> Mapping[str, float]:
-        """What is counted (`topics`, `partitions`, `replicas`, `bytes`) -> the cost of one of it a
-        month."""
-        prices = {
-            "topics": self.topic,
-            "partitions": self.partition,
-            "replicas": self.replica,
-            "bytes": None if self.gigabyte is None else self.gigabyte / GIGABYTE,
+        """What is counted (`topics`, `partitions`, `replicas`, `bytes`, and bytes a day:
+        `ingress_per_day`, `egress_per_day`) -> the cost of one of it a month."""
+        rates = {
+            "topics": (self.topic, 1.0),
+            "partitions": (self.partition, 1.0),
+            "replicas": (self.replica, 1.0),
+            "bytes": (self.gigabyte, 1 / GIGABYTE),
+            "ingress_per_day": (self.ingress_gigabyte, MONTH_DAYS / GIGABYTE),
+            "egress_per_day": (self.egress_gigabyte, MONTH_DAYS / GIGABYTE),
         }
-        return {name: price for name, price in prices.items() if price is not None}
+        return {name: rate * share for name, (rate, share) in rates.items() if rate is not None}
 
 
 class ReplicaLimits(Struct, frozen=True):
@@ -65,7 +74,7 @@ def _refuse_below_one(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _make_rate(name: str, counted: str) -> AttributeSchema:
-    doc = f"Cost of one {counted} a month. Default: not counted."
+    doc = f"Cost of one {counted}. Default: not counted."
     return AttributeSchema(name, NUMBER, doc, refuses=refuse_negative, policy=True)
 
 
@@ -76,10 +85,12 @@ def _make_limit(name: str, doc: str) -> AttributeSchema:
 RATES = make_schema(
     "What things cost.",
     AttributeSchema("currency", STRING, "Such as EUR.", required=True, policy=True),
-    _make_rate("topic", "topic"),
-    _make_rate("partition", "partition"),
-    _make_rate("replica", "replica"),
-    _make_rate("gigabyte", "gigabyte on disk, counted for each replica,"),
+    _make_rate("topic", "topic a month"),
+    _make_rate("partition", "partition a month"),
+    _make_rate("replica", "replica a month"),
+    _make_rate("gigabyte", "gigabyte on disk a month, counted for each replica"),
+    _make_rate("ingress_gigabyte", "gigabyte that producers write"),
+    _make_rate("egress_gigabyte", "gigabyte that consumers read"),
 )
 LIMITS = make_schema(
     "How many replicas of partitions the cluster is to hold. A plan that exceeds a limit says so.",

@@ -19,7 +19,7 @@ from kafkaform.core.rule import Needs, Rule
 from kafkaform.core.text.quantity import render_amount, render_count, render_days
 from kafkaform.core.value import FrozenMap, Value
 
-from ..capacity.amounts import Cost, find_limits
+from ..capacity.amounts import EGRESS, INGRESS, Cost, find_limits
 from ..capacity.forecast import Forecast, Share
 from ..capacity.projection import Disk
 from ..protocol.cluster_facts import KafkaFacts
@@ -107,7 +107,8 @@ MONTHLY_COST = Rule(
     Needs.SYSTEM,
     "The `rates` of the provider block, times what the change adds or frees: topics, partitions, "
     "replicas, and bytes on all disks once the change has had its full effect, which are estimated "
-    "as for `disk-too-small`.",
+    "as for `disk-too-small`. Ingress is what `expected_rate` of a new topic says; how much is "
+    "read, and what a deleted topic got, is left out and named.",
     'partitions = 6   # was 3, and rates { currency = "EUR", partition = 0.25 }',
     proof=f"{_PROOFS}::test_what_a_deletion_frees_is_what_the_disks_had",
 )
@@ -179,9 +180,10 @@ def find_costs(
             for name, amount in cost.amounts.items():
                 amounts[name] += amount
         monthly = sum(cost.monthly for cost in costs.values())
-        # Of several reasons, that nobody knows is the one that holds for the sum.
-        obstacle = max(cost.obstacle for cost in costs.values())
-        yield None, _tell_cost("this plan", Cost(amounts, monthly, obstacle), currency)
+        obstacles: dict[str, str] = {}
+        for name, reason in (pair for cost in costs.values() for pair in cost.obstacles.items()):
+            obstacles[name] = max(obstacles.get(name, ""), reason)
+        yield None, _tell_cost("this plan", Cost(amounts, monthly, obstacles), currency)
 
 
 def _tell_cost(subject: str, cost: Cost, currency: str) -> Finding:
@@ -193,7 +195,7 @@ def _tell_cost(subject: str, cost: Cost, currency: str) -> Finding:
         if round(amount)
     ]
     counted = f" ({', '.join(amounts)})" if amounts else ""
-    ending = f", without bytes on disks, {cost.obstacle}" if cost.obstacle else ""
+    ending = "".join(_list_obstacles(cost.obstacles))
     figures = {name: round(amount) for name, amount in cost.amounts.items()}
     saved = f"{subject} saves about {-money:,} {currency} a month{counted}{ending}"
     spent = f"{subject} costs about {money:,} {currency} more a month{counted}{ending}"
@@ -203,9 +205,22 @@ def _tell_cost(subject: str, cost: Cost, currency: str) -> Finding:
     )
 
 
+def _list_obstacles(obstacles: Mapping[str, str]) -> Iterator[str]:
+    """`, without ingress and egress, whose amount is unknown`, once for each reason."""
+    for reason in dict.fromkeys(obstacles.values()):
+        *most, last = [_LEFT_OUT[name] for name, cause in obstacles.items() if cause == reason]
+        names = f"{', '.join(most)} and {last}" if most else last
+        yield f", without {names}, {reason}"
+
+
+_LEFT_OUT: Mapping[str, str] = {"bytes": "bytes on disks", INGRESS: "ingress", EGRESS: "egress"}
+
+
 def _render_counted(name: str, amount: int) -> str:
     if name == "bytes":
         return render_amount(amount, "bytes")
+    if name == INGRESS:
+        return f"{render_amount(amount, 'bytes')} written a day"
     return render_count(amount, name.removesuffix("s"))
 
 

@@ -133,11 +133,53 @@ def test_bytes_that_cannot_be_counted_are_left_out_with_the_reason() -> None:
     [(_, unknown)] = costs_of(create(None))
     assert unknown.text == (
         "it costs about 6.75 EUR more a month (+3 partitions, +6 replicas), without bytes on "
-        "disks, whose number is unknown"
+        "disks, whose amount is unknown"
     )
     [(_, endless)] = costs_of(create("1MiB", config={"retention.ms": -1}))
     assert endless.text.endswith(", without bytes on disks, which nothing limits")
     assert not costs_of(LONGER, rates=COUNTED_ONLY), "what has no price is not told"
+
+
+TRAFFIC = FrozenMap(
+    PRICES, ingress_gigabyte=Decimal("0.1"), egress_gigabyte=Decimal("0.05"), gigabyte=None
+)
+
+
+def test_what_producers_write_is_counted_where_a_block_expects_it() -> None:
+    """10 GB a day are 304.17 GB in an average month. What is read, and what a deleted topic got, is
+    left out and named."""
+    [(_, known)] = costs_of(create(str(10**10 // 86_400)), rates=TRAFFIC)
+    assert known.text == (
+        "it costs about 37.17 EUR more a month (+3 partitions, +6 replicas, +9.31 GiB written a "
+        "day), without egress, whose amount is unknown"
+    )
+    assert known.figures["ingress_per_day"] == 10**10 // 86_400 * 86_400
+    both = ", without ingress and egress, whose amount is unknown"
+    [(_, unknown), (_, deleted), (_, plan)] = costs_of(create(None), DELETED, rates=TRAFFIC)
+    assert unknown.text.endswith(f"(+3 partitions, +6 replicas){both}")
+    assert deleted.text.endswith(f"(-3 partitions, -6 replicas){both}")
+    assert plan.text == f"this plan costs about 0.00 EUR more a month{both}"
+    assert not costs_of(LONGER, rates=TRAFFIC), "another retention alters no traffic"
+
+
+def test_each_reason_is_told_once() -> None:
+    """Nothing limits the bytes of one topic, and nobody knows how much of it is read."""
+    endless = create("1MiB", config={"retention.ms": -1})
+    rates = FrozenMap(TRAFFIC, gigabyte=Decimal("0.02"))
+    [(_, cost)] = costs_of(endless, rates=rates)
+    assert cost.text.endswith(
+        ", without bytes on disks, which nothing limits, without egress, whose amount is unknown"
+    )
+    [(_, cost)] = costs_of(create(None), rates=rates)
+    assert cost.text.endswith(
+        ", without bytes on disks, ingress and egress, whose amount is unknown"
+    )
+
+
+def test_prices_of_traffic_need_no_request() -> None:
+    """Nothing is asked about what no broker tells before there is a topic."""
+    [text], requests = look(facts(rates=TRAFFIC), create(None))
+    assert "without ingress and egress" in text and requests == []
 
 
 def test_without_rates_and_limits_nothing_is_counted() -> None:
