@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 from math import floor
 from typing import Any
 
@@ -38,15 +39,11 @@ def _of_cluster(cluster: Row, tables: Tables, register: Register) -> list[Row]:
     default = about.get("default_replication_factor")
     sizes = {r["key"]: r["attrs"].get("bytes") for r in mine if r["kind"] == USAGE}
     declared = [*tables["desired"], *tables["recorded"]]
-    rates = {
-        row["topic"]: row["bytes_per_day"]
-        for row in tables["topic_growth"]
-        if row["cluster"] == name
-    }
+    grown = {row["topic"]: row for row in tables["topic_growth"] if row["cluster"] == name}
     topics = [
         {
             **_topic(row, sizes.get(row["key"]), default, owner_of(row, declared, register)),
-            "growth": rates.get(row["key"]),
+            **{part: grown.get(row["key"], {}).get(part) for part in GROWN},
         }
         for row in mine
         if row["kind"] == TOPIC
@@ -58,11 +55,11 @@ def _of_cluster(cluster: Row, tables: Tables, register: Register) -> list[Row]:
         **_future(name, topics, tables, register, as_of),
     }
     rows = [{**known, **whole}]
+    rows[0] |= _cost(topics, register.rates)
     for owner in {topic["owner"] for topic in topics}:
-        counts = _counts([topic for topic in topics if topic["owner"] == owner])
-        rows.append({**known, "subject": f"owner {owner}" if owner else "unowned", **counts})
-    for row in rows:
-        row["cost"] = _cost(row, register.rates)
+        owned = [topic for topic in topics if topic["owner"] == owner]
+        subject = {"subject": f"owner {owner}" if owner else "unowned"}
+        rows.append({**known, **subject, **_counts(owned), **_cost(owned, register.rates)})
     nodes = {int(node) for node in json.loads(about.get("nodes", "[]"))}
     held = {broker for topic in topics for part in topic["assignment"] for broker in part}
     led = {broker: about.get(f"leaders.{broker}") for broker in nodes}
@@ -77,8 +74,10 @@ def _of_cluster(cluster: Row, tables: Tables, register: Register) -> list[Row]:
     return [{**_NOTHING, **row, "currency": currency} for row in rows]
 
 
+GROWN = ("bytes_per_day", "ingress_per_day", "egress_per_day")
+_COST = ("cost", "cost_at_least", "cost_unknown", "unpriced_topics")
 _NOTHING = dict.fromkeys(
-    ("bytes", "growth_per_day", "limit_replicas", "breach_on", "cost", "bytes_per_day", "leaders")
+    ("bytes", "growth_per_day", "limit_replicas", "breach_on", "leaders", *GROWN, *_COST)
 )
 
 
@@ -108,7 +107,7 @@ def _counts(topics: Sequence[Row]) -> Row:
         "topics": len(topics),
         "below_rf": _whole(topics, "below"),
         "bytes": _whole(topics, "bytes"),
-        "bytes_per_day": _whole(topics, "growth"),
+        **{part: _whole(topics, part) for part in GROWN},
     }
 
 
@@ -129,23 +128,38 @@ def _broker(broker: int, topics: Sequence[Row]) -> Row:
     }
 
 
-def _cost(row: Row, rates: Rates | None) -> float | None:
+def _cost(topics: Sequence[Row], rates: Rates | None) -> Row:
+    """What each topic costs a month, one after the other."""
     if rates is None:
-        return None
-    counted = {
-        "topics": rates.topic,
-        "partitions": rates.partition,
-        "replicas": rates.replica,
-        "bytes": rates.gigabyte,
+        return {}
+    month = Fraction(365, 12)
+    prices = {
+        "topics": (rates.topic, Fraction(1)),
+        "partitions": (rates.partition, Fraction(1)),
+        "replicas": (rates.replica, Fraction(1)),
+        "bytes": (rates.gigabyte, Fraction(1, 10**9)),
+        "ingress_per_day": (rates.ingress_gigabyte, month / 10**9),
+        "egress_per_day": (rates.egress_gigabyte, month / 10**9),
     }
-    total = Decimal(0)
-    for name, rate in counted.items():
-        if rate is not None and row[name] is None:
-            return None
-        if rate is not None:
-            share = Decimal(row[name]) * Decimal(str(rate))
-            total += share / 10**9 if name == "bytes" else share
-    return float(total.quantize(Decimal("0.01"), ROUND_HALF_UP))
+    total, unknown, unpriced = Fraction(0), set(), 0
+    for topic in topics:
+        gaps = set()
+        for name, (rate, share) in prices.items():
+            amount = 1 if name == "topics" else topic[name]
+            if rate is not None and amount is None:
+                gaps.add(name.removesuffix("_per_day"))
+            elif rate is not None:
+                total += amount * Fraction(str(rate)) * share
+        unknown |= gaps
+        unpriced += bool(gaps)
+    cents = Decimal((total * 100).numerator) / Decimal((total * 100).denominator)
+    least = float(cents.quantize(Decimal(1), ROUND_HALF_UP) / 100)
+    return {
+        "cost": None if unknown else least,
+        "cost_at_least": least,
+        "cost_unknown": [name for name in ("bytes", "ingress", "egress") if name in unknown],
+        "unpriced_topics": unpriced,
+    }
 
 
 def _future(

@@ -78,6 +78,44 @@ def grow_topic(
     }
 
 
+def weigh_traffic(
+    config: Mapping[str, str],
+    values: Values,
+    written: float | None,
+    groups: Mapping[str, Sequence[tuple[Any, ...]]] | None,
+) -> Row:
+    """Bytes that are written and read a day. config: of the topic or, below it, of its cluster;
+    values: what was measured last; groups: the points of each group that commits, None if some may
+    be hidden."""
+    held = _subtract(values.get("end_offsets_sum"), values.get("start_offsets_sum"))
+    size, mean = values.get("bytes"), None
+    is_whole = "compact" not in config.get("cleanup.policy", "") and not config.get("tiered")
+    if is_whole and held and held > 0 and size:
+        mean = size / 2 / held
+    reads = None if groups is None else [_advance(points) for points in groups.values()]
+    known = None if reads is None or None in reads else sum(rate for rate in reads if rate)
+    return {"ingress_per_day": _weigh(written, mean), "egress_per_day": _weigh(known, mean)}
+
+
+def _subtract(end: int | None, start: int | None) -> int | None:
+    return None if end is None or start is None else end - start
+
+
+def _advance(points: Sequence[tuple[Any, ...]]) -> float | None:
+    """Records a day by which the committed offsets went on."""
+    known = [(day, offset) for day, _, _, offset, _ in points if offset is not None]
+    if len(known) < 7:
+        return None
+    steps = [max(0, b - a) for (_, a), (_, b) in zip(known, known[1:], strict=False)]
+    return sum(steps) / (known[-1][0] - known[0][0]).days
+
+
+def _weigh(records: float | None, mean: float | None) -> int | None:
+    if records == 0:
+        return 0
+    return None if records is None or mean is None else round(records * mean)
+
+
 def project_disk(values: Values, as_of: datetime, points: Sequence[tuple[Any, ...]]) -> Row:
     sizes = [(day, size) for day, _, size, *_ in points if size is not None]
     rate, total, usable = slope(sizes), values.get("total_bytes"), values.get("usable_bytes")

@@ -16,6 +16,7 @@ from . import oracle_capacity
 from .live_rows import NOW, Row, cluster, context, days, frames, live, past, rows_of, topic
 
 RATES = Rates("EUR", topic=0.1, partition=0.25, replica=1.5, gigabyte=0.02)
+TRAFFIC = Rates("USD", gigabyte=0.02, ingress_gigabyte=0.11, egress_gigabyte=0.07)
 OWNERS = (Owner("sales", ("orders.*",)), Owner("risk", ("pay?",)))
 NAMES = ("orders.a", "orders.b", "pay1", "pay2", "other", "__consumer_offsets")
 TABLES = ("live", "history", "cluster", "topic_growth", "desired", "recorded")
@@ -60,7 +61,12 @@ def _random(dice: Random, name: str) -> Tables:
             tables["live"].append(live(name, "topic_usage", key, size))
         if measured or dice.random() < 0.5:
             rate = dice.choice((None,) + (dice.randrange(-9, 99) / 4,) * 9)
-            tables["topic_growth"].append({"cluster": name, "topic": key, "bytes_per_day": rate})
+            traffic = {
+                part: dice.choice((None, 0) + (dice.randrange(10**11),) * 8)
+                for part in ("ingress_per_day", "egress_per_day")
+            }
+            grown = {"cluster": name, "topic": key, "bytes_per_day": rate, **traffic}
+            tables["topic_growth"].append(grown)
         if dice.random() < 0.2:
             table = dice.choice(("desired", "recorded"))
             said = {**row, "lineage": "l", "owner": "declared"}
@@ -141,6 +147,21 @@ def test_random_clusters(found: list[Row]) -> None:
     mine = {row["cluster"] for row in wanted}
     same([dict(row) for row in found if row["cluster"] in mine], wanted)
     assert {row["cluster"] for row in found} == {*mine, "big", "empty"}
+
+
+@pytest.mark.parametrize("rates", [TRAFFIC, None])
+def test_other_rates(spark: SparkSession, rates: Rates | None) -> None:
+    """What is written and read has a price; where a part is unknown, its sum is one of what is
+    known, and says what is not. Without rates there is no cost."""
+    tables, limits = _clusters()
+    register = Register(clusters=tuple(limits), owners=OWNERS, rates=rates)
+    made = rows_of(capacity.build(frames(spark, tables), context(register)))
+    wanted = oracle_capacity.capacity(tables, register)
+    if rates:
+        gaps = {tuple(row["cost_unknown"]) for row in wanted if row["cost_unknown"]}
+        assert len(gaps) == 7, "each combination of parts occurs"
+        assert sum(row["cost"] is not None for row in wanted) > 30
+    same(made, wanted)
 
 
 def test_one_cluster_in_figures(found: list[Row]) -> None:

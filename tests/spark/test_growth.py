@@ -34,6 +34,7 @@ def _shots(dice: Random) -> list[Shot]:
     speed = {name: dice.choice((-200, 0, 500, 10**5)) for name in TOPICS}
     reading = dice.choice((0, 0, 0.02, 0.8))
     committed: dict[str, int | None] = {"g pay": 400, "g h orders.a": 7, "new pay": None}
+    committed |= {"r orders.b": 9, "r pay": 9}
     members = {key: dice.choice((0, 1, 2)) for key in committed}
     used, rate = 5000, dice.choice((0, -3, 50, 90, 1))
     shots = []
@@ -66,6 +67,8 @@ def _shot(
     used: int,
 ) -> Shot:
     coverage = dict.fromkeys(KINDS, "complete")
+    if dice.random() < 0.2:
+        coverage[GROUP_USAGE] = dice.choice(("visible_only", "failed"))
     if dice.random() < 0.1:
         coverage[TOPIC_USAGE] = dice.choice(("visible_only", "failed"))
     rows: dict[tuple[str, str], dict[str, int | None]] = {}
@@ -179,12 +182,53 @@ def tables(spark: SparkSession, worlds: Mapping[str, list[Shot]]) -> Tables:
     tables: Tables = {"measured": _in_one(spark, worlds), "live": [], "cluster": []}
     tables |= {"desired": [], "recorded": [], "snapshot": _landed(worlds, "b")["snapshot"]}
     for name, shots in worlds.items():
-        tables["cluster"].append(cluster(name, captured_at=shots[-1].at))
+        last = shots[-1]
+        tables["cluster"].append(cluster(name, captured_at=last.at, coverage=last.coverage))
         for (kind, key), values in shots[-1].rows.items():
             attrs = _attrs(kind, key, values)
             tables["live"].append(live(name, kind, key, attrs, captured_at=shots[-1].at))
-        tables["live"] += [topic(name, key, [[1, 2]] * 3) for key in TOPICS]
+        tables["live"] += [_configured(name, key) for key in TOPICS]
+        if default := _list_configs(name, "")["log.cleanup.policy"]:
+            attrs = {"config.log.cleanup.policy": default}
+            tables["live"].append(live(name, "kafka_cluster_config", "default", attrs))
     return tables
+
+
+def _list_configs(name: str, key: str) -> dict[str, str]:
+    """What is set on a topic and on its cluster."""
+    dice = Random(f"{name}/{key}")
+    policy = dice.choice(("", "", "", "delete", "compact", "compact,delete"))
+    default = Random(name).choice(("", "", "", "delete", "compact"))
+    tiered = dice.choice(("", "", "", "false", "true"))
+    return {"cleanup.policy": policy, "log.cleanup.policy": default, "remote": tiered}
+
+
+def _configured(name: str, key: str) -> Row:
+    row, configs = topic(name, key, [[1, 2]] * 3), _list_configs(name, key)
+    set_configs = {
+        "config.cleanup.policy": configs["cleanup.policy"],
+        "config.remote.storage.enable": configs["remote"],
+    }
+    row["attrs"] |= {path: value for path, value in set_configs.items() if value}
+    return row
+
+
+def _traffic(
+    name: str, key: str, shot: Shot, written: float | None, points: Mapping[Any, Any]
+) -> Row:
+    configs = _list_configs(name, key)
+    in_force = {
+        "cleanup.policy": configs["cleanup.policy"] or configs["log.cleanup.policy"],
+        **({"tiered": "yes"} if configs["remote"] == "true" else {}),
+    }
+    groups = {
+        of: points[name, GROUP_USAGE, of]
+        for (kind, of), values in shot.rows.items()
+        if kind == GROUP_USAGE and of.endswith(f" {key}") and values["committed_sum"] is not None
+    }
+    shown = groups if shot.coverage[GROUP_USAGE] == "complete" else None
+    usage = shot.rows.get((TOPIC_USAGE, key), {})
+    return oracle_growth.weigh_traffic(in_force, usage, written, shown)
 
 
 def _same(found: Sequence[Row], wanted: Mapping[tuple[Any, ...], Row], key: Sequence[str]) -> None:
@@ -204,7 +248,7 @@ def _points(tables: Tables) -> dict[tuple[str, str, str], list[tuple[Any, ...]]]
 
 
 def test_topics(spark: SparkSession, worlds: Mapping[str, list[Shot]], tables: Tables) -> None:
-    """Slope, records and days of each topic; a new one has grown from nothing."""
+    """Slope, records, days and traffic of each topic; a new one has grown from nothing."""
     rows = rows_of(growth.build_topics(frames(spark, tables), context(REGISTER)))
     points, wanted = _points(tables), {}
     for name, shots in worlds.items():
@@ -212,8 +256,14 @@ def test_topics(spark: SparkSession, worlds: Mapping[str, list[Shot]], tables: T
             mine = points.get((name, TOPIC_USAGE, key), [])
             row = oracle_growth.grow_topic(key, shots, shots[-1].at, mine)
             owner = "sales" if key.startswith("orders") else None
-            wanted[name, key] = {**row, "owner": owner, "partitions": 3}
+            traffic = _traffic(name, key, shots[-1], row["records_per_day"], points)
+            wanted[name, key] = {**row, "owner": owner, "partitions": 3, **traffic}
     _same(rows, wanted, ("cluster", "topic"))
+    for part in ("ingress_per_day", "egress_per_day"):
+        values = [row[part] for row in rows]
+        assert sum(value is None for value in values) > 10
+        assert sum(value is not None and value > 0 for value in values) > 5
+    assert any(row["egress_per_day"] == 0 for row in rows), "no group commits"
     rates = [row["bytes_per_day"] for row in rows]
     assert sum(rate is None for rate in rates) > 10 and sum(rate is not None for rate in rates) > 60
 
@@ -235,6 +285,39 @@ def test_skew(spark: SparkSession) -> None:
     found = rows_of(growth.build_topics(frames(spark, given), context()))
     skews = {row["topic"]: (row["bytes_skew"], row["records_skew"]) for row in found}
     assert skews == {"t": (2.5, 2.5), "void": (None, None), "dark": (None, None)}
+
+
+def test_unknown_traffic_is_never_zero(spark: SparkSession) -> None:
+    """What was written to a topic that holds no records now, one without a size, and a compacted
+    one: nobody knows how large the records were. Of none, nobody needs to."""
+    usage = {"bytes": "800", "end_offsets_sum": "80", "start_offsets_sum": "40"}
+    cases: dict[str, tuple[dict[str, str], dict[str, str], int, int | None]] = {
+        "kept": (usage, {}, 8, 160),
+        "gone": ({**usage, "start_offsets_sum": "80"}, {}, 8, None),
+        "unsized": ({name: v for name, v in usage.items() if name != "bytes"}, {}, 8, None),
+        "blank": ({**usage, "bytes": "0"}, {}, 8, None),
+        "latest": (usage, {"config.cleanup.policy": "compact"}, 8, None),
+        "tiered": (usage, {"config.remote.storage.enable": "true"}, 8, None),
+        "quiet": ({**usage, "start_offsets_sum": "80"}, {}, 0, 0),
+    }
+    tables: Tables = {"measured": [], "live": [], "cluster": [cluster("c")]}
+    tables |= {"snapshot": [], "desired": [], "recorded": []}
+    for name, (values, configs, step, _) in cases.items():
+        row = topic("c", name)
+        row["attrs"] |= configs
+        tables["live"] += [row, live("c", TOPIC_USAGE, name, values)]
+        dates = [days(count) for count in range(9, -1, -1)]
+        points = [
+            {"day": at.date(), "at": at, "bytes": 1, "records": step * n, "members": None}
+            for n, at in enumerate(dates)
+        ]
+        point_row = {"cluster": "c", "kind": TOPIC_USAGE, "key": name, "points": points}
+        tables["measured"].append(point_row)
+    made = rows_of(growth.build_topics(frames(spark, tables), context()))
+    wanted = {name: ingress for name, (_, _, _, ingress) in cases.items()}
+    # 20 bytes a record, 8 records a day.
+    assert {row["topic"]: row["ingress_per_day"] for row in made} == wanted
+    assert {row["egress_per_day"] for row in made} == {None}, "groups were not listed"
 
 
 def test_disks(spark: SparkSession, worlds: Mapping[str, list[Shot]], tables: Tables) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from functools import reduce
+from operator import or_
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
@@ -22,6 +24,8 @@ MIN_DAYS = 7
 HORIZON_DAYS = 5 * 365
 """A breach farther away than this is not reported."""
 _TOPIC = "kafka_topic"
+_MEASURES = ("bytes", "bytes_per_day", "ingress_per_day", "egress_per_day")
+"""What is measured of topics. A sum of which one part is unknown is null."""
 _SUBJECT = ("cluster", "as_of", "subject")
 
 
@@ -34,9 +38,9 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     whose preferred leader it is; its topics are those with a replica on it. Kafka's own topics
     count.
 
-    `bytes` and `bytes_per_day` are null unless they are known of all topics of the row, `below_rf`
-    if the cluster's default is unknown; a broker's bytes and cost are unknown, and `leaders` is
-    only for brokers. `growth_per_day`, `limit_replicas` and
+    _MEASURES are null unless they are known of all topics of the row, `below_rf` if the cluster's
+    default is unknown; a broker has neither _MEASURES nor cost, and `leaders` is only for brokers.
+    `growth_per_day`, `limit_replicas` and
     `breach_on` are for the cluster only: the slope of the least-squares line through the replicas
     at the end of each of the last WINDOW_DAYS days, null for fewer than MIN_DAYS; and the first
     day on which that line, starting at today's number, exceeds the limit.
@@ -63,7 +67,7 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
         ),
         _make_empty_rows(brokers, F.lit(None)),
     )
-    # If one summand is unknown, the sum is unknown.
+    rates = context.register.rates
     rows = (
         reduce(DataFrame.unionByName, shares)
         .groupBy(*_SUBJECT)
@@ -72,9 +76,9 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
             F.sum("replicas").alias("replicas"),
             F.sum("topics").alias("topics"),
             F.when(_all_known("below"), F.count_if("below")).alias("below_rf"),
-            F.when(_all_known("bytes"), F.sum("bytes")).alias("bytes"),
-            F.when(_all_known("bytes_per_day"), F.sum("bytes_per_day")).alias("bytes_per_day"),
+            *(F.when(_all_known(name), F.sum(name)).alias(name) for name in _MEASURES),
             F.max("leaders").alias("leaders"),
+            *_sum_costs(rates),
         )
     )
     grown = rows.join(_compute_growth(frames["history"], clusters), ["cluster"], "left")
@@ -103,7 +107,7 @@ def _select_topics(frames: Frames, register: Register) -> DataFrame:
         attrs["bytes"].try_cast("bigint").alias("bytes"),
     )
     # left: a topic whose size was not measured still counts; its bytes are null, which is not zero.
-    growth = frames["topic_growth"].select("cluster", "topic", "bytes_per_day")
+    growth = frames["topic_growth"].select("cluster", "topic", *_MEASURES[1:])
     return topic_rows.join(measured, ["cluster", "topic"], "left").join(
         growth, ["cluster", "topic"], "left"
     )
@@ -153,12 +157,11 @@ def _explode_shares(topics: DataFrame) -> DataFrame:
             F.concat(F.lit("broker "), broker),
             _count_times(first, broker),
             _count_times(flat, broker),
-            F.lit(None),
-            F.lit(None),
+            *[F.lit(None)] * len(_MEASURES),
         ),
     )
     owner = F.coalesce(F.concat(F.lit("owner "), F.col("owner")), F.lit("unowned"))
-    counts = F.col("partitions"), F.col("replicas"), F.col("bytes"), F.col("bytes_per_day")
+    counts = tuple(map(F.col, ("partitions", "replicas", *_MEASURES)))
     cluster_and_owner = F.array(
         *(_make_share(subject, *counts) for subject in (F.lit("cluster"), owner))
     )
@@ -173,16 +176,18 @@ def _explode_shares(topics: DataFrame) -> DataFrame:
     return shares.select("cluster", "as_of", topic_count, "below", no_leaders, F.inline("shares"))
 
 
-def _make_share(
-    subject: Column, partitions: Column, replicas: Column, size: Column, growth: Column
-) -> Column:
+def _make_share(subject: Column, partitions: Column, replicas: Column, *measures: Column) -> Column:
+    """measures: in the order of _MEASURES."""
     return F.struct(
         subject.alias("subject"),
         partitions.cast("bigint").alias("partitions"),
         replicas.cast("bigint").alias("replicas"),
-        size.cast("bigint").alias("bytes"),
-        growth.cast("double").alias("bytes_per_day"),
+        *map(_cast_measure, _MEASURES, measures),
     )
+
+
+def _cast_measure(name: str, value: Column) -> Column:
+    return value.cast("double" if name == "bytes_per_day" else "bigint").alias(name)
 
 
 def _count_times(brokers: Column, broker: Column) -> Column:
@@ -194,13 +199,11 @@ def _make_empty_rows(rows: DataFrame, size: Column) -> DataFrame:
     nothing = {
         "topics": F.lit(0),
         "below": F.lit(False),
-        "bytes": size.cast("bigint"),
-        "bytes_per_day": size.cast("double"),
         "leaders": F.col("leaders").cast("bigint"),
     }
     counts = {name: F.lit(0).cast("bigint") for name in ("partitions", "replicas")}
     columns = (value.alias(name) for name, value in {**nothing, **counts}.items())
-    return rows.select(*_SUBJECT, *columns)
+    return rows.select(*_SUBJECT, *columns, *(_cast_measure(name, size) for name in _MEASURES))
 
 
 def _all_known(column: str) -> Column:
@@ -255,16 +258,20 @@ def _compute_growth(history: DataFrame, clusters: DataFrame) -> DataFrame:
 
 
 def _judge_rows(rows: DataFrame, register: Register) -> DataFrame:
-    """Add growth, limit, breach and cost."""
+    """Add growth, limit, breach, and cost: only if all that has a rate is known of all topics."""
     is_cluster = F.col("subject") == "cluster"
     # The limits travel as one JSON literal: thousands of literals make a plan that takes longer
     # than the query.
     limits = {c.name: c.limit_replicas for c in register.clusters if c.limit_replicas is not None}
     limit_map = F.from_json(F.lit(json.dumps(limits)), "map<string,bigint>")
+    rates = register.rates
     growth = F.when(is_cluster, F.col("growth"))
     limit = F.when(is_cluster, F.try_element_at(limit_map, F.col("cluster")))
-    rates = register.rates
-    cost = F.when(~F.col("subject").startswith("broker "), _compute_cost(rates))
+    costs = {
+        # A broker has no cost of its own.
+        name: F.when(~F.col("subject").startswith("broker "), F.col(name))
+        for name in ("cost_at_least", "cost_unknown", "unpriced_topics")
+    }
     # The first day that exceeds the limit, counted from today's number, not from the fitted one: a
     # cluster over its limit must be reported today.
     remaining = F.col("limit_replicas") - F.col("replicas")
@@ -277,14 +284,30 @@ def _judge_rows(rows: DataFrame, register: Register) -> DataFrame:
         rows.withColumn("growth_per_day", growth)
         .withColumn("limit_replicas", limit)
         .withColumn("breach_on", breach)
-        .withColumn("cost", cost)
+        .withColumns(costs)
+        .withColumn("cost", F.when(F.col("unpriced_topics") == 0, F.col("cost_at_least")))
         .withColumn("currency", F.lit(rates.currency if rates else None).cast("string"))
     )
 
 
-def _compute_cost(rates: Rates | None) -> Column:
-    """Return the cost per month, rounded to cents; null if a rate counts what was not measured."""
-    if rates is None:
-        return F.lit(None).cast("double")
-    shares = [F.col(name) * F.lit(price) for name, price in rates.prices.items()]
-    return F.round(sum(shares, F.lit(0.0)), 2)
+_PARTS: Mapping[str, str] = {
+    "bytes": "bytes",
+    "ingress_per_day": "ingress",
+    "egress_per_day": "egress",
+}
+"""What has a price and may be unknown of a topic -> its name in `cost_unknown`."""
+
+
+def _sum_costs(rates: Rates | None) -> Iterator[Column]:
+    """Sum up the cost a month of what is known, rounded to cents, and say what is not; all null
+    without rates."""
+    prices = rates.prices if rates else {}
+    parts = {name: word for name, word in _PARTS.items() if name in prices}
+    known = (F.coalesce(F.sum(name), F.lit(0)) * F.lit(price) for name, price in prices.items())
+    at_least = F.round(sum(known, F.lit(0.0)), 2)
+    gaps = (F.when(~_all_known(name), F.lit(word)) for name, word in parts.items())
+    unknown = F.array_compact(F.array(*gaps, F.lit(None).cast("string")))
+    unpriced = F.count_if(reduce(or_, map(F.isnull, parts), F.lit(False)))
+    values = {"cost_at_least": at_least, "cost_unknown": unknown, "unpriced_topics": unpriced}
+    for name, value in values.items():
+        yield F.when(F.lit(rates is not None), value).alias(name)

@@ -97,12 +97,18 @@ def build_topics(frames: Frames, context: BuildContext) -> DataFrame:
     """Return the rows of `topic_growth`, one per topic of `live`.
 
     Inputs: cluster, live, measured, snapshot, desired, recorded.
+
+    `ingress_per_day` and `egress_per_day` are records a day times the mean bytes of a record on
+    disk. Of what is not on disk as it was written, a compacted topic or one with tiered storage, no
+    mean is known; without records a day, nothing was written or read.
     """
     attrs, live = F.col("attrs"), frames["live"]
     named = add_owner(live.where(F.col("kind") == _TOPIC), frames, context.register).select(
         *("cluster", F.col("key").alias("topic"), "owner"),
         attrs["partitions"].try_cast("int").alias("partitions"),
         attrs["replication_factor"].try_cast("int").alias("factor"),
+        attrs["config.cleanup.policy"].alias("policy"),
+        F.coalesce(attrs["config.remote.storage.enable"] == "true", F.lit(False)).alias("tiered"),
     )
     usage = live.where(F.col("kind") == TOPIC_USAGE).select(
         *("cluster", F.col("key").alias("topic")),
@@ -115,25 +121,81 @@ def build_topics(frames: Frames, context: BuildContext) -> DataFrame:
         ),
     )
     points = _select_points(frames["measured"], TOPIC_USAGE, "topic")
-    as_of = frames["cluster"].select("cluster", F.col("captured_at").alias("as_of"))
+    shows_groups = F.try_element_at("coverage", F.lit(GROUP_USAGE)) == _COMPLETE
+    as_of = frames["cluster"].select(
+        *("cluster", F.col("captured_at").alias("as_of")),
+        F.coalesce(shows_groups, F.lit(False)).alias("shows_groups"),
+    )
     rows = (
         named.join(as_of.where("as_of is not null"), "cluster", how="inner")
         .join(usage, ["cluster", "topic"], how="left")
         .join(points, ["cluster", "topic"], how="left")
         .join(_list_days(frames["snapshot"]), "cluster", how="left")
+        .join(_count_read(frames["measured"], live), ["cluster", "topic"], how="left")
+        .join(F.broadcast(_select_default_policies(live)), "cluster", how="left")
     )
     followed = rows.withColumn("points", _begin_at_zero())
     records = F.col("end_offsets_sum") - F.col("start_offsets_sum")
+    written = F.col("records_per_day")
+    read = F.when(F.col("readers").isNull(), F.lit(0.0)).otherwise(F.col("read_per_day"))
     grown = {
         "days": F.coalesce(F.size(_keep_known("points", "bytes")), F.lit(0)).cast("int"),
         "bytes_skew": _compute_skew("partition_bytes_max", F.col("bytes"), F.col("factor")),
         "records_skew": _compute_skew("partition_records_max", records, F.lit(1)),
-        "records_per_day": _count_written(),
+        "records_per_day": _count_advance(),
+        "mean": _compute_mean(records),
+    }
+    traffic = {
+        "ingress_per_day": _weigh(written),
+        "egress_per_day": F.when(F.col("shows_groups"), _weigh(read)),
     }
     return (
         _add_slope(followed, "bytes_per_day")
         .withColumns(grown)
+        .withColumns(traffic)
         .select(*TABLES["topic_growth"].names)
+    )
+
+
+def _select_default_policies(live: DataFrame) -> DataFrame:
+    """Return cluster and default_policy: the cleanup policy of topics without one of their own, as
+    far as it was set while the brokers were running; null: Kafka's own, which deletes."""
+    defaults = live.where(F.col("kind") == "kafka_cluster_config")
+    policy = F.max(F.col("attrs")["config.log.cleanup.policy"])
+    return defaults.groupBy("cluster").agg(policy.alias("default_policy"))
+
+
+def _compute_mean(records: Column) -> Column:
+    """The mean bytes of a record on the disk of one broker. Null: there is none, its size is
+    unknown, or the disk has not each record between the first and the last offset."""
+    policy = F.coalesce("policy", "default_policy", F.lit("delete"))
+    is_whole = ~policy.contains("compact") & ~F.col("tiered") & (records > 0)
+    size = F.nullif(F.col("bytes"), F.lit(0).cast("bigint"))
+    return F.when(is_whole, _divide(size, F.col("factor") * records))
+
+
+def _weigh(records: Column) -> Column:
+    """The bytes of so many records. Of none they are known without the mean."""
+    size = F.round(records * F.col("mean")).try_cast("bigint")
+    return F.when(records == 0, F.lit(0).cast("bigint")).otherwise(size)
+
+
+def _count_read(measured: DataFrame, live: DataFrame) -> DataFrame:
+    """Return cluster, topic, readers (groups with committed offsets) and read_per_day: how many
+    records they moved on a day, all together; null if that is unknown of one."""
+    key = F.col("key")
+    groups = live.where(F.col("kind") == GROUP_USAGE).select(
+        # A group's name may contain spaces, a topic's cannot.
+        *("cluster", "key", F.substring_index(key, " ", -1).alias("topic")),
+        F.col("attrs")["committed_sum"].try_cast("bigint").alias("committed"),
+    )
+    points = _select_points(measured, GROUP_USAGE, "key")
+    followed = groups.where("committed is not null").join(points, ["cluster", "key"], how="left")
+    advanced = followed.withColumn("advance", _count_advance())
+    all_known = F.count("advance") == F.count(F.lit(1))
+    return advanced.groupBy("cluster", "topic").agg(
+        F.count(F.lit(1)).alias("readers"),
+        F.when(all_known, F.sum("advance")).alias("read_per_day"),
     )
 
 
@@ -213,9 +275,9 @@ def _add_slope(rows: DataFrame, name: str) -> DataFrame:
     return judged.drop("_pairs", "_x", "_y")
 
 
-def _count_written() -> Column:
-    """Records a day: what the end offsets have grown between the points. A topic that was deleted
-    and created again starts from zero, which is no growth."""
+def _count_advance() -> Column:
+    """Records a day: what the offsets of the points have grown from each to the next. A topic that
+    was deleted and created again starts from zero, and a group may go back: that is no growth."""
     dated_points = _keep_known("points", "records")
     steps = F.transform(
         dated_points,
@@ -223,11 +285,11 @@ def _count_written() -> Column:
             n > 0, F.greatest(point["records"] - F.get(dated_points, n - 1)["records"], F.lit(0))
         ).otherwise(F.lit(0)),
     )
-    written = _sum_up(steps, lambda step: step)
+    grown = _sum_up(steps, lambda step: step)
     days = F.datediff(
         F.get(dated_points, F.size(dated_points) - 1)["day"], F.get(dated_points, 0)["day"]
     )
-    return F.when(F.size(dated_points) >= MIN_DAYS, _divide(written, days))
+    return F.when(F.size(dated_points) >= MIN_DAYS, _divide(grown, days))
 
 
 def _compute_skew(largest: str, total: Column, copies: Column) -> Column:
