@@ -128,9 +128,11 @@ owner "payments" {
 
 # A month, each; bytes are those of all replicas.
 rates {
-  currency  = "EUR"
-  partition = 0.02
-  gigabyte  = 0.1
+  currency         = "EUR"
+  partition        = 0.02
+  gigabyte         = 0.1
+  ingress_gigabyte = 0.05
+  egress_gigabyte  = 0.05
 }
 
 # ── what should not be ──────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Sections of the report on live clusters: drift, who changed what, use, capacity and cost."""
+"""Sections of the report on live clusters: drift, who changed what, and what is in use."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from datetime import date, datetime
 from typing import Any
 
 from .figures import (
+    CHART_ROWS,
     CLUSTER,
-    COST_COLUMNS,
     OBJECT,
     OWNER,
-    SIZE_COLUMNS,
     Bar,
     Chart,
     ColumnKind,
@@ -32,9 +31,6 @@ from .figures import (
     sum_column,
 )
 from .questions import DAYS
-
-CHART_ROWS = 20
-"""Bars of a chart; the tables have the rest."""
 
 GROUPS = (
     Series("outside", "edited or deleted outside", "E"),
@@ -326,39 +322,6 @@ _TOPICS = (
     OWNER,
     GridColumn("evidence", "Evidence", ColumnKind.LONG),
 )
-_REPLICAS = (Series("applied", "replicas", "R"),)
-_GROWTH = (Series("pending", "replicas more a day", "G"),)
-_CLUSTERS = (
-    CLUSTER,
-    *SIZE_COLUMNS,
-    GridColumn("limit_replicas", "Limit, replicas", ColumnKind.NUMBER, "not declared"),
-    GridColumn("growth_per_day", "Replicas more a day", ColumnKind.NUMBER, "unknown"),
-    GridColumn("breach_on", "Full on", ColumnKind.DAY, "not in sight"),
-    GridColumn("below_rf", "Topics with few replicas", ColumnKind.NUMBER, "unknown"),
-    *COST_COLUMNS,
-)
-_DISKS = (
-    CLUSTER,
-    GridColumn("broker", "Broker", ColumnKind.NUMBER),
-    GridColumn("log_dirs", "Directories", ColumnKind.CODE),
-    GridColumn("used_share", "Used", ColumnKind.SHARE, "unknown"),
-    GridColumn("usable_bytes", "Free", ColumnKind.BYTES, "unknown"),
-    GridColumn("used_per_day", "Growth a day", ColumnKind.BYTES, "unknown"),
-    GridColumn("full_on", "Full on", ColumnKind.DAY, "not in sight"),
-    GridColumn("total_bytes", "Size", ColumnKind.BYTES, "unknown"),
-    GridColumn("failed", "Failed", ColumnKind.FLAG),
-)
-_TOPIC_GROWTH = (
-    CLUSTER,
-    GridColumn("topic", "Topic", ColumnKind.KEY),
-    OWNER,
-    GridColumn("bytes", "Size", ColumnKind.BYTES, "not measured"),
-    GridColumn("bytes_per_day", "Growth a day", ColumnKind.BYTES, "unknown"),
-    GridColumn("records_per_day", "Records a day", ColumnKind.NUMBER, "unknown"),
-    GridColumn("bytes_skew", "Largest partition, times the average", ColumnKind.NUMBER, "unknown"),
-    GridColumn("records_skew", "The same by records", ColumnKind.NUMBER, "unknown"),
-    GridColumn("partitions", "Partitions", ColumnKind.NUMBER, "unknown"),
-)
 _GROUP_VERDICTS = (
     Series("applied", "progressing", "P"),
     Series("behind", "idle", "I"),
@@ -380,12 +343,6 @@ _GROUPS = (
     GridColumn("lag", "Lag, records", ColumnKind.NUMBER, "unknown"),
     GridColumn("since", "Not moved since", ColumnKind.TIME, "unknown"),
     OWNER,
-)
-_OWNERS = (
-    OWNER,
-    GridColumn("clusters", "Clusters", ColumnKind.NUMBER),
-    *SIZE_COLUMNS,
-    *COST_COLUMNS,
 )
 
 
@@ -417,77 +374,6 @@ def show_unused_topics(answers: SectionAnswers, as_of: datetime) -> SectionBlock
     )
 
 
-def show_capacity(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
-    """The section part on capacity."""
-    rows = answers["capacity_clusters"]
-    table = make_grid("Capacity by cluster, fullest first", _CLUSTERS, rows, "capacity")
-    bars = tuple(
-        Bar(
-            row["cluster"],
-            (row["replicas"],),
-            f"full {row['breach_on']}" if row["breach_on"] else "",
-            row["limit_replicas"],
-        )
-        for row in rows[:CHART_ROWS]
-    )
-    soon = sum(1 for row in rows if row["breach_on"])
-    lead = (
-        f"{render_count(soon, 'cluster')} will reach the declared limit of replicas at the "
-        "present growth."
-        if soon
-        else "No cluster is expected to reach its declared limit of replicas."
-    )
-    chart = Chart(
-        "capacity-clusters",
-        "Replicas against the declared limit",
-        "replicas",
-        "cluster",
-        _REPLICAS,
-        bars,
-        more=max(0, table.total - len(bars)),
-    )
-    grown = sorted(
-        (row for row in rows if (row["growth_per_day"] or 0) > 0),
-        key=lambda row: (-row["growth_per_day"], row["cluster"]),
-    )
-    growth = Chart(
-        "capacity-growth",
-        "What grew: replicas more a day, most first",
-        "replicas a day",
-        "cluster",
-        _GROWTH,
-        tuple(
-            Bar(row["cluster"], (round(row["growth_per_day"], 2),)) for row in grown[:CHART_ROWS]
-        ),
-        more=max(0, len(grown) - CHART_ROWS),
-    )
-    leads = (lead,) if rows else ("No cluster was measured.",)
-    return SectionBlock(leads, (chart, growth), (table,))
-
-
-def show_disks(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
-    """The section part on disks."""
-    rows = answers["disk_rows"]
-    table = make_grid("Disks, first full first", _DISKS, rows, "disks")
-    soon = sum(1 for row in rows if row["full_on"] is not None)
-    failed = sum(1 for row in rows if row["failed"])
-    leads = (
-        f"{render_count(failed, 'log directory', 'log directories')} failed." if failed else "",
-        f"{render_count(soon, 'disk')} will be full within five years if they fill as they did."
-        if soon
-        else "No disk is expected to be full.",
-    )
-    known_leads = tuple(filter(None, leads)) if rows else ("No disk was measured.",)
-    return SectionBlock(known_leads, grids=(table,))
-
-
-def show_growth(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
-    """The section part on the growth of topics and on uneven partitions."""
-    rows = answers["growth_rows"]
-    table = make_grid("Topics, fastest growing first", _TOPIC_GROWTH, rows, "topic_growth")
-    return SectionBlock(grids=(table,))
-
-
 def show_groups(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on groups without progress."""
     counts = {
@@ -509,36 +395,6 @@ def show_groups(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     return SectionBlock((lead,), (chart,), (grid,))
 
 
-def show_cost(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
-    """The section part on cost."""
-    rows = answers["capacity_owners"]
-    table = make_grid("Cost by owner", _OWNERS, rows, "capacity")
-    paid = [row for row in rows if row["cost"] is not None]
-    currencies = sorted({row["currency"] for row in paid if row["currency"]})
-    charts = tuple(
-        _chart_costs(number, currency, [row for row in paid if row["currency"] == currency])
-        for number, currency in enumerate(currencies)
-    )
-    sums = (
-        f"{total_cost:,.2f} {currency} a month"
-        for currency in currencies
-        if (total_cost := sum(row["cost"] for row in paid if row["currency"] == currency))
-    )
-    lead = ", ".join(sums)
-    return SectionBlock((f"By the declared rates: {lead}.",) if lead else (), charts, (table,))
-
-
-def _chart_costs(number: int, currency: str, rows: list[Mapping[str, object]]) -> Chart:
-    """number: of the currency. Names of charts must differ, and a currency may be any text."""
-    series = (Series("pending", f"{currency} a month", "M"),)
-    bars = tuple(
-        Bar(str(row["owner"] or "none"), (float(str(row["cost"])),)) for row in rows[:CHART_ROWS]
-    )
-    anchor = f"capacity-cost-{number}"
-    hidden = max(0, len(rows) - len(bars))
-    return Chart(anchor, f"Cost by owner, {currency}", currency, "owner", series, bars, more=hidden)
-
-
 UNUSED = Outline(
     "unused",
     "Unused topics",
@@ -553,16 +409,4 @@ CONSUMERS = Outline(
     "last 31 days. Idle: there is nothing to read. Stuck: it has members and does not read what "
     "is there. Stopped: it has no members. Unused: stopped for 14 days.",
     (SectionPiece("groups", ("group_verdicts", "group_rows"), show_groups),),
-)
-CAPACITY = Outline(
-    "capacity",
-    "Capacity and cost",
-    "Replicas against the limit that fleet.hcl declares, disks and topics as they grew in the last "
-    "31 days, and cost by the rates of fleet.hcl.",
-    (
-        SectionPiece("capacity", ("capacity_clusters",), show_capacity),
-        SectionPiece("disks", ("disk_rows",), show_disks),
-        SectionPiece("growth", ("growth_rows",), show_growth),
-        SectionPiece("cost", ("capacity_owners",), show_cost),
-    ),
 )

@@ -23,6 +23,8 @@ from .rows import to_jsonable, to_text
 CLIP = 240
 """How many characters of a foreign text a cell shows."""
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+CHART_ROWS = 20
+"""Bars of a chart that has one for each cluster or owner; the tables have the rest."""
 ROW, BAR = 40, 14
 """Pixels of a bar with its label, and of the bar alone."""
 HEIGHT, FOOT_HEIGHT = 140, 20
@@ -92,12 +94,24 @@ SIZE_COLUMNS = tuple(
     GridColumn(name, name.capitalize(), ColumnKind.NUMBER)
     for name in ("topics", "partitions", "replicas")
 )
-COST_COLUMNS = (
+TRAFFIC_COLUMNS = (
+    GridColumn("ingress_per_day", "Written a day", ColumnKind.BYTES, "unknown"),
+    GridColumn("egress_per_day", "Read a day", ColumnKind.BYTES, "unknown"),
+)
+MEASURE_COLUMNS = (
     GridColumn("bytes", "Size", ColumnKind.BYTES, "not measured"),
     GridColumn("bytes_per_day", "Size, growth a day", ColumnKind.BYTES, "unknown"),
+    *TRAFFIC_COLUMNS,
+)
+COST_COLUMNS = (
     GridColumn("cost", "Cost a month", ColumnKind.MONEY, "no rates"),
     GridColumn("currency", "Currency"),
+    GridColumn("uncounted", "Not in the cost", ColumnKind.LONG),
 )
+
+
+class AtLeast(float):
+    """An amount of what is known; what is unknown may add to it."""
 
 
 class ReportGrid(Struct, frozen=True):
@@ -142,7 +156,7 @@ def render_value(value: Any, column: GridColumn) -> str:
         if column.kind is ColumnKind.BYTES:
             return render_bytes(value)
         if column.kind is ColumnKind.MONEY:
-            return f"{value:,.2f}"
+            return f"{'at least ' if isinstance(value, AtLeast) else ''}{value:,.2f}"
         return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
     written = inline(", ".join(map(str, value))) if isinstance(value, list) else to_text(value)
     return clip_text(written, CLIP)

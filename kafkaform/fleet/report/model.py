@@ -13,8 +13,9 @@ from msgspec import Struct
 from ..tables.definitions import SCHEMA_VERSION
 from ..tables.reader import Build
 from .access import PERMISSIONS, QUOTAS, chart_findings
+from .capacity import CAPACITY
 from .causes import Cause, list_missing, rank_causes
-from .drift import CAPACITY, CHANGES, CONSUMERS, DRIFT, UNUSED
+from .drift import CHANGES, CONSUMERS, DRIFT, UNUSED
 from .figures import (
     CLUSTER,
     DETAIL,

@@ -44,6 +44,23 @@ class ReportQuestion(Struct, frozen=True):
     """It asks about clusters of which nobody knows how they are now, and not about the others."""
 
 
+COST_PARTS = ("bytes", "ingress", "egress")
+"""What of a cost may be unknown, as in `capacity.cost_unknown`."""
+_SUMS = ("bytes", "bytes_per_day", "ingress_per_day", "egress_per_day", "cost")
+
+
+def _sum_known(column: str) -> str:
+    """The sum of a column, null if a part of it is."""
+    return f"case when count({column}) = count(*) then sum({column}) end as {column}"
+
+
+def _list_unknown(form: str) -> str:
+    """`unknown_PART` for each part of a cost: true if it is unknown. form: how rows are taken
+    together, with `{0}` for the test of one row."""
+    tests = ((part, f"array_has(cost_unknown, '{part}')") for part in COST_PARTS)
+    return ", ".join(f"{form.format(test)} as unknown_{part}" for part, test in tests)
+
+
 NUMBERS: Mapping[str, ReportQuestion] = {
     "clusters": ReportQuestion(
         ("cluster",),
@@ -240,8 +257,11 @@ DETAILS: Mapping[str, ReportQuestion] = {
     "capacity_clusters": ReportQuestion(
         ("capacity",),
         "select count(*) over () as total, cluster, topics, partitions, replicas, limit_replicas,"
-        " growth_per_day, breach_on, below_rf, bytes, bytes_per_day, cost, currency from capacity"
-        " where subject = 'cluster' order by replicas * 1.0 / limit_replicas desc nulls last,"
+        " growth_per_day, breach_on, below_rf, bytes, bytes_per_day, ingress_per_day,"
+        " egress_per_day, cost, cost_at_least, unpriced_topics, currency,"
+        f" {_list_unknown('{0}')}"
+        " from capacity where subject = 'cluster'"
+        " order by replicas * 1.0 / limit_replicas desc nulls last,"
         " replicas desc, cluster limit {limit}",
     ),
     "capacity_owners": ReportQuestion(
@@ -250,12 +270,12 @@ DETAILS: Mapping[str, ReportQuestion] = {
         " case when subject <> 'unowned' then substr(subject, 7) end as owner, currency,"
         " count(distinct cluster) as clusters, sum(topics) as topics,"
         " sum(partitions) as partitions, sum(replicas) as replicas,"
-        " case when count(bytes) = count(*) then sum(bytes) end as bytes,"
-        " case when count(bytes_per_day) = count(*) then sum(bytes_per_day) end as bytes_per_day,"
-        " case when count(cost) = count(*) then sum(cost) end as cost"
+        f" {', '.join(map(_sum_known, _SUMS))},"
+        " sum(cost_at_least) as cost_at_least, sum(unpriced_topics) as unpriced_topics,"
+        f" {_list_unknown('bool_or({0})')}"
         " from capacity where subject like 'owner %' or subject = 'unowned'"
         " group by subject, currency"
-        " order by cost desc nulls last, replicas desc, owner, currency limit {limit}",
+        " order by cost_at_least desc nulls last, replicas desc, owner, currency limit {limit}",
     ),
     "apply_days": ReportQuestion(
         ("apply_reliability",),

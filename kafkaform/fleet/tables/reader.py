@@ -19,7 +19,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -285,9 +285,39 @@ class Gold:
             version = self.build.tables[name].version
             # At the manifest's version: a build that is being written must not show.
             table = DeltaTable(folder, version=version, storage_options=make_storage_options())
-            self._engine.register(name, table)
+            lacking = _list_lacking(name, [field.name for field in table.schema().fields])
+            if lacking:
+                # An earlier version of kafkaform wrote it. What it did not know is unknown.
+                self._engine.register(f"stored_{name}", table)
+                columns = ", ".join(("*", *lacking))
+                self._engine.execute(f"create view {name} as select {columns} from stored_{name}")
+            else:
+                self._engine.register(name, table)
             self._open.add(name)
         return self._engine.execute(sql)
+
+
+_ARROW_TYPES: Mapping[str, str] = {
+    "string": "Utf8",
+    "int": "Int32",
+    "bigint": "Int64",
+    "double": "Float64",
+    "boolean": "Boolean",
+    "date": "Date32",
+    "array<string>": "List(Utf8)",
+}
+"""Type of a column -> as the engine of queries writes it."""
+
+
+def _list_lacking(table: str, names: Sequence[str]) -> list[str]:
+    """The columns of a table that is stored with these names and lacks them, as nulls."""
+    return [
+        f"arrow_cast(null, '{_ARROW_TYPES[column.type]}') as \"{column.name}\""
+        if column.type in _ARROW_TYPES
+        else f'null as "{column.name}"'
+        for column in TABLES[table].columns
+        if column.name not in names
+    ]
 
 
 def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:

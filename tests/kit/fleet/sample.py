@@ -289,13 +289,28 @@ def capacity(random: Random) -> Iterator[Row]:
             "below_rf": random.randint(0, 4),
             "bytes": replicas * 10**9 if cluster != "staging" else None,
             "bytes_per_day": random.uniform(-1, 9) * 10**9 if cluster != "staging" else None,
-            "cost": replicas * 0.05,
+            "ingress_per_day": None,
+            "egress_per_day": replicas * 10**8,
+            **paid(replicas * 0.05, ["ingress"]),
             **money,
         }
-        for owner in OWNERS[:3]:
+        for number, owner in enumerate(OWNERS[:3]):
             part = {name: value // 3 for name, value in counts.items()}
-            cost = {"cost": replicas * 0.05 / 3}
-            yield {"cluster": cluster, "subject": f"owner {owner}", **part, **cost, **money}
+            known = {
+                **{"bytes": replicas * 10**9 // 3, "bytes_per_day": (number + 1) * 2e9},
+                **{"ingress_per_day": replicas * 10**8, "egress_per_day": replicas * 10**8},
+            }
+            # Of one owner, nobody knows how much is written to some topics.
+            some = {**known, "ingress_per_day": None, "bytes_per_day": None}
+            amounts = some if owner == "platform" else known
+            cost = paid(replicas * 0.05 / 3, ["ingress"] if owner == "platform" else [])
+            subject = {"cluster": cluster, "subject": f"owner {owner}"}
+            yield {**subject, **part, **amounts, **cost, **money}
+
+
+def paid(cost: float, unknown: list[str]) -> Row:
+    least = {"cost_at_least": cost, "cost_unknown": unknown, "unpriced_topics": 4 * len(unknown)}
+    return {"cost": None if unknown else cost, **least}
 
 
 def growth(random: Random) -> Iterator[Row]:
@@ -310,6 +325,8 @@ def growth(random: Random) -> Iterator[Row]:
                 "bytes": number * 7 * 10**8,
                 "bytes_per_day": None if young else random.uniform(-(10**7), 10**8),
                 "records_per_day": None if young else random.uniform(0, 10**5),
+                "ingress_per_day": None if young else number * 10**7,
+                "egress_per_day": None if young else number * 3 * 10**7,
                 "bytes_skew": random.uniform(1, 4),
                 "records_skew": random.uniform(1, 6),
                 "days": 2 if young else 31,

@@ -15,9 +15,10 @@ from random import Random
 from typing import Any
 
 import pytest
+from deltalake import write_deltalake
 
 from kafkaform.core.errors import UsageError
-from kafkaform.fleet.report import access, documents, drift, model
+from kafkaform.fleet.report import access, capacity, documents, drift, model
 from kafkaform.fleet.report.cause_questions import CAUSES
 from kafkaform.fleet.report.documents import (
     CELL_CHARACTERS,
@@ -46,6 +47,7 @@ from kafkaform.fleet.report.figures import (
 )
 from kafkaform.fleet.report.model import FleetReport, build_report
 from kafkaform.fleet.report.questions import (
+    COST_PARTS,
     DETAILS,
     LIMIT,
     NUMBERS,
@@ -58,7 +60,7 @@ from kafkaform.fleet.tables.reader import Build, Gold
 from kafkaform.provider.registry import Registry
 
 from ...kit.fleet import sample
-from ...kit.fleet.lake import NOW, publish
+from ...kit.fleet.lake import NOW, arrow, publish
 from ...kit.markup import Page
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -254,6 +256,38 @@ def test_a_part_of_the_tables_is_enough(tmp_path: Path) -> None:
     assert [grid.csv for grid in rules.grids] == ["policy_findings"]
 
 
+def test_tables_of_an_earlier_version_have_a_report(tmp_path: Path) -> None:
+    """Costs and growth of topics had fewer columns: what they did not say is unknown."""
+    tables = sample.tables(Random(2))
+    publish(tmp_path, "b-1", tables, schema_version=SCHEMA_VERSION - 1)
+    traffic = ["ingress_per_day", "egress_per_day"]
+    gone = {
+        "capacity": [*traffic, "cost_at_least", "cost_unknown", "unpriced_topics"],
+        "topic_growth": traffic,
+    }
+    path = tmp_path / "builds" / "b-1.json"
+    manifest = json.loads(path.read_text())
+    for name, columns in gone.items():
+        place = tmp_path / "tables" / TABLES[name].layer / name
+        rows = arrow(name, tables[name]).drop_columns(columns)
+        write_deltalake(place, rows, mode="overwrite", schema_mode="overwrite")
+        manifest["tables"][name]["version"] += 1
+    path.write_text(json.dumps(manifest))
+    gold = Gold(reader.read_current(str(tmp_path)))
+    section = next(s for s in documents.make_report(gold).sections if s.id == "capacity")
+    assert section.missing == ()
+    grid = next(grid for grid in section.grids if grid.caption.startswith("Cost by owner"))
+    rows_by_owner = {row[0]: row for row in grid.rows}
+    names = [column.name for column in grid.columns]
+    cost, written = names.index("cost"), names.index("ingress_per_day")
+    assert rows_by_owner["team-payments"][cost] > 0 and rows_by_owner["platform"][cost] is None
+    assert {row[written] for row in grid.rows} == {None}
+    folder = tmp_path / "csv"
+    folder.mkdir()
+    documents.write_csv(gold, folder, "fleet")
+    assert "cost_at_least" in (folder / "fleet-capacity.csv").read_text("utf-8")
+
+
 def test_a_whole_and_quiet_fleet() -> None:
     """Every sentence has a form for nothing."""
     made = build_report(build(), answered())
@@ -272,18 +306,68 @@ def test_a_whole_and_quiet_fleet() -> None:
     Page(render_html(made))
 
 
+def owner_row(owner: str | None, **more: Any) -> dict[str, Any]:
+    """An answer to `capacity_owners`: all is known of four topics."""
+    nothing = {column.name: None for column in capacity._OWNERS}
+    gaps = {f"unknown_{part}": False for part in COST_PARTS}
+    counts = {"topics": 4, "partitions": 8, "replicas": 24, "clusters": 1, "unpriced_topics": 0}
+    return {**nothing, **gaps, **counts, "owner": owner, "cost_at_least": None, **more}
+
+
 def test_each_currency_has_a_chart_of_its_own() -> None:
     """Currencies are any text; of two without letters or digits each has its own chart."""
-    nothing = {column.name: None for column in drift._OWNERS}
-    rows = [
-        {**nothing, "owner": "payments", "cost": 3.5, "currency": sign} for sign in ("€", "$", "€")
-    ]
-    block = drift.show_cost({"capacity_owners": rows}, NOW)
+    rows = [owner_row("payments", cost_at_least=3.5, currency=sign) for sign in ("€", "$", "€")]
+    block = capacity.show_cost({"capacity_owners": rows}, NOW)
     assert [(chart.title, len(chart.bars)) for chart in block.charts] == [
         ("Cost by owner, $", 1),
         ("Cost by owner, €", 2),
     ]
     assert len({chart.id for chart in block.charts}) == 2
+
+
+def test_a_cost_that_lacks_something_does_not_look_complete() -> None:
+    """In the table, in the chart and in the sum, with the name of what is unknown."""
+    unknown = {"unpriced_topics": 3, "unknown_ingress": True, "unknown_bytes": True}
+    rows = [
+        owner_row("payments", cost_at_least=1200.5, currency="EUR"),
+        owner_row(None, cost_at_least=7.25, currency="EUR", **unknown),
+    ]
+    block = capacity.show_cost({"capacity_owners": rows}, NOW)
+    assert block.leads == (
+        "By the declared rates, all owners together: at least 1,207.75 EUR a month.",
+        "Not in it, because nobody knows it: size and ingress of 3 topics.",
+    )
+    [grid], [chart] = block.grids, block.charts
+    at, reason = (
+        next(n for n, column in enumerate(grid.columns) if column.name == name)
+        for name in ("cost", "uncounted")
+    )
+    cells = [
+        tuple(render_value(row[n], grid.columns[n]) for n in (at, reason)) for row in grid.rows
+    ]
+    assert cells == [("1,200.50", "–"), ("at least 7.25", "size and ingress of 3 topics")]
+    assert [(bar.label, bar.note) for bar in chart.bars] == [("payments", ""), ("none", "or more")]
+    whole = capacity.show_cost({"capacity_owners": rows[:1]}, NOW)
+    assert whole.leads == ("By the declared rates, all owners together: 1,200.50 EUR a month.",)
+    free = capacity.show_cost({"capacity_owners": [owner_row("payments")]}, NOW)
+    assert (free.leads, free.charts) == ((), ())
+
+
+def test_growth_by_owner() -> None:
+    """The fastest first, in one unit; owners that do not grow are left out, and those of whom it is
+    unknown are named."""
+    sizes = {"small": 2**20, "big": 3 * 2**30, "still": 0, "less": -5, "dark": None, "dim": None}
+    rows = [owner_row(owner, bytes_per_day=size) for owner, size in sizes.items()]
+    block = capacity.show_owner_growth({"capacity_owners": rows}, NOW)
+    [chart] = block.charts
+    assert (chart.unit, chart.label) == ("GiB a day", "owner")
+    assert [(bar.label, bar.values) for bar in chart.bars] == [("big", (3.0,))]
+    assert chart.more == 1, "small is in the table"
+    assert block.leads == (
+        "Growth is not known of all topics of dark and dim, so the chart lacks them.",
+    )
+    quiet = capacity.show_owner_growth({"capacity_owners": [owner_row("still")]}, NOW)
+    assert not quiet.charts[0].bars
 
 
 def test_drift_is_oldest_first() -> None:
