@@ -53,6 +53,8 @@ class LandedRow(Struct, frozen=True):
     """The team that its block names."""
     incarnation: str | None = None
     """The system's id of the live object."""
+    park: int | None = None
+    """For how many milliseconds the object is parked before it is deleted, if its block says so."""
 
 
 class Meta(Struct, frozen=True):

@@ -344,7 +344,10 @@ def make_exists_error(store: LandingPlace, key: str) -> StorageError:
 
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
-_ROW = ("kind", "key", "attrs", "instance", "scope_id", "address", "owner", "incarnation")
+_ROW = (
+    *("kind", "key", "attrs", "instance", "scope_id", "address", "owner", "incarnation"),
+    "park",
+)
 _META = (
     *("source", "subject", "snapshot", "started", "ended", "complete", "rows", "sha256"),
     *("scope_id", "coverage", "error", "scopes", "format"),

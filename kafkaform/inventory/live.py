@@ -196,6 +196,7 @@ def list_recorded_rows(state: State) -> Iterator[LandedRow]:
             row.owners[0] if row.owners else None,
             row.owner,
             row.incarnation,
+            row.park,
         )
 
 
@@ -217,6 +218,7 @@ def list_declared_rows(
             scopes.get(identity.instance),
             str(item.address),
             item.owner,
+            park=item.lifecycle.park,
         )
         rows.setdefault(identity, row)
     return (rows[identity] for identity in sorted(rows, key=str))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from math import isnan
 from pathlib import Path
@@ -306,6 +307,72 @@ def history(
     """
     sheet = fleet.answers.find_history(_choose_root(root), key, cluster, since)
     Console.make_standard().write(fleet.answers.format_history(sheet, form, key))
+
+
+@app.command(cls=InOrder)
+def unused(
+    file: File = Path(FILE),
+    root: Root = None,
+    cluster: Cluster = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", metavar="NAME", help="Only topics of this owner.")
+    ] = None,
+    tell_file: Annotated[
+        Path | None,
+        typer.Option("--tell-file", metavar="DIR", help="Tell each owner by a Markdown file."),
+    ] = None,
+    tell_webhook: Annotated[
+        str | None,
+        typer.Option("--tell-webhook", metavar="URL", help="Tell each owner by a POST of JSON."),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also tell owners who were told already.")
+    ] = False,
+    propose: Annotated[
+        Path | None,
+        typer.Option(
+            "--propose", metavar="DIR", help="Write the changes that are due, for a review."
+        ),
+    ] = None,
+    notice_days: Annotated[
+        int | None,
+        typer.Option(
+            "--notice-days",
+            metavar="N",
+            min=0,
+            help=f"How many days an owner has to object. Default: as {FILE} says.",
+        ),
+    ] = None,
+    var: Var = [],
+    var_file: VarFile = [],
+    json: Json = False,
+) -> None:
+    """Bring unused topics to their end, step by step.
+
+    Lists them with their next step. Changes no cluster and no configuration.
+    Exit code 5: not all clusters are known, or an owner was not told; 6: nobody knows whether an
+    owner was told.
+    """
+    register = fleet.register_file.read_fleet(file, Inputs.read(var, var_file))
+    channel = fleet.channels.choose_channel(
+        tell_file, tell_webhook, propose, os.environ.get(fleet.channels.TOKEN_VARIABLE), again=again
+    )
+    target = root or register.root or _choose_root(root)
+    view = fleet.unused.read_view(
+        register, target, SystemClock().now(), cluster=cluster, owner=owner, notice_days=notice_days
+    )
+    deliveries = tuple(fleet.unused.tell_owners(view, channel, again=again)) if channel else ()
+    files, skipped = fleet.unused.propose_changes(view, register, propose) if propose else ((), ())
+    if json:
+        _print(fleet.unused.make_document(view, deliveries, files, skipped))
+    elif channel is None and propose is None:
+        Console.make_standard().write(fleet.unused.render_view(view))
+    for line in fleet.unused.render_actions(deliveries, files, skipped):
+        Console.make_standard().note(line)
+    code = fleet.unused.choose_exit_code(deliveries)
+    if code == 0:
+        _end_if_incomplete(target, cluster)
+    raise typer.Exit(code)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Answer `fleet history`, `fleet status`, `fleet query` and `fleet who-can` without a JVM.
+"""Answer `fleet history`, `status`, `query`, `who-can` and `unused` without a JVM.
 
 In: the tables of a build. Out: rows and text. Must not know: Spark, command lines.
 """
@@ -9,8 +9,8 @@ from ...core.lazy import load_on_use
 
 # They load Arrow; `who_can` does without it.
 if TYPE_CHECKING:
-    from . import history, query
+    from . import history, query, unused
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["history", "query"]
+__all__ = ["history", "query", "unused"]

@@ -374,7 +374,7 @@ class ServerConnection:
         if succeeded and answer_headers.get("content-encoding", "identity") != "identity":
             raise NotJson("it is compressed, which was not requested")
         try:
-            value = parse_json(data) if data else None
+            value = parse_json(data) if data and not call.opaque else None
         except NotJson:
             if succeeded:
                 raise

@@ -77,6 +77,8 @@ class Call(Struct, frozen=True):
     """The parameters of the URL."""
     reads: bool = False
     """It changes nothing, so it can be sent twice."""
+    opaque: bool = False
+    """The status says everything: the body of the answer need not be JSON, and is dropped."""
     form: Secret | None = None
     """What is sent instead of a body, URL-encoded (RFC 6749 §4.4.2): it can contain a secret."""
 

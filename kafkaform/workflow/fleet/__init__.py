@@ -10,8 +10,8 @@ from ...core.lazy import load_on_use
 
 # The commands of `fleet` need one of these each, and Spark is slow to load.
 if TYPE_CHECKING:
-    from . import answers, register_file, runs, snapshot
+    from . import answers, channels, register_file, runs, snapshot, unused
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["answers", "register_file", "runs", "snapshot"]
+__all__ = ["answers", "channels", "register_file", "runs", "snapshot", "unused"]

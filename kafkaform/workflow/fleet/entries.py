@@ -267,6 +267,7 @@ def _make_count(name: str, doc: str) -> AttributeSchema:
     return AttributeSchema(name, NUMBER, doc, whole=True, refuses=refuse_negative)
 
 
+NOTICE_DAYS = 14
 FLEET = make_schema(
     "Where the landing files and tables are, and the limits by which everything is judged.",
     AttributeSchema("root", STRING, "A folder, or a URL such as s3://bucket/fleet."),
@@ -279,6 +280,14 @@ FLEET = make_schema(
     _make_duration("stale_after", "A snapshot older than this counts as stale."),
     _make_duration("skew", "How far the clocks of a runner and of a snapshot may differ."),
     _make_count("grace_days", "How many days a topic can be idle before it counts as unused."),
+    AttributeSchema(
+        "notice_days",
+        NUMBER,
+        "How many days the owner of an unused topic has to object.",
+        whole=True,
+        default=NOTICE_DAYS,
+        refuses=refuse_negative,
+    ),
     AttributeSchema(
         "max_corrupt",
         NUMBER,
@@ -365,6 +374,15 @@ WAIVER = make_schema(
     ),
     AttributeSchema("reason", STRING, "The reason.", required=True),
 )
+KEEP = make_schema(
+    "Topics that stay although they seem to be unused.",
+    AttributeSchema("topic", STRING, "Names of topics; * is any text.", required=True),
+    AttributeSchema("cluster", STRING, "Which clusters; * stands for any text.", default="*"),
+    AttributeSchema(
+        "until", STRING, "The last day, such as 2026-12-31.", required=True, refuses=_check_date
+    ),
+    AttributeSchema("reason", STRING, "The reason.", required=True),
+)
 NAMING = make_schema(
     "A pattern for the names of a kind.",
     AttributeSchema("kind", STRING, "Such as kafka_topic.", required=True),
@@ -385,6 +403,7 @@ BLOCKS: Mapping[str, ObjectSchema] = {
     "rates": RATES,
     "rule": RULE,
     "naming": NAMING,
+    "keep": KEEP,
 }
 LABELLED_BLOCKS = ("cluster", "state", "owner", "rule")
 """Blocks with one label, which must be unique for the type."""

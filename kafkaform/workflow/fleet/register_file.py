@@ -63,6 +63,7 @@ from .entries import (
     BLOCKS,
     INNER_BLOCKS,
     LABELLED_BLOCKS,
+    NOTICE_DAYS,
     SINGLE_BLOCKS,
     WAIVER,
     ClusterEntry,
@@ -128,7 +129,7 @@ def select_set(values: FrozenMap) -> dict[str, Any]:
 
 def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
     """Return durations in the units of the settings: hours and seconds."""
-    settings = select_set(fleet.without(["root", "repository", "principals"]))
+    settings = select_set(fleet.without(["root", "repository", "principals", "notice_days"]))
     for name, setting, unit in _DURATIONS:
         if name in settings:
             settings[setting] = parse_seconds(settings.pop(name)) / unit
@@ -149,6 +150,10 @@ class Fleet(PartialRepr, frozen=True):
     warnings: Diagnostics
     find_secrets: Lookup
     """Looks up the secrets that the settings of clusters refer to."""
+    notice_days: int
+    """How many days the owner of an unused topic has to object."""
+    keeps: tuple[model.RegisteredWaiver, ...]
+    """Which topics stay although they seem to be unused."""
 
 
 class _FileScope(Struct, frozen=True):
@@ -218,7 +223,23 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
     root = next((values["root"] for _, values in blocks["fleet"]), None)
     location = None if root is None else resolve_place(root, folder)
     return Fleet(
-        path, location, clusters, states, register, diagnostics, configuration.find_secrets
+        path,
+        location,
+        clusters,
+        states,
+        register,
+        diagnostics,
+        configuration.find_secrets,
+        next((values["notice_days"] for _, values in blocks["fleet"]), NOTICE_DAYS),
+        tuple(
+            model.RegisteredWaiver(
+                date.fromisoformat(values["until"]),
+                values["reason"],
+                values["cluster"],
+                values["topic"],
+            )
+            for _, values in blocks["keep"]
+        ),
     )
 
 

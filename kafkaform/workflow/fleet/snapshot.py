@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from kafkaform_kafka.inspect.usage import read_usage, sharpen_sweeps
 from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.session import KafkaSession
 
 from ...apply.secrets import NOTHING_SENT, resolve_instance_secrets
@@ -442,7 +443,7 @@ def make_reader(provider: Provider) -> ClusterReader:
 
     def more(session: Session, sweeps: Mapping[str, Sweep]) -> Iterable[Sweep]:
         return (
-            read_usage(session, sweeps.get(topics.KIND))
+            read_usage(session, sweeps.get(topics.KIND), sweeps.get(acls.KIND))
             if isinstance(session, KafkaSession)
             else ()
         )

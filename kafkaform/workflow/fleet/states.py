@@ -23,6 +23,7 @@ from ...plan.diff import compare, is_ignored, lay_over
 from ...provider.contract import ResourceType
 from ...state.model import State
 from ..configuration.evaluation import Configuration, Inputs, read_configuration
+from ..configuration.files import Buffers
 from ..stores import Store, load_outputs, open_folder_store, open_listed_store
 from ..workspace import make_first_state
 from .entries import ClusterEntry, StateEntry
@@ -95,16 +96,7 @@ def _read_state(entry: StateEntry) -> StateReading:
         return replace(reading, state_error=_render_errors(entry.repository_folder.faults))
     if entry.folder is not None:
         try:
-            var_files = [
-                VarFile(name, storage.read(entry.folder / name)) for name in entry.var_files
-            ]
-            inputs = Inputs((*var_files, *entry.variables))
-            configuration = read_configuration(
-                entry.folder,
-                inputs,
-                repository_folder=entry.repository_folder,
-                load_outputs=load_outputs,
-            )
+            configuration = open_configuration(entry, entry.folder)
         except (KafkaformError, OSError) as error:
             reading = replace(reading, desired_error=describe_error(error))
     try:
@@ -114,6 +106,21 @@ def _read_state(entry: StateEntry) -> StateReading:
     except (KafkaformError, OSError) as error:
         reading = replace(reading, state_error=describe_error(error))
     return reading if configuration is None else _add_desired(reading, configuration)
+
+
+def open_configuration(
+    entry: StateEntry, folder: Path, buffers: Buffers | None = None
+) -> Configuration:
+    """Read the configuration of a state. folder: where it is; buffers: texts that count instead of
+    the files. Raises KafkaformError, OSError."""
+    var_files = [VarFile(name, storage.read(folder / name)) for name in entry.var_files]
+    return read_configuration(
+        folder,
+        Inputs((*var_files, *entry.variables)),
+        buffers=buffers,
+        repository_folder=entry.repository_folder,
+        load_outputs=load_outputs,
+    )
 
 
 def describe_error(error: Exception) -> str:

@@ -83,10 +83,13 @@ _EMPTY, _DEAD = "Empty", "Dead"
 _COMPLETE, _VISIBLE = Coverage(CoverageKind.COMPLETE), Coverage(CoverageKind.VISIBLE_ONLY)
 
 
-def read_usage(session: KafkaSession, topics: Sweep | None = None) -> tuple[Sweep, ...]:
+def read_usage(
+    session: KafkaSession, topics: Sweep | None = None, listed_acls: Sweep | None = None
+) -> tuple[Sweep, ...]:
     """The cluster, its disks, and the use of its topics and of its groups. topics: a listing of
-    topics, whose coverage holds here, too. If a request fails, the sweep of its kind fails. Disks
-    are left out if no broker can tell them."""
+    topics, whose coverage holds here, too; listed_acls: one of ACLs, as `sharpen_sweeps` returns
+    it. If a request fails, the sweep of its kind fails. Disks are left out if no broker can tell
+    them."""
     context = session.context
     rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
     coverage = _VISIBLE if topics is None else topics.coverage
@@ -95,6 +98,9 @@ def read_usage(session: KafkaSession, topics: Sweep | None = None) -> tuple[Swee
         **_read_cluster(context),
         "leaders": _count_leaders(context, rows)
         if not isinstance(rows, Fault) and coverage.kind is CoverageKind.COMPLETE
+        else None,
+        "has_authorizer": False
+        if listed_acls is not None and _fault_code(listed_acls) == SWITCHED_OFF
         else None,
     }
     cluster = _make_sweep(context, CLUSTER, [(context.facts.scope_id, attributes)], _COMPLETE)
@@ -496,7 +502,10 @@ def sharpen_sweeps(session: Session, sweeps: Sequence[Sweep]) -> tuple[Sweep, ..
     listed = sweep_by_kind.get(acls.KIND)
     open_to_all = listed is not None and _fault_code(listed) == SWITCHED_OFF
     if listed is not None and open_to_all:
-        sweep_by_kind[acls.KIND] = replace(listed, coverage=_COMPLETE)
+        # The fault stays, for `read_usage`: it alone tells this cluster from one without ACLs.
+        sweep_by_kind[acls.KIND] = replace(
+            listed, coverage=replace(_COMPLETE, fault=listed.coverage.fault)
+        )
     proofs: Mapping[str, Callable[[], bool]] = {
         topics.KIND: lambda: (
             _has_all_named(session, sweep_by_kind[topics.KIND])

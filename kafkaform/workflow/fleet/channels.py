@@ -1,0 +1,127 @@
+"""The ways to tell the owners of unused topics: files, and a webhook.
+
+A webhook gets one POST for each owner, once: a request that may have arrived is never repeated. Its
+address can contain a secret, so no message shows more of it than its host.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from msgspec import to_builtins
+
+from ...core.errors import StorageError, UsageError
+from ...core.resource import FaultClass
+from ...core.secret import Secret, remember_secret
+from ...provider.block_checks import is_safe_url
+from ...provider.http.client import HttpClient
+from ...provider.http.exchange import AnswerLost, Call, NotSent, make_fault
+from ...provider.http.settings import BearerToken, HttpSettings
+from ..plan_documents import save_file
+from .notices import NOBODY, Channel, MaybeDelivered, NotDelivered, OwnerNotice
+
+FORMAT_VERSION = "1.0"
+"""Of what a webhook gets."""
+TOKEN_VARIABLE = "KAFKAFORM_FLEET_WEBHOOK_TOKEN"
+"""The variable of the environment with the bearer token of a webhook."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_NAME = 100
+
+
+def choose_channel(
+    folder: Path | None, url: str | None, propose: Path | None, token: str | None, *, again: bool
+) -> Channel | None:
+    """Return the way that the flags name, None for none of them. Raises UsageError."""
+    flags = {"--tell-file": folder, "--tell-webhook": url, "--propose": propose}
+    named = [flag for flag, value in flags.items() if value is not None]
+    if len(named) > 1:
+        raise UsageError(
+            f"{' and '.join(named)} exclude each other",
+            "Use one of them at a time: who was told by one is not told by the other.",
+        )
+    if again and folder is None and url is None:
+        raise UsageError("--again tells nobody by itself", "Add --tell-file or --tell-webhook.")
+    if folder is not None:
+        return make_file_channel(folder)
+    return make_webhook_channel(url, token) if url is not None else None
+
+
+def make_file_channel(folder: Path) -> Channel:
+    """Write one Markdown file for each owner, which replaces the owner's earlier one."""
+    return Channel("file", partial(_save_notice, folder))
+
+
+def _save_notice(folder: Path, notice: OwnerNotice) -> str:
+    owner = notice.owner if notice.owner is not None else NOBODY
+    name = _UNSAFE.sub("-", owner).strip(".-")[:_LONGEST_NAME]
+    if name != owner:
+        # Two owners must not write the same file.
+        name = f"{name}-{sha256(owner.encode()).hexdigest()[:8]}"
+    path = folder / f"{name}.md"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(path, notice.markdown.encode(), private=False)
+    except OSError as error:
+        raise NotDelivered(f"{folder}: {error.strerror}") from None
+    except StorageError as error:
+        raise NotDelivered(error.message) from None
+    return str(path)
+
+
+def make_webhook_channel(url: str, token: str | None) -> Channel:
+    """Post JSON for each owner. token: a bearer token, None without a login. Raises UsageError."""
+    if not is_safe_url(url):
+        raise UsageError(
+            "--tell-webhook is not an address that can be used",
+            f"Write https://…, without a login in it; put a bearer token into {TOKEN_VARIABLE}.",
+        )
+    address = urlsplit(url)
+    # Whoever knows the path and the query of such an address can post there.
+    for secret in (url, address.path, address.query):
+        remember_secret(secret)
+    settings = HttpSettings(
+        (f"{address.scheme}://{address.netloc}",),
+        concurrency=1,
+        auth=BearerToken(Secret(token)) if token else None,
+    )
+    return Channel(
+        "webhook",
+        partial(
+            _post_notice,
+            settings,
+            address.path or "/",
+            dict(parse_qsl(address.query, keep_blank_values=True)),
+            address.hostname or "",
+        ),
+    )
+
+
+def _post_notice(
+    settings: HttpSettings, path: str, query: dict[str, str], host: str, notice: OwnerNotice
+) -> str:
+    body = {
+        "format_version": FORMAT_VERSION,
+        "owner": notice.owner,
+        "title": notice.title,
+        "text": notice.markdown,
+        "topics": to_builtins(notice.topics),
+    }
+    call = Call("POST", path, body, query, opaque=True)
+    try:
+        with closing(HttpClient(settings)) as client:
+            answer = client.send(call)
+    except NotSent as error:
+        raise NotDelivered(f"the webhook at {host}: {error.cause}") from None
+    except AnswerLost as error:
+        raise MaybeDelivered(f"the webhook at {host}: {error.cause}") from None
+    if answer.succeeded:
+        return f"the webhook at {host}"
+    kind = make_fault(answer, {}, call).kind
+    problem = MaybeDelivered if kind is FaultClass.AMBIGUOUS else NotDelivered
+    # Not what the server says: it may repeat the address.
+    raise problem(f"the webhook at {host} answered with {answer.status}")
