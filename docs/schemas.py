@@ -41,6 +41,10 @@ from kafkaform.render.terraform import FORMAT_VERSION
 from kafkaform.state.model import FORMAT as STATE_FORMAT
 from kafkaform.state.model import PROTECTIONS, SEALED_FORMAT
 from kafkaform.workflow.configuration.evaluation import collect_schemas
+from kafkaform.workflow.fleet.notices import FORMAT as NOTICE_FORMAT
+from kafkaform.workflow.fleet.notices import NoticeLine
+from kafkaform.workflow.fleet.unused import FORMAT_VERSION as UNUSED_VERSION
+from kafkaform.workflow.fleet.unused import UnusedDocument
 from kafkaform.workflow.history import FORMAT_VERSION as HISTORY_VERSION
 from kafkaform.workflow.modules.cache import FORMAT as MODULES_FORMAT
 from kafkaform.workflow.modules.cache import Lock
@@ -598,6 +602,29 @@ def register_schema() -> Schema:
     return titled("The register of a fleet as it lands", closed(frame), known)
 
 
+def unused_schema() -> Schema:
+    """What `fleet unused --json` prints."""
+    known: Schema = {}
+    reference = from_struct(UnusedDocument, known)
+    for definition in known.values():
+        # Members with their default values are written, too.
+        definition["required"] = sorted(definition["properties"])
+    members = known[UnusedDocument.__name__]["properties"]
+    members |= {"format_version": {"const": UNUSED_VERSION}, "as_of": TIME}
+    return titled(
+        "The unused topics of a fleet as `fleet unused --json` prints them", reference, known
+    )
+
+
+def notice_schema() -> Schema:
+    """A line of a notice about unused topics."""
+    known: Schema = {}
+    from_struct(NoticeLine, known)
+    members = known.pop(NoticeLine.__name__)["properties"]
+    frame = {**members, "format": {"const": NOTICE_FORMAT}, "at": TIME}
+    return titled("A topic of a notice to an owner", closed(frame), known)
+
+
 def modules_schema() -> Schema:
     """The lock file of modules."""
     known: Schema = {}
@@ -630,6 +657,8 @@ MAKERS = {
     "landing-row": row_schema,
     "landing-meta": meta_schema,
     "landing-register": register_schema,
+    "fleet-notice": notice_schema,
+    "fleet-unused": unused_schema,
     "modules": modules_schema,
 }
 """Name of a file -> what makes its content."""

@@ -62,6 +62,31 @@ Principal = Annotated[
     str | None,
     typer.Option("--principal", metavar="NAME", help="Only this principal, such as User:ci."),
 ]
+Owner = Annotated[
+    str | None, typer.Option("--owner", metavar="NAME", help="Only topics of this owner.")
+]
+TellFile = Annotated[
+    Path | None,
+    typer.Option("--tell-file", metavar="DIR", help="Tell each owner by a Markdown file."),
+]
+TellWebhook = Annotated[
+    str | None,
+    typer.Option("--tell-webhook", metavar="URL", help="Tell each owner by a POST of JSON."),
+]
+Again = Annotated[bool, typer.Option("--again", help="Also tell owners who were told already.")]
+Propose = Annotated[
+    Path | None,
+    typer.Option("--propose", metavar="DIR", help="Write the changes that are due, for a review."),
+]
+NoticeDays = Annotated[
+    int | None,
+    typer.Option(
+        "--notice-days",
+        metavar="N",
+        min=0,
+        help=f"How many days an owner has to object. Default: as {FILE} says.",
+    ),
+]
 Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, json or csv.")]
 INCOMPLETE = 5
 """Exit code if not everything is known."""
@@ -314,35 +339,12 @@ def unused(
     file: File = Path(FILE),
     root: Root = None,
     cluster: Cluster = None,
-    owner: Annotated[
-        str | None, typer.Option("--owner", metavar="NAME", help="Only topics of this owner.")
-    ] = None,
-    tell_file: Annotated[
-        Path | None,
-        typer.Option("--tell-file", metavar="DIR", help="Tell each owner by a Markdown file."),
-    ] = None,
-    tell_webhook: Annotated[
-        str | None,
-        typer.Option("--tell-webhook", metavar="URL", help="Tell each owner by a POST of JSON."),
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Also tell owners who were told already.")
-    ] = False,
-    propose: Annotated[
-        Path | None,
-        typer.Option(
-            "--propose", metavar="DIR", help="Write the changes that are due, for a review."
-        ),
-    ] = None,
-    notice_days: Annotated[
-        int | None,
-        typer.Option(
-            "--notice-days",
-            metavar="N",
-            min=0,
-            help=f"How many days an owner has to object. Default: as {FILE} says.",
-        ),
-    ] = None,
+    owner: Owner = None,
+    tell_file: TellFile = None,
+    tell_webhook: TellWebhook = None,
+    again: Again = False,
+    propose: Propose = None,
+    notice_days: NoticeDays = None,
     var: Var = [],
     var_file: VarFile = [],
     json: Json = False,

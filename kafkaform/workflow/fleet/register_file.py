@@ -231,16 +231,14 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
         diagnostics,
         configuration.find_secrets,
         next((values["notice_days"] for _, values in blocks["fleet"]), NOTICE_DAYS),
-        tuple(
-            model.RegisteredWaiver(
-                date.fromisoformat(values["until"]),
-                values["reason"],
-                values["cluster"],
-                values["topic"],
-            )
-            for _, values in blocks["keep"]
-        ),
+        tuple(_read_keeps(blocks)),
     )
+
+
+def _read_keeps(blocks: Blocks) -> Iterator[model.RegisteredWaiver]:
+    for _, values in blocks["keep"]:
+        until = date.fromisoformat(values["until"])
+        yield model.RegisteredWaiver(until, values["reason"], values["cluster"], values["topic"])
 
 
 def resolve_place(location: str, folder: Path) -> str:

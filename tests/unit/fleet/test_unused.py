@@ -25,6 +25,7 @@ from ...kit.commands.here import Here
 from ...kit.fleet.lake import NOW, publish
 from ...kit.fleet.landings import Landing, row
 from ...kit.http.server import Request, serving
+from ...test_format_schemas import make_validator
 
 DAY = timedelta(1)
 FLEET = """
@@ -144,7 +145,12 @@ class World:
         )
 
     def list(self, *flags: str, code: int = 0) -> dict[str, Any]:
+        """The document of a run, which fits its schema."""
         document: dict[str, Any] = self.here.json("fleet", "unused", "--json", *flags, code=code)
+        make_validator("fleet-unused").validate(document)
+        for file in (self.here.path / "data/notices").glob("*.jsonl"):
+            for line in file.read_text().splitlines():
+                make_validator("fleet-notice").validate(json.loads(line))
         return document
 
     def find(self, name: str) -> dict[str, Any]:
