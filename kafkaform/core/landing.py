@@ -32,6 +32,8 @@ MEASURED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE, DISK_USAGE)
 """Kinds of live rows that nobody can declare, and that differ in every snapshot: the cluster
 itself, the offsets and sizes of a topic (key: the topic), what a consumer group has read of a topic
 (key: `group topic`), and the room on a disk (key: `broker directory`)."""
+LOGIN = "login"
+"""Beside the ids of brokers: the key of the certificate with which we log in."""
 
 
 class LandedRow(Struct, frozen=True):

@@ -354,11 +354,14 @@ def test_tokens_and_certificates(spark: SparkSession) -> None:
         "delegation_tokens.a_-.b.owner": "User:etl",
         **times("certificates.1", ends["gone"]),
         "certificates.1.subject": "CN=kafka-1",
+        **times("certificates.login", ends["soon"]),
+        **{"certificates.login.subject": "CN=fleet", "certificates.login.owner": "User:fleet"},
         **{"brokers": "1", "certificates.2.subject": "CN=without times"},
     }
     about = {"cluster": "c0", "kind": "cluster", "key": "id", "snapshot": "s"}
     frames = _credential_frames(spark, [{**about, "captured_at": AS_OF, "attrs": attrs}], [], [])
-    register = Register(owners=(Owner("data", principals=("User:etl",)),))
+    owners = (Owner("data", principals=("User:etl",)), Owner("ops", principals=("User:fleet",)))
+    register = Register(owners=owners)
     rows = collected(build_credentials(frames, BuildContext(register, AS_OF, "b1")))
     told = {
         r["key"]: [r[n] for n in ("kind", "principal", "subject", "owner", "ends_at", "days_left")]
@@ -367,6 +370,7 @@ def test_tokens_and_certificates(spark: SparkSession) -> None:
     assert told == {
         "a_-.b": ["delegation_token", "User:etl", None, "data", ends["soon"], 3],
         "1": ["certificate", None, "CN=kafka-1", None, ends["gone"], -1],
+        "login": ["certificate", "User:fleet", "CN=fleet", "ops", ends["soon"], 3],
     }
     assert {(r["begins_at"], r["age_days"], r["origin"]) for r in rows} == {(begins, 40, "cluster")}
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from kafkaform_kafka.rules.access_rows import EVERY, EVERYBODY, EVERYTHING, UNCHANGED
 from kafkaform_kafka.rules.missing_names import LOGIN_MISSING
 
+from ...core.landing import LOGIN
 from ...core.rule import Rule
 from ..tables.definitions import SOON_DAYS
 from .figures import (
@@ -142,7 +143,9 @@ _CREDENTIAL_KINDS: Mapping[str, str] = {
     "kafka_user_scram_credential": "password",
     "delegation_token": "delegation token",
     "certificate": "certificate of a broker",
+    LOGIN: "certificate of the fleet's own login",
 }
+"""Kind of a credential, or its key -> what it is."""
 _ORIGINS: Mapping[str, str] = {
     "cluster": "the cluster",
     "log": "the log of an apply",
@@ -268,7 +271,7 @@ def show_credentials(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     rows = [
         {
             **row,
-            "what": _CREDENTIAL_KINDS.get(row["kind"], "unknown"),
+            "what": _CREDENTIAL_KINDS.get(LOGIN if row["key"] == LOGIN else row["kind"], "unknown"),
             "from": _ORIGINS.get(row["origin"], "unknown"),
         }
         for row in answers["credential_rows"]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...core.landing import LOGIN
+from ..tables.definitions import quote_text
 from .questions import ReportQuestion
 
 _ENV_RANKS = (
@@ -261,11 +263,12 @@ _DISKS = (
     f" group by {_GROUPED}, d.cluster, failed order by rank, failed desc, full_on limit {{limit}}"
 )
 _EXPIRING = (
-    f"with {_PLACED} select {_GROUPED}, count(*) as objects, min(ends_at) as ends_at,"
+    f"with {_PLACED} select {_GROUPED}, key = {quote_text(LOGIN)} as own, count(*) as objects,"
+    f" min(ends_at) as ends_at,"
     f" min(days_left) as days_left, {_collect('p.cluster', 'clusters')}"
     " from credentials c join placed p on p.cluster = c.cluster"
     f" where kind = 'certificate' and days_left <= {SOON_DAYS}"
-    f" group by {_GROUPED}, days_left < 0 order by rank, days_left limit {{limit}}"
+    f" group by {_GROUPED}, own, days_left < 0 order by rank, days_left limit {{limit}}"
 )
 _IDLE = (
     f"with {_PLACED} select {_GROUPED}, owner, count(*) as topics,"

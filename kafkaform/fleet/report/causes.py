@@ -490,9 +490,27 @@ def _make_disks(row: Row, as_of: datetime) -> Cause:
     )
 
 
+_CERTIFICATES: Mapping[bool, tuple[str, str, str]] = {
+    False: (
+        "broker certificate",
+        "broker certificates",
+        "Give the broker a new certificate and let it load the file, before clients refuse the old "
+        "one.",
+    ),
+    True: (
+        "certificate of the fleet's own logins",
+        "certificates of the fleet's own logins",
+        "Put a new certificate into the file that fleet.hcl names, or the cluster can no longer be "
+        "read.",
+    ),
+}
+"""Whether it is that of our login -> singular, plural, and what mends it."""
+
+
 def _make_expiring(row: Row, as_of: datetime) -> Cause:
     count, days = int(row["objects"]), int(row["days_left"])
-    title = render_count(count, "broker certificate")
+    noun, plural, mend = _CERTIFICATES[row["own"]]
+    title = render_count(count, noun, plural)
     verb = (
         ("has" if count == 1 else "have") if days < 0 else ("expires" if count == 1 else "expire")
     )
@@ -501,8 +519,7 @@ def _make_expiring(row: Row, as_of: datetime) -> Cause:
     return Cause(
         "high" if days <= DAYS_URGENT else "medium",
         f"{title} {verb} {clause}",
-        "Give the broker a new certificate and let it load the file, before clients refuse the old "
-        "one.",
+        mend,
         _make_query(
             "select cluster, key, subject, ends_at from credentials"
             " where kind = 'certificate' order by ends_at"

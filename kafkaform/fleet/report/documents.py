@@ -24,11 +24,12 @@ from msgspec import Struct
 
 from ...core.canonical import dumps
 from ...core.errors import StorageError, UsageError
+from ...core.landing import LOGIN
 from ...core.secret import PartialRepr
 from ...core.text.display import inline
 from ...html.document import make_environment, render_document
 from ..access.permission_rows import MASKS
-from ..tables.definitions import GOLD, TABLES
+from ..tables.definitions import GOLD, TABLES, quote_text
 from ..tables.reader import Build, Gold, find_before, read_current, to_rows
 from .cause_questions import CAUSES
 from .causes import SHOWN_CAUSES, describe_cause
@@ -236,7 +237,8 @@ NAMES: Mapping[str, str] = {
     "grant_findings": "select distinct principal as name from grant_findings",
     "effective_permissions": "select distinct principal as name from effective_permissions",
     "effective_quotas": 'select distinct "user" as name from effective_quotas',
-    "credentials": "select distinct principal as name from credentials",
+    "credentials": "select distinct principal as name from credentials"
+    f" union select subject from credentials where key = {quote_text(LOGIN)}",
     "change_attribution": "select distinct actor as name from change_attribution",
     "live": "select distinct attrs['username'] as name from live"
     " where kind = 'kafka_user_scram_credential'",

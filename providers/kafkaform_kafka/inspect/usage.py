@@ -24,7 +24,7 @@ from typing import TypeVar
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from kafkaform.core.landing import CLUSTER, DISK_USAGE, GROUP_USAGE, TOPIC_USAGE
+from kafkaform.core.landing import CLUSTER, DISK_USAGE, GROUP_USAGE, LOGIN, TOPIC_USAGE
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -39,6 +39,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.contract import Session
 
 from ..capacity.readings import DiskReading, read_disks
+from ..connection.certificates import read_own_certificate
 from ..kinds.config import resource_type as config_kinds
 from ..kinds.context import ClusterContext, attempt, find_answering_node
 from ..kinds.topic import resource_type as topics
@@ -162,19 +163,22 @@ def _read_cluster(context: ClusterContext) -> Mapping[str, Value]:
 
 
 def _read_certificates(context: ClusterContext) -> FrozenMap:
-    """Id of each broker that answers with TLS -> subject, begin and end of its certificate."""
+    """Id of each broker that answers with TLS -> subject, begin and end of its certificate; and
+    `login` -> those of our own, with the principal that we are."""
     answer = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
     hosts = {} if isinstance(answer, Fault) or not context.settings.tls else answer.hosts
     certificates = _map_parallel(
         context, lambda address: read_certificate(context.settings, *address), hosts.values()
     )
-    return FrozenMap(
-        {
-            node: FrozenMap(to_builtins(certificate))
-            for node, certificate in zip(hosts, certificates, strict=True)
-            if certificate is not None
-        }
-    )
+    shown = {
+        node: FrozenMap(to_builtins(certificate))
+        for node, certificate in zip(hosts, certificates, strict=True)
+        if certificate is not None
+    }
+    own = read_own_certificate(context.settings)
+    if own is not None:
+        shown[LOGIN] = FrozenMap({**to_builtins(own), "owner": context.settings.principal})
+    return FrozenMap(shown)
 
 
 def _read_tokens(context: ClusterContext) -> FrozenMap:

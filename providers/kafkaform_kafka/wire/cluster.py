@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping, Sequence
-from ssl import cert_time_to_seconds
 from typing import Any
 
 from kafka.protocol.admin import (
@@ -17,6 +16,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import ApiVersionsRequest
 from msgspec import Struct
 
+from ..connection.certificates import Certificate, parse_certificate
 from ..connection.settings import KafkaSettings, ssl_context
 from .answers import ItemAnswer
 from .client import Wire
@@ -24,8 +24,6 @@ from .topics import ANSWER_MARGIN
 
 _REFUSED = 31
 """CLUSTER_AUTHORIZATION_FAILED."""
-_RDN_TYPES = {"commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU"}
-"""Python's name of an attribute of a subject -> that of RFC 4514."""
 
 
 class ClusterRow(Struct, frozen=True):
@@ -227,16 +225,7 @@ def read_log_sizes(
     return [log for row in directories.rows for log in row.logs]
 
 
-class BrokerCertificate(Struct, frozen=True):
-    """The certificate that a broker shows. Times are milliseconds since 1970."""
-
-    subject: str
-    """`CN=broker-1,O=Acme`."""
-    begins: int
-    ends: int
-
-
-def read_certificate(settings: KafkaSettings, host: str, port: int) -> BrokerCertificate | None:
+def read_certificate(settings: KafkaSettings, host: str, port: int) -> Certificate | None:
     """The certificate of the broker at this address; None if it does not answer or shows one that
     is not trusted. Raises ConfigurationError as `ssl_context`."""
     context = ssl_context(settings)
@@ -245,15 +234,10 @@ def read_certificate(settings: KafkaSettings, host: str, port: int) -> BrokerCer
             socket.create_connection((host, port), timeout=settings.timeout) as connection,
             context.wrap_socket(connection, server_hostname=host) as secure,
         ):
-            certificate: Mapping[str, Any] = secure.getpeercert() or {}
+            data = secure.getpeercert(binary_form=True)
     except OSError:
         return None
-    attributes = [pair for rdn in certificate["subject"] for pair in rdn]
-    subject = ",".join(f"{_RDN_TYPES.get(name, name)}={value}" for name, value in attributes)
-    begins, ends = (
-        int(cert_time_to_seconds(certificate[name])) * 1000 for name in ("notBefore", "notAfter")
-    )
-    return BrokerCertificate(subject, begins, ends)
+    return parse_certificate(data) if data else None
 
 
 class FeatureRow(Struct, frozen=True):

@@ -357,6 +357,22 @@ CASES: Any = [
     ),
     (
         {
+            "credentials": [
+                {
+                    "cluster": "eu",
+                    "kind": "certificate",
+                    "key": "login",
+                    "ends_at": ago(2),
+                    "days_left": -2,
+                }
+            ]
+        },
+        "1 certificate of the fleet's own logins has expired, the first on 2026-11-20",
+        'kafkaform fleet query "select cluster, key, subject, ends_at from credentials'
+        " where kind = 'certificate' order by ends_at\"",
+    ),
+    (
+        {
             "fleet_consistency": [
                 {
                     "finding": "chain_broken",
@@ -490,3 +506,23 @@ def test_redacted_causes_name_nobody(tmp_path: Path) -> None:
     assert "User:p-" in text and "User:*" in text
     for name in ("User:billing", "User:ann", "old-etl", "by mia"):
         assert name not in text
+
+
+def test_the_certificate_of_our_own_login_is_told_apart(tmp_path: Path) -> None:
+    """From those of brokers, in the table of credentials; a masked report does not say whom it
+    names."""
+    login = {
+        **{"cluster": sample.KNOWN[0], "kind": "certificate", "key": "login"},
+        **{"subject": "CN=reader,O=Acme"},
+        **{"begins_at": ago(300), "ends_at": ago(-9), "origin": "cluster", "as_of": ago(0)},
+        **{"age_days": 300, "days_left": 9},
+    }
+    publish(tmp_path, "b-1", {**sample.tables(Random(7)), "credentials": [login]})
+    gold = Gold(read_current(str(tmp_path)))
+    text = documents.render_data(documents.make_report(gold))
+    assert "certificate of the fleet's own login" in text and "certificate of a broker" not in text
+    assert "1 certificate of the fleet's own logins expires within 30 days" in text
+    mask = documents.make_build_redactor(gold, b"key")
+    documents.write_csv(gold, tmp_path, "masked", mask)
+    written = (tmp_path / "masked-credentials.csv").read_text()
+    assert "p-" in written and "reader" not in written

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,10 +17,11 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.capacity.projection import Disk
 from kafkaform_kafka.capacity.readings import DiskReading
+from kafkaform_kafka.connection.certificates import Certificate
 from kafkaform_kafka.inspect import usage
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import RequestNotSent
-from kafkaform_kafka.wire.cluster import BrokerCertificate, BrokerVersions, ClusterRow
+from kafkaform_kafka.wire.cluster import BrokerVersions, ClusterRow
 from kafkaform_kafka.wire.security import TokenRow, TokenRows
 from kafkaform_kafka.wire.topics import TopicRow
 from kafkaform_kafka.wire.usage import (
@@ -50,6 +52,7 @@ class Brokers:
         self.later_fails = False
         self.sizes = True
         self.tls = True
+        self.own: str | None = None
         self.tokens = TokenRows(61)
         self.failed: dict[int, tuple[str, ...]] = {}
         self.asked: list[tuple[str, Mapping[str, Sequence[int]]]] = []
@@ -93,9 +96,9 @@ class Brokers:
         hosts = {"1": ("kafka-1", 9093), "2": ("kafka-2", 9093)}
         return ClusterRow(0, None, "c", {"1": None, "2": None}, frozenset(), hosts)
 
-    def certificate(self, _: Any, host: str, port: int) -> BrokerCertificate | None:
+    def certificate(self, _: Any, host: str, port: int) -> Certificate | None:
         assert port == 9093
-        return BrokerCertificate(f"CN={host}", 1000, 2000) if host == "kafka-1" else None
+        return Certificate(f"CN={host}", 1000, 2000) if host == "kafka-1" else None
 
     def read_versions(self, _: Any, __: float, node: str) -> BrokerVersions:
         self.answer(node)
@@ -110,7 +113,7 @@ class Brokers:
     ) -> dict[str, Any]:
         """Kind -> (coverage, key -> attributes)."""
         facts = Facts("c", ("1", "2"), values=FrozenMap(rights=tuple(rights)))
-        settings = SimpleNamespace(tls=self.tls)
+        settings = SimpleNamespace(tls=self.tls, certificate=self.own, principal="User:fleet")
         context = SimpleNamespace(
             wire=None, timeout=1.0, facts=facts, instance="eu", settings=settings
         )
@@ -156,6 +159,23 @@ def test_what_expires(brokers: Brokers) -> None:
     assert cluster["certificates"] == {}
     assert cluster["delegation_tokens"] == {"t1": {"owner": "User:a", "begins": 5, "ends": 7}}
     assert "c2VjcmV0" not in str(flatten_attributes(FrozenMap(cluster)))
+
+
+def test_our_own_certificate_expires_too(brokers: Brokers, tmp_path: Path) -> None:
+    """It lands beside those of the brokers, with the principal that we are, and without the key
+    in its file."""
+    from ...kit.kafka import doors
+
+    certificate, key = doors.authority("test authority").issue("fleet", host=None)
+    (tmp_path / "own.pem").write_text(key + certificate)
+    brokers.own = str(tmp_path / "own.pem")
+    (cluster,) = brokers.rows()["cluster"][1].values()
+    assert cluster["certificates"].keys() == {"1", "login"}
+    landed = flatten_attributes(FrozenMap({"certificates": cluster["certificates"]}))
+    own = {k.rpartition(".")[2]: v for k, v in landed.items() if ".login." in k}
+    assert own.keys() == {"subject", "begins", "ends", "owner"}
+    assert (own["subject"], own["owner"]) == ("CN=fleet", "User:fleet")
+    assert int(own["begins"]) < int(own["ends"])
 
 
 def test_sums_over_partitions(brokers: Brokers) -> None:
