@@ -85,6 +85,12 @@ _SESSION_SETTINGS: Mapping[str, str] = {
 """Settings that also work in a session that somebody else has started."""
 DELTA_READER = "spark.kafkaform.deltaReader"
 """Set in sessions that read tables by Delta's log; see `store`."""
+_NO_CALL_SITES: Mapping[str, str] = {
+    # Otherwise PySpark sends the Python call site of every column to the server, for error messages
+    # that we shorten anyway. To find the call sites took a sixth of a small build on Sail.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+"""A static setting of Spark: only who starts the engine can set it."""
 _SAIL_ENVIRONMENT: Mapping[str, str] = {
     # With several partitions, Sail cuts files into ranges, and reads a binary file once per range.
     "SAIL_EXECUTION__DEFAULT_PARALLELISM": "1",
@@ -285,9 +291,7 @@ _STATIC_SETTINGS: Mapping[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    # Otherwise PySpark sends the Python call site of every column to Java, for error messages that
-    # we shorten anyway.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    **_NO_CALL_SITES,
 }
 """Settings that must be there when the JVM starts."""
 
@@ -369,7 +373,7 @@ def build_session(setup: SparkSetup) -> SparkSession:
     if setup.embedded:
         host, port = start_sail().listening_address
         embedded: SparkSession = _start_session(builder.remote(f"sc://{host}:{port}"), EMBEDDED)
-        for name, value in {**_SESSION_SETTINGS, DELTA_READER: "true"}.items():
+        for name, value in {**_SESSION_SETTINGS, **_NO_CALL_SITES, DELTA_READER: "true"}.items():
             embedded.conf.set(name, value)
         return embedded
     if not setup.connect and find_spec("py4j") is None:

@@ -227,7 +227,7 @@ class TableStore(Struct, frozen=True):
     @property
     def reads_logs(self) -> bool:
         """True if tables are read by Delta's log."""
-        return self.spark.conf.get(DELTA_READER, None) is not None
+        return _has_delta_reader(self.spark)
 
     @property
     def landing(self) -> str:
@@ -359,6 +359,12 @@ class TableStore(Struct, frozen=True):
                 "Check that nothing else removes files of the root.",
             )
         return latest
+
+
+@cache
+def _has_delta_reader(spark: SparkSession) -> bool:
+    """Asked once per session: each question is a request to the server."""
+    return spark.conf.get(DELTA_READER, None) is not None
 
 
 def table_folder(root: str, table: str) -> str:
