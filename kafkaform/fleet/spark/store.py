@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.util import find_spec
+from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -87,6 +88,8 @@ SPARK_ERRORS: tuple[type[Exception], ...] = tuple(_list_errors())
 """Constraint violations and lost JVMs arrive as plain Py4JError."""
 Start = Callable[[LandedBytes], SparkSession]
 """Returns the session, starting it if necessary."""
+_VIEW_NUMBERS = count()
+"""One session may have views of several roots."""
 
 
 @cache
@@ -246,8 +249,7 @@ class TableStore(Struct, frozen=True):
         """
         path = self.path(table)
         if version is not None and self.reads_logs:
-            log = self.spark.read.format("delta").option("versionAsOf", version)
-            return log.load(path).select(*TABLES[table].names)
+            return _read_version(self.spark, path, version).select(*TABLES[table].names)
         names = () if version is None else list_files(self._folder(table), version, among)
         if not names:
             return self._make_empty(table)
@@ -359,6 +361,17 @@ class TableStore(Struct, frozen=True):
                 "Check that nothing else removes files of the root.",
             )
         return latest
+
+
+@cache
+def _read_version(spark: SparkSession, path: str, version: int) -> DataFrame:
+    """Read a version of a table by Delta's log, through a view: Sail reads the log when it makes
+    the view. Otherwise it would read the log for each use of the table in a query, twice.
+    """
+    view = f"table_{next(_VIEW_NUMBERS)}"
+    log = spark.read.format("delta").option("versionAsOf", version)
+    log.load(path).createOrReplaceTempView(view)
+    return spark.table(view)
 
 
 @cache
