@@ -205,12 +205,12 @@ def _list_required(definition: TableDefinition) -> tuple[str, ...]:
 def _find_problem(definition: TableDefinition, rows: DataFrame, counts: _Found) -> str | None:
     """Describe the first fault with an example; None: only hashes collided."""
     example = F.to_json(F.struct(*map(F.col, definition.key))) if definition.key else F.lit("")
-    for column, count in counts.nulls.items():
-        if count:
+    for column, nulls in counts.nulls.items():
+        if nulls:
             # `max` instead of `first`: the example must not depend on the order of partitions.
             example_key = rows.where(F.col(column).isNull()).select(F.max(example)).collect()[0][0]
             suffix = f", such as where {example_key}" if example_key else ""
-            return f"column {column} is null in {count} rows{suffix}"
+            return f"column {column} is null in {nulls} rows{suffix}"
     counted = rows.groupBy(*definition.key).agg(F.count(F.lit(1)).alias("rows"))
     example_key = counted.where(F.col("rows") > 1).select(F.max(example)).collect()[0][0]
     return (

@@ -48,7 +48,7 @@ from kafkaform_kafka.wire.client import Wire
 from kafkaform_kafka.wire.topics import list_topics
 
 from ...kit.kafka.versions import make_options
-from .permissions import (
+from .probes import (
     HOST,
     OWNERS,
     USERS,
