@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, Res
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import EMPTY
 from kafkaform.sandbox import Sandbox
-from kafkaform.sandbox.lifecycle import create_certificates
+from kafkaform.sandbox.certificates import create_certificates
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.commands.process_folder import Folder
