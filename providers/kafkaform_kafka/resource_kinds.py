@@ -19,8 +19,7 @@ from .kinds.quota.limits import find_quota_unit
 from .kinds.topic import resource_type as topic
 from .kinds.topic.configs import find_topic_unit
 from .kinds.user import resource_type as user
-from .protocol import listings
-from .protocol.acl import describe_acl_key
+from .protocol.acl import LISTED_GROUPS, LISTED_RIGHTS, describe_acl_key
 
 _LISTINGS = "kafkaform_kafka.kinds.listings"
 
@@ -72,12 +71,12 @@ KINDS: tuple[ResourceKind, ...] = (
     *group_offsets.KINDS,
     # Only rules read these, so they have no type.
     ResourceKind(
-        listings.RIGHTS,
+        LISTED_RIGHTS,
         connect=defer(_LISTINGS, "requests:RIGHTS_REQUESTS"),
         simulate=defer(_LISTINGS, "simulation:SIMULATED_RIGHTS"),
     ),
     ResourceKind(
-        listings.GROUPS,
+        LISTED_GROUPS,
         connect=defer(_LISTINGS, "requests:GROUP_REQUESTS"),
         simulate=defer(_LISTINGS, "simulation:SIMULATED_GROUPS"),
     ),

@@ -48,7 +48,7 @@ from .kinds.topic.configs import (
     read_retention,
 )
 from .protocol import acl as acls
-from .protocol import listings
+from .protocol.acl import LISTED_GROUPS
 from .wire.cluster import read_log_sizes
 from .wire.topics import TopicRow, list_topics
 from .wire.usage import CLASSIC, CONSUMER, EARLIEST, LATEST, GroupRow, list_groups, list_offsets
@@ -510,7 +510,7 @@ def _make_move_impact(
 
 NEEDS: Mapping[str, Depth] = {acls.KIND: Depth.FULL}
 """All ACLs of the cluster."""
-_RESOURCE_TYPES = {topics.KIND: "Topic", listings.GROUPS: "Group"}
+_RESOURCE_TYPES = {topics.KIND: "Topic", LISTED_GROUPS: "Group"}
 """What is used -> its resource type in ACLs."""
 _DOUBTS: Mapping[Need, str] = {
     Need.SUPER_USERS: "it is a super user (authorizer { super_users } in the provider block)",

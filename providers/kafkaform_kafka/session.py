@@ -35,7 +35,7 @@ from .kinds.context import (
 )
 from .kinds.kind import ResourceKind
 from .kinds.topic import replica_moves
-from .protocol import listings
+from .protocol.acl import decode_operations
 from .protocol.cluster_facts import (
     DRY_RUNS,
     LEADER_AND_ISR,
@@ -114,7 +114,7 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         limits=settings.limits,
         brokers=len(nodes),
         racks=FrozenMap(cluster.brokers),
-        rights=listings.decode_operations(cluster.operations),
+        rights=decode_operations(cluster.operations),
         request_timeout=request_timeout,
         **defaults,
         **software,

@@ -19,8 +19,7 @@ from kafkaform.core.resource import Facts, Fault, FaultClass
 
 from ..kinds.acl.requests import list_live_acls
 from ..kinds.context import ClusterContext, attempt
-from ..protocol import listings
-from ..protocol.acl import CLUSTER, EVERYBODY, Acl, describe_acl
+from ..protocol.acl import CLUSTER, EVERYBODY, Acl, decode_operations, describe_acl
 from ..protocol.apis import APIS, RightTarget
 from ..protocol.cluster_facts import KafkaFacts
 from ..protocol.faults import code_name, name_right
@@ -153,7 +152,7 @@ def _explain_unseen(right: Right, held_rights: HeldRights) -> str:
 
 def name_operations(codes: Set[int] | None) -> Set[str] | None:
     """The names of these operations; None for None."""
-    return None if codes is None else frozenset(listings.decode_operations(codes))
+    return None if codes is None else frozenset(decode_operations(codes))
 
 
 def read_held(context: ClusterContext, steps: Sequence[Step]) -> HeldRights:

@@ -23,13 +23,14 @@ from msgspec.structs import replace
 
 from kafkaform.core.resource import Facts, Sweep
 
-from ..protocol import keys, listings
+from ..protocol import keys
 from ..protocol.acl import (
     ALLOW,
     CLUSTER,
     DENY,
     EVERY_TOPIC,
     EVERYTHING,
+    HELD_OPERATIONS,
     OPERATIONS,
     OTHER,
     PREFIXED,
@@ -229,7 +230,7 @@ def list_rights(sweep: Sweep | None) -> dict[tuple[str, str], frozenset[str]]:
     listed = {}
     for item in sweep.items if sweep else ():
         kind, name = keys.split(item.identity.key)
-        listed[kind, name] = frozenset(item.attributes[listings.HELD])
+        listed[kind, name] = frozenset(item.attributes[HELD_OPERATIONS])
     return listed
 
 

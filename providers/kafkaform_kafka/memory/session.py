@@ -57,15 +57,15 @@ from ..kinds.topic import resource_type as topics
 from ..kinds.topic.placement import ThrottlePlace, ThrottleTicket, parse_ticket, throttle_tickets
 from ..kinds.topic.simulation import list_moving, topic_key
 from ..protocol import faults
+from ..protocol.acl import OPERATION_NAMES
 from ..protocol.faults import config_fault
-from ..protocol.listings import OPERATIONS
 from ..resource_kinds import WORDS
 from .cluster import SimulatedCluster, View
 
 
 def list_rights(user: User, names: Iterable[str]) -> HeldRights:
     """The rights of this user on the cluster and on these topics, if he may describe them."""
-    operations = OPERATIONS.values()
+    operations = OPERATION_NAMES.values()
     topics = {
         name: frozenset(operation for operation in operations if user.may_on_topic(operation, name))
         for name in names

@@ -1,11 +1,12 @@
-"""Kafka's ACLs: their words, the ACL itself, its key, and sentences about it.
+"""Kafka's ACLs: their words, the ACL itself, its key, and sentences about it; and what listings for
+reviews are called, which name our own rights by the same operations.
 
 Source: Kafka's AclEntry and StandardAuthorizer (4.3), KIP-290, KIP-430.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv6Address
 from operator import itemgetter
 from typing import Any
@@ -15,7 +16,7 @@ from msgspec.structs import astuple
 
 from kafkaform.core.value import FrozenMap
 
-from . import keys, listings
+from . import keys
 
 KIND = "kafka_acl"
 RESOURCE_TYPES: Mapping[str, int] = {
@@ -35,10 +36,34 @@ NOUNS: Mapping[str, str] = {
     "User": "user",
 }
 """Resource type -> its noun in messages."""
+# The codes of AclOperation. 13 and 14 came with KIP-373, 15 with KIP-939.
+OPERATION_NAMES: Mapping[int, str] = {
+    3: "Read",
+    4: "Write",
+    5: "Create",
+    6: "Delete",
+    7: "Alter",
+    8: "Describe",
+    9: "ClusterAction",
+    10: "DescribeConfigs",
+    11: "AlterConfigs",
+    12: "IdempotentWrite",
+    13: "CreateTokens",
+    14: "DescribeTokens",
+    15: "TwoPhaseCommit",
+}
 OPERATIONS: Mapping[str, int] = {
     "All": 2,
-    **{name: code for code, name in listings.OPERATIONS.items()},
+    **{name: code for code, name in OPERATION_NAMES.items()},
 }
+LISTED_GROUPS = "kafka_consumer_group"
+"""A listing for reviews, and what users of the contract call a group. No block declares one: a
+group exists as long as it has members or offsets."""
+LISTED_RIGHTS = "kafka_rights"
+"""A listing for reviews, not a kind of object: our rights on the cluster and on topics, with keys
+`Cluster|kafka-cluster` and `Topic|NAME`."""
+HELD_OPERATIONS = "operations"
+"""The attribute of a listed right with the names of the operations."""
 PERMISSIONS: Mapping[str, int] = {"Allow": 3, "Deny": 2}
 # Any (1) and Match (2) exist only in filters (KIP-290): we send neither, so that a delete cannot
 # match more than the ACL that the plan shows.
@@ -105,6 +130,11 @@ NAMES = (
 )
 """The attributes in the order of `Acl`'s fields and of the key."""
 _read_fields = itemgetter(*NAMES)
+
+
+def decode_operations(codes: Iterable[int]) -> tuple[str, ...]:
+    """The names of these operations in the order of their codes, without unknown ones."""
+    return tuple(OPERATION_NAMES[code] for code in sorted(codes) if code in OPERATION_NAMES)
 
 
 class Acl(Struct, frozen=True, order=True):

@@ -56,11 +56,12 @@ from ..kinds.acl import resource_type as acls
 from ..kinds.kind import KindRights
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
-from ..protocol import keys, listings
+from ..protocol import keys
 from ..protocol.acl import (
     ALLOW,
     DENY,
     EVERYTHING,
+    LISTED_RIGHTS,
     LITERAL,
     OTHER,
     SUPPORTED,
@@ -84,7 +85,7 @@ def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     if not actions:
         return {acls.KIND: Depth.FULL} if any(_list_new_logins(changes)) else {}
     names = {topics.KIND: Depth.NAMES} if Action.DELETE in actions else {}
-    return {acls.KIND: Depth.FULL, listings.RIGHTS: Depth.FULL, **names}
+    return {acls.KIND: Depth.FULL, LISTED_RIGHTS: Depth.FULL, **names}
 
 
 def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findings:
@@ -108,7 +109,7 @@ def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findi
             closed.add(finding.text)
             yield subject, finding
     yield from find_own_losses(plan)
-    mismatch = find_mismatches(plan.before, plan.me, scene.sweeps.get(listings.RIGHTS))
+    mismatch = find_mismatches(plan.before, plan.me, scene.sweeps.get(LISTED_RIGHTS))
     if mismatch:
         yield from block_unproven(plan.acls.all)
         yield None, rows.MISMATCH.find(mismatch)
@@ -119,7 +120,7 @@ def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findi
 def _prepare_plan(
     scene: Scene, kind_rights: Mapping[str, KindRights], changed: AclChanges
 ) -> AccessPlan:
-    sweep = scene.sweeps.get(listings.RIGHTS)
+    sweep = scene.sweeps.get(LISTED_RIGHTS)
     before, after = (build_access(listed, scene.facts) for listed in (changed.live, changed.after))
     me = identify_self(before, sweep, scene.facts)
     # A login without ACLs that can still act is a super user, or what has no ACLs is open.
@@ -443,7 +444,7 @@ def find_own_losses(plan: AccessPlan) -> Findings:
     scene, me = plan.scene, plan.me
     created, deleted = plan.acls.created, plan.acls.deleted
     guarded = GuardedPlan(scene.changes, created, deleted, plan.rights, plan.maybe_open)
-    reported = list_rights(scene.sweeps.get(listings.RIGHTS))
+    reported = list_rights(scene.sweeps.get(LISTED_RIGHTS))
     blocks: dict[tuple[Identity, bool], Finding] = {}
     for identity, loss in (
         *find_lockouts(guarded, plan.before, me, scene.facts),

@@ -36,8 +36,8 @@ from ..kinds.quota.limits import USER
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import acl as acls
-from ..protocol import keys, listings
-from ..protocol.acl import ALLOW, EVERYTHING, PREFIXED, Acl
+from ..protocol import keys
+from ..protocol.acl import ALLOW, EVERYTHING, LISTED_GROUPS, LISTED_RIGHTS, PREFIXED, Acl
 from ..protocol.cluster_facts import KafkaFacts
 from .names import SETS, judge_names, make_quota, make_role
 
@@ -190,18 +190,18 @@ def list_needs(changes: Iterable[Change]) -> Mapping[str, Depth]:
             needs[users.KIND] = Depth.NAMES
         if change.identity.kind == acls.KIND:
             acl = acls.parse_acl(change.after or EMPTY)
-            needs |= {users.KIND: Depth.NAMES, acls.KIND: Depth.FULL, listings.RIGHTS: Depth.FULL}
+            needs |= {users.KIND: Depth.NAMES, acls.KIND: Depth.FULL, LISTED_RIGHTS: Depth.FULL}
             kind = _KINDS.get(acl.resource_type)
             if kind is not None and acl.pattern_type != PREFIXED:
                 needs[kind] = Depth.NAMES
     return needs
 
 
-_KINDS = {"Topic": topics.KIND, "Group": listings.GROUPS}
+_KINDS = {"Topic": topics.KIND, "Group": LISTED_GROUPS}
 """Resource type of ACLs -> the listing of its names."""
 _CONTAINERS: Mapping[str, tuple[str, ...]] = {
     topics.KIND: (topics.KIND,),
-    listings.GROUPS: (GROUP_CONFIG.kind,),
+    LISTED_GROUPS: (GROUP_CONFIG.kind,),
     users.KIND: (users.KIND,),
 }
 """Listing -> the resource types whose keys begin with such a name."""
@@ -318,7 +318,7 @@ def _make_topic_sight(scene: Scene) -> _TopicSight:
     if sweep is None or not _is_complete(sweep):
         return _TopicSight(None, principal, is_favoured=False, deleted=deleted)
     access = _build_access([acls.parse_acl(item.attributes) for item in sweep.items], scene.facts)
-    own = identify_self(access, scene.sweeps.get(listings.RIGHTS), scene.facts)
+    own = identify_self(access, scene.sweeps.get(LISTED_RIGHTS), scene.facts)
     access = own.access(access)
     is_favoured = any(
         authorize(

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from kafkaform.core.resource import CoverageKind, Depth, Hidden, Identity, Observed
 from kafkaform_kafka.connection.settings import make_librdkafka_config
-from kafkaform_kafka.protocol import listings
+from kafkaform_kafka.protocol.acl import LISTED_GROUPS
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.kafka.logins import Login, finish
@@ -112,8 +112,8 @@ def test_live_groups_are_listed_for_those_who_may_see_them(
     group = f"{topic}-readers"
     produce(broker, topic, 1)
     with reading(broker, topic, group):
-        sweeps = [session.sweep(listings.GROUPS, Depth.NAMES) for session in (admin, ci)]
-        identity = Identity("kafka", listings.GROUPS, group)
+        sweeps = [session.sweep(LISTED_GROUPS, Depth.NAMES) for session in (admin, ci)]
+        identity = Identity("kafka", LISTED_GROUPS, group)
         readings = [session.read([identity])[identity] for session in (admin, ci)]
     seen, hidden = ({item.identity.key for item in sweep.items} for sweep in sweeps)
     assert group in seen and group not in hidden

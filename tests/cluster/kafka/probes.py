@@ -38,7 +38,6 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 from msgspec.structs import replace
 
-from kafkaform_kafka.protocol import listings
 from kafkaform_kafka.protocol.acl import (
     OPERATIONS,
     PATTERN_TYPES,
@@ -46,6 +45,7 @@ from kafkaform_kafka.protocol.acl import (
     RESOURCE_TYPES,
     SUPPORTED,
     Acl,
+    decode_operations,
     list_reported_operations,
 )
 from kafkaform_kafka.wire.client import Wire
@@ -600,7 +600,7 @@ def sights(user: str, wire: Wire, tokens: Mapping[str, str]) -> Iterator[Probe]:
 
 def told(user: str, wire: Wire, topics: Sequence[str]) -> Iterator[Probe]:
     """What the broker says that we may do, with the cluster and with topics that are there."""
-    held = listings.decode_operations(describe_cluster(wire, SECONDS).operations)
+    held = decode_operations(describe_cluster(wire, SECONDS).operations)
     yield from _told(user, "Cluster", "kafka-cluster", held)
     row = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
@@ -611,7 +611,7 @@ def told(user: str, wire: Wire, topics: Sequence[str]) -> Iterator[Probe]:
     for topic in wire.send(request, SECONDS).topics:
         if topic.error_code == 0:
             yield from _told(
-                user, "Topic", topic.name, listings.decode_operations(topic.authorized_operations)
+                user, "Topic", topic.name, decode_operations(topic.authorized_operations)
             )
 
 

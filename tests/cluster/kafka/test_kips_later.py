@@ -19,7 +19,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.inspect.documents import describe
 from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.protocol import acl as acls
-from kafkaform_kafka.protocol import listings
+from kafkaform_kafka.protocol.acl import LISTED_RIGHTS
 from kafkaform_kafka.protocol.faults import name_right
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire import describe as wire_describe
@@ -73,7 +73,7 @@ def test_rights_to_change_acls_are_no_finer_than_the_cluster(
     """All on a topic gives its configs, DescribeConfigs and AlterConfigs being part of it, and no
     say in its ACLs: that is Alter on the cluster, and nothing less."""
     all_on_topic()
-    key = Identity("kafka", listings.RIGHTS, f"Topic|{live}")
+    key = Identity("kafka", LISTED_RIGHTS, f"Topic|{live}")
     found = eventually(lambda: somebody.read([key])[key], lambda r: isinstance(r, Observed))
     assert isinstance(found, Observed)
     assert {"DescribeConfigs", "AlterConfigs", "Read"} <= set(found.attributes["operations"])
@@ -95,7 +95,7 @@ def test_nobody_lists_his_own_acls_without_describe_on_the_cluster(
 ) -> None:
     """KIP-4 let every principal see his own; Kafka does not. What a broker does tell everybody is
     what he may do with what he sees."""
-    key = Identity("kafka", listings.RIGHTS, f"Topic|{live}")
+    key = Identity("kafka", LISTED_RIGHTS, f"Topic|{live}")
     all_on_topic()
     told = eventually(lambda: somebody.read([key])[key], lambda r: isinstance(r, Observed))
     assert isinstance(told, Observed)

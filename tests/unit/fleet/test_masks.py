@@ -26,8 +26,7 @@ from kafkaform.fleet.access.permission_rows import (
     make_mask,
 )
 from kafkaform_kafka.authority.authorizer import Access, fits, index_acls
-from kafkaform_kafka.protocol import listings
-from kafkaform_kafka.protocol.acl import Acl, parse_acl_key
+from kafkaform_kafka.protocol.acl import OPERATION_NAMES, Acl, parse_acl_key
 
 from ...kit.fleet.access_worlds import (
     ELSEWHERE,
@@ -49,7 +48,7 @@ def test_bits_stay_what_they_are() -> None:
         **{"ClusterAction": 9, "DescribeConfigs": 10, "AlterConfigs": 11, "IdempotentWrite": 12},
         **{"CreateTokens": 13, "DescribeTokens": 14, "TwoPhaseCommit": 15},
     }
-    assert {BITS[name] for name in listings.OPERATIONS.values()} == set(listings.OPERATIONS)
+    assert {BITS[name] for name in OPERATION_NAMES.values()} == set(OPERATION_NAMES)
 
 
 @pytest.mark.parametrize("permission", ["Allow", "Deny"])

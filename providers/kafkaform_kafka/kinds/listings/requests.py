@@ -21,8 +21,14 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ...protocol import keys, listings
-from ...protocol.acl import CLUSTER
+from ...protocol import keys
+from ...protocol.acl import (
+    CLUSTER,
+    HELD_OPERATIONS,
+    LISTED_GROUPS,
+    LISTED_RIGHTS,
+    decode_operations,
+)
 from ...protocol.faults import fault_of, name_right
 from ...wire.cluster import ClusterRow, describe_cluster
 from ...wire.topics import list_topics
@@ -38,27 +44,27 @@ def sweep_rights(context: ClusterContext, depth: Depth) -> Sweep:
     )
     for answer in (cluster, rows):
         if isinstance(answer, Fault):
-            return Sweep(listings.RIGHTS, depth, (), Coverage(CoverageKind.FAILED, answer))
+            return Sweep(LISTED_RIGHTS, depth, (), Coverage(CoverageKind.FAILED, answer))
     assert isinstance(cluster, ClusterRow) and not isinstance(rows, Fault)
     items = [
         make_rights_item(
-            context.instance, "Cluster", CLUSTER, listings.decode_operations(cluster.operations)
+            context.instance, "Cluster", CLUSTER, decode_operations(cluster.operations)
         )
     ]
     items += [
         make_rights_item(
-            context.instance, "Topic", row.name, listings.decode_operations(row.operations or ())
+            context.instance, "Topic", row.name, decode_operations(row.operations or ())
         )
         for row in rows
         if row.code == 0
     ]
-    return Sweep(listings.RIGHTS, depth, tuple(items), Coverage(CoverageKind.VISIBLE_ONLY))
+    return Sweep(LISTED_RIGHTS, depth, tuple(items), Coverage(CoverageKind.VISIBLE_ONLY))
 
 
 def make_rights_item(instance: str, kind: str, name: str, operations: Iterable[str]) -> Observed:
     """Our operations on one resource."""
-    identity = Identity(instance, listings.RIGHTS, keys.join((kind, name)))
-    return Observed(identity, FrozenMap({listings.HELD: tuple(operations)}))
+    identity = Identity(instance, LISTED_RIGHTS, keys.join((kind, name)))
+    return Observed(identity, FrozenMap({HELD_OPERATIONS: tuple(operations)}))
 
 
 def read_rights(
@@ -86,13 +92,13 @@ def sweep_groups(context: ClusterContext, depth: Depth) -> Sweep:
         if isinstance(rows, GroupRows) and rows.code:
             rows = fault_of(_API, rows.code, "", None, node)
         if isinstance(rows, Fault):
-            return Sweep(listings.GROUPS, depth, (), Coverage(CoverageKind.FAILED, rows))
+            return Sweep(LISTED_GROUPS, depth, (), Coverage(CoverageKind.FAILED, rows))
         names |= {row.name for row in rows.groups}
     items = tuple(
-        Observed(Identity(context.instance, listings.GROUPS, name), EMPTY) for name in sorted(names)
+        Observed(Identity(context.instance, LISTED_GROUPS, name), EMPTY) for name in sorted(names)
     )
     # Groups that we may not describe are left out without an error.
-    return Sweep(listings.GROUPS, depth, items, Coverage(CoverageKind.VISIBLE_ONLY))
+    return Sweep(LISTED_GROUPS, depth, items, Coverage(CoverageKind.VISIBLE_ONLY))
 
 
 def read_groups(

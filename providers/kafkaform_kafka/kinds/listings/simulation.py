@@ -18,14 +18,15 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 
 from ...protocol import acl as acls
-from ...protocol import keys, listings
+from ...protocol import keys
+from ...protocol.acl import HELD_OPERATIONS, LISTED_GROUPS, LISTED_RIGHTS
 from ..simulation import CLUSTER, ReadScene, SimulatedKind, SimulatedReads
 from ..topic import resource_type as topics
 
 
 def _sweep_rights(scene: ReadScene, depth: Depth) -> Sweep:
     coverage = Coverage(CoverageKind.VISIBLE_ONLY)
-    return Sweep(listings.RIGHTS, depth, tuple(_list_items(scene)), coverage)
+    return Sweep(LISTED_RIGHTS, depth, tuple(_list_items(scene)), coverage)
 
 
 def _list_items(scene: ReadScene) -> Iterator[Observed]:
@@ -43,8 +44,8 @@ def _make_item(scene: ReadScene, kind: str, name: str, resource: str) -> Observe
         for operation in acls.list_reported_operations(kind)
         if resource and scene.user.may(operation, resource)
     )
-    identity = Identity(scene.instance, listings.RIGHTS, keys.join((kind, name)))
-    return Observed(identity, FrozenMap({listings.HELD: operations}))
+    identity = Identity(scene.instance, LISTED_RIGHTS, keys.join((kind, name)))
+    return Observed(identity, FrozenMap({HELD_OPERATIONS: operations}))
 
 
 def _read_rights(scene: ReadScene, identity: Identity) -> Reading:
@@ -58,7 +59,7 @@ SIMULATED_RIGHTS = SimulatedKind(
 
 
 def _sweep_groups(_: ReadScene, depth: Depth) -> Sweep:
-    return Sweep(listings.GROUPS, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
+    return Sweep(LISTED_GROUPS, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
 
 
 def _read_groups(_: ReadScene, identity: Identity) -> Reading:

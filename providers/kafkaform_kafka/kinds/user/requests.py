@@ -23,7 +23,8 @@ from kafkaform.core.resource import (
 )
 from kafkaform.provider.contract import Secrets
 
-from ...protocol import keys, listings
+from ...protocol import keys
+from ...protocol.acl import decode_operations
 from ...protocol.faults import code_name, fault_of, lost_answer_fault, name_right
 from ...wire.answers import ItemAnswers
 from ...wire.cluster import ClusterRow, describe_cluster
@@ -160,7 +161,7 @@ def _find_hindrance(context: ClusterContext) -> Fault | None:
         return cluster
     # Without Describe the cluster reports no rights at all. Alter implies Describe, so an empty
     # report means that Alter is missing, too.
-    may = "Alter" in listings.decode_operations(cluster.operations)
+    may = "Alter" in decode_operations(cluster.operations)
     return None if may else fault_of(API, _DENIED, "")
 
 

@@ -17,8 +17,8 @@ from kafkaform.plan.rules import UNREADABLE
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.user import resource_type as users
 from kafkaform_kafka.protocol import acl as acls
-from kafkaform_kafka.protocol import keys, listings
-from kafkaform_kafka.protocol.acl import Acl
+from kafkaform_kafka.protocol import keys
+from kafkaform_kafka.protocol.acl import LISTED_RIGHTS, Acl
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.rules import access, access_rows
 
@@ -133,7 +133,7 @@ def judge(
     rows = [(acls.KIND, one.key, one.attributes) for one in live]
     told = [(f"Topic|{name}", found) for name, found in topic_rights]
     told += [(keys.join(("Cluster", acls.CLUSTER)), held)] if held is not None else []
-    may = [(listings.RIGHTS, key, FrozenMap(operations=tuple(found))) for key, found in told]
+    may = [(LISTED_RIGHTS, key, FrozenMap(operations=tuple(found))) for key, found in told]
     live_topics = [(topics.KIND, name, FrozenMap()) for name in names]
     values = {
         "authorizer": {**DECLARED, **authorizer},
@@ -144,7 +144,7 @@ def judge(
     facts = Facts("c", ("1",), principal, FrozenMap(freeze(values)))  # type: ignore[arg-type]
     sweeps = {
         acls.KIND: _sweep(acls.KIND, rows, coverage),
-        listings.RIGHTS: _sweep(listings.RIGHTS, may, VISIBLE),
+        LISTED_RIGHTS: _sweep(LISTED_RIGHTS, may, VISIBLE),
         topics.KIND: _sweep(topics.KIND, live_topics, VISIBLE),
     }
     # What it does not ask for, a plan does not list.

@@ -16,8 +16,8 @@ from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.user import resource_type as users
 from kafkaform_kafka.protocol import acl as acls
-from kafkaform_kafka.protocol import keys, listings
-from kafkaform_kafka.protocol.acl import Acl
+from kafkaform_kafka.protocol import keys
+from kafkaform_kafka.protocol.acl import HELD_OPERATIONS, LISTED_GROUPS, LISTED_RIGHTS, Acl
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.rules import missing_names
 from kafkaform_kafka.rules.missing_names import list_needs
@@ -84,17 +84,17 @@ def list_all(
     """The listings of a cluster that a super user made. held: our operations on the cluster."""
     rules = [Observed(item.identity, item.after or item.before or EMPTY) for item in live_acls]
     own = Observed(
-        Identity("kafka", listings.RIGHTS, keys.join(("Cluster", acls.CLUSTER))),
-        FrozenMap({listings.HELD: tuple(held)}),
+        Identity("kafka", LISTED_RIGHTS, keys.join(("Cluster", acls.CLUSTER))),
+        FrozenMap({HELD_OPERATIONS: tuple(held)}),
     )
     credentials = [users.identity_key(name, "SCRAM-SHA-256") for name in live_users]
     visible, complete = CoverageKind.VISIBLE_ONLY, CoverageKind.COMPLETE
     return {
         topics.KIND: sweep(topics.KIND, live_topics, visible),
-        listings.GROUPS: sweep(listings.GROUPS, live_groups, visible),
+        LISTED_GROUPS: sweep(LISTED_GROUPS, live_groups, visible),
         users.KIND: sweep(users.KIND, credentials, users_coverage),
         acls.KIND: sweep(acls.KIND, rules, complete),
-        listings.RIGHTS: sweep(listings.RIGHTS, [own], visible),
+        LISTED_RIGHTS: sweep(LISTED_RIGHTS, [own], visible),
     }
 
 
@@ -350,9 +350,9 @@ def test_a_group_that_the_same_plan_takes_away_is_none() -> None:
 @pytest.mark.parametrize(
     ("made", "listed"),
     [
-        (acl(), {topics.KIND, users.KIND, acls.KIND, listings.RIGHTS}),
-        (acl(kind="Group"), {listings.GROUPS, users.KIND, acls.KIND, listings.RIGHTS}),
-        (acl(pattern="Prefixed"), {users.KIND, acls.KIND, listings.RIGHTS}),
+        (acl(), {topics.KIND, users.KIND, acls.KIND, LISTED_RIGHTS}),
+        (acl(kind="Group"), {LISTED_GROUPS, users.KIND, acls.KIND, LISTED_RIGHTS}),
+        (acl(pattern="Prefixed"), {users.KIND, acls.KIND, LISTED_RIGHTS}),
         (quota(user="ci"), {users.KIND}),
         (quota(client_id="app"), set()),
         (user("ci"), set()),
