@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform_kafka.authority.authorizer import Need
-from kafkaform_kafka.inspect.access import (
+from kafkaform_kafka.inspect.explanations import (
     ANYBODY,
     DECLARE,
     AccessQuery,

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kafkaform_kafka.authority.authorizer import Access
-from kafkaform_kafka.inspect.access import build_access
+from kafkaform_kafka.inspect.explanations import build_access
 from kafkaform_kafka.protocol.acl import KIND, Acl, parse_acl
 from kafkaform_kafka.protocol.cluster_facts import KafkaFacts
 

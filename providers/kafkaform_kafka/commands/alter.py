@@ -36,6 +36,7 @@ from ..inspect.source import DescribeQuery
 from ..kinds.commanded.resource_types import LEADERS as LEADERS
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..rules.commanded import LEADERS_ELECTED, MOVE_STOPPED
+from .commanded import alter_delegation_token, alter_features
 from .completion import (
     complete_altered_keys,
     complete_altered_pairs,
@@ -43,10 +44,8 @@ from .completion import (
     list_clients,
     list_topics,
 )
-from .delegation_tokens import alter_delegation_token
 from .describe import ask_document, ask_own_configs
 from .drafts import ConfigEdit, make_drafts, read_edit, read_entity_names, refuse_missing
-from .features import alter_features
 from .group_offsets import GroupFlags, alter_offsets
 
 

@@ -34,6 +34,7 @@ from ..inspect.document_page import document_page
 from ..inspect.documents import open_source, read_document
 from ..inspect.source import DescribeQuery
 from ..protocol.acl import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
+from .commanded import ask_delegation_tokens, ask_features
 from .completion import (
     CLIENT_LISTINGS,
     NAMELESS,
@@ -51,9 +52,7 @@ from .completion import (
     merge_objects,
     read_objects,
 )
-from .delegation_tokens import ask_delegation_tokens
 from .explain import read_resource
-from .features import ask_features
 
 STATES = (
     *("Stable", "Empty", "Dead", "PreparingRebalance", "CompletingRebalance"),  # classic

@@ -24,16 +24,18 @@ from kafkaform.provider.commands import (
 )
 from kafkaform.provider.contract import Session
 
-from ..inspect.access import (
+from ..inspect.configs import ENTITIES, config_page, explain_config
+from ..inspect.explanations import (
     AccessQuery,
+    Client,
     access_page,
     build_access,
     explain_access,
+    explain_quotas,
     find_principal_fault,
     normalize_host,
+    quota_page,
 )
-from ..inspect.configs import ENTITIES, config_page, explain_config
-from ..inspect.quotas import Client, explain_quotas, quota_page
 from ..kinds.quota import resource_type as quotas
 from ..protocol import acl as acls
 from ..protocol.broker_rules import plain_name_faults

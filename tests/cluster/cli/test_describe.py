@@ -11,10 +11,10 @@ import pytest
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.render.text import render_page, wrap_cells, wrap_text
-from kafkaform_kafka.inspect.access import access_page
 from kafkaform_kafka.inspect.cells import size
 from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.documents import ASKED, OBJECTS
+from kafkaform_kafka.inspect.explanations import access_page
 from kafkaform_kafka.kinds.quota.resource_type import name_quota_source
 from kafkaform_kafka.protocol.cluster_facts import find_level
 from kafkaform_kafka.wire import describe as wire

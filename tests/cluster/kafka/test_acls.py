@@ -27,7 +27,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.settings import KafkaSettings, make_librdkafka_config
-from kafkaform_kafka.inspect.access import AccessQuery, build_access, explain_access
+from kafkaform_kafka.inspect.explanations import AccessQuery, build_access, explain_access
 from kafkaform_kafka.protocol import acl as acls
 from kafkaform_kafka.protocol.acl import SUPPORTED, Acl, list_reported_operations, parse_acl
 from kafkaform_kafka.protocol.cluster_facts import acl_faults

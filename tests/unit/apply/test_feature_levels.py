@@ -10,7 +10,7 @@ from kafkaform.core.errors import DryRunRefused, PlanRefused, UsageError
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.workflow.model import Applied
-from kafkaform_kafka.commands.features import alter_features
+from kafkaform_kafka.commands.commanded import alter_features
 from kafkaform_kafka.kinds.commanded.resource_types import FEATURE, FEATURE_API
 from kafkaform_kafka.kinds.commanded.simulation import SUPPORTED, feature_key
 from kafkaform_kafka.memory import Killed, killed_after, killed_before, lost_reply

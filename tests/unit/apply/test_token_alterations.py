@@ -11,7 +11,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.workflow.model import Applied
-from kafkaform_kafka.commands.delegation_tokens import alter_delegation_token, ask_delegation_tokens
+from kafkaform_kafka.commands.commanded import alter_delegation_token, ask_delegation_tokens
 from kafkaform_kafka.kinds.commanded.resource_types import TOKEN, parse_period
 from kafkaform_kafka.kinds.kind import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
 from kafkaform_kafka.memory import Killed, killed_after, killed_before, lost_reply, refused_items

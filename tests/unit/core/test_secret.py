@@ -41,7 +41,7 @@ REVEALED = {
     "providers/kafkaform_kafka/publishing.py": 1,  # a login token
     "providers/kafkaform_kafka/wire/logins.py": 2,  # the HMAC of a delegation token, a login token
     "providers/kafkaform_kafka/wire/security.py": 1,  # how a request names a token
-    "providers/kafkaform_kafka/commands/delegation_tokens.py": 1,  # the file that is named for it
+    "providers/kafkaform_kafka/commands/commanded.py": 1,  # the file that is named for it
 }
 """Where the text of a secret is needed, and how often. Whoever adds a place says why."""
 

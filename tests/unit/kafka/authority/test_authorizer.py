@@ -22,7 +22,7 @@ from kafkaform_kafka.authority.authorizer import (
     list_acls,
     list_principals,
 )
-from kafkaform_kafka.inspect.access import AccessQuery, explain_access
+from kafkaform_kafka.inspect.explanations import AccessQuery, explain_access
 from kafkaform_kafka.protocol.acl import Acl
 
 from ....kit.quick import examples

@@ -11,7 +11,7 @@ from kafkaform.render.text import render_page
 from kafkaform_kafka.inspect.cells import config_text, limit_text, size
 from kafkaform_kafka.inspect.configs import config_page
 from kafkaform_kafka.inspect.document_page import document_page
-from kafkaform_kafka.inspect.quotas import quota_page
+from kafkaform_kafka.inspect.explanations import quota_page
 
 
 @pytest.mark.parametrize(

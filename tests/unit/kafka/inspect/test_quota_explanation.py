@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap
 from kafkaform.render.text import render_page
-from kafkaform_kafka.inspect.quotas import Client, explain_quotas, quota_page
+from kafkaform_kafka.inspect.explanations import Client, explain_quotas, quota_page
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.quota.limits import LEVELS
 

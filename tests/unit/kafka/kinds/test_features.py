@@ -9,7 +9,7 @@ from kafkaform.core.change import Action, Change, Evidence, PathChange, Repeat
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Absent, Fault, FaultClass, Identity, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.commands.features import alter_features, parse_level
+from kafkaform_kafka.commands.commanded import alter_features, parse_level
 from kafkaform_kafka.inspect.documents import render_features
 from kafkaform_kafka.kinds.commanded.requests import find_feature_fault
 from kafkaform_kafka.kinds.commanded.resource_types import (
