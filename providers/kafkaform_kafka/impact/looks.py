@@ -53,9 +53,8 @@ from ..kinds.context import ClusterContext
 from ..kinds.topic.configs import KIND as TOPIC_CONFIG
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..protocol.faults import fault_of
-from ..rules.disks import find_costs, find_exceeded_limits, find_full_disks
 from ..rules.groups import GROUP as GROUP_CONFIG
-from ..rules.users_now import USERS_UNSEEN
+from ..rules.looks import USERS_UNSEEN, find_costs, find_exceeded_limits, find_full_disks
 from ..wire.describe import describe_brokers
 from ..wire.topics import TopicRow, list_topics
 from .inquiry import Inquiry, Position, Sighting, Target, list_targets

@@ -25,7 +25,7 @@ from ..inspect.group_details import (
 from ..inspect.group_details import Position as GroupPosition
 from ..inspect.source import Gap, NodeRequest, find_leaders, send_each
 from ..protocol.cluster_facts import KafkaFacts
-from ..rules.users_now import ACCESS_USED, READERS, UNREAD_LOST
+from ..rules.looks import ACCESS_USED, READERS, UNREAD_LOST
 from ..wire.cluster import read_log_sizes
 from ..wire.groups import DescribedGroup, list_read_topics
 from ..wire.usage import CLASSIC, CONSUMER, EARLIEST, LATEST, DatedOffset, Place

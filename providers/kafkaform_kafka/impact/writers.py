@@ -16,8 +16,8 @@ from kafkaform.core.value import FrozenMap, Value
 
 from ..inspect.source import Gap, NodeRequest, cut_batches, send_each
 from ..protocol.faults import fault_of
+from ..rules.looks import KEYS_SAMPLED, WRITERS
 from ..rules.topics.life import OLD_VALUES_KEPT, PARTITIONS_ADDED
-from ..rules.users_now import KEYS_SAMPLED, WRITERS
 from ..wire.describe import describe_producers, describe_topics
 from ..wire.samples import KeySample, Sample, sample_key
 from ..wire.usage import EARLIEST, LATEST, NEWEST, Place, group_by_topic

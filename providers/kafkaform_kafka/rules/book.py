@@ -19,14 +19,13 @@ from . import (
     broker_config_values,
     brokers,
     commanded,
-    disks,
     groups,
+    looks,
     missing_names,
     names,
     quotas,
     topic_configs,
     users,
-    users_now,
     vendors,
 )
 from .topics import life, moves
@@ -53,7 +52,7 @@ BOOK = RuleBook(
         *vendors.SURVEYS,
     ),
     checks=(*access.CHECKS,),
-    others=(*commanded.RULES, *disks.RULES, *users_now.RULES),
+    others=(*commanded.RULES, *looks.RULES),
 )
 
 

@@ -31,7 +31,7 @@ from kafkaform_kafka.capacity.readings import (
 )
 from kafkaform_kafka.inspect.source import DescribeSource
 from kafkaform_kafka.protocol.rates import ReplicaLimits
-from kafkaform_kafka.rules.disks import find_full_disks
+from kafkaform_kafka.rules.looks import find_full_disks
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire import cluster as wire_cluster
 from kafkaform_kafka.wire.topics import list_topics

@@ -18,7 +18,7 @@ from kafkaform_kafka.capacity.forecast import Forecast, ReplicaCount, make_forec
 from kafkaform_kafka.impact.inquiry import Inquiry
 from kafkaform_kafka.impact.looks import look_at_disks
 from kafkaform_kafka.protocol.rates import ReplicaLimits
-from kafkaform_kafka.rules.disks import find_costs, find_exceeded_limits, find_full_disks
+from kafkaform_kafka.rules.looks import find_costs, find_exceeded_limits, find_full_disks
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
 from .test_forecast import CUT, GIB, LONGER, MORE, ORDERS, ROWS, THREE, find_added

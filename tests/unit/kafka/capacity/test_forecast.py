@@ -25,7 +25,7 @@ from kafkaform_kafka.capacity.forecast import (
     needs_room,
 )
 from kafkaform_kafka.capacity.projection import DAY_MS, Disk, LogGrowth, read_limits
-from kafkaform_kafka.rules.disks import NEARLY_FULL, ROOM_UNKNOWN, TOO_SMALL, find_full_disks
+from kafkaform_kafka.rules.looks import NEARLY_FULL, ROOM_UNKNOWN, TOO_SMALL, find_full_disks
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
 from ....kit.quick import examples

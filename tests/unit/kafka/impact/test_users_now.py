@@ -20,7 +20,7 @@ from kafkaform.render.text import render_page
 from kafkaform_kafka.impact.inquiry import date_positions
 from kafkaform_kafka.impact.looks import ask_disks, ask_topics, find_consequences
 from kafkaform_kafka.inspect.source import DescribeSource
-from kafkaform_kafka.rules import users_now
+from kafkaform_kafka.rules import looks as look_rules
 from kafkaform_kafka.rules.topics.config_rows import RETENTION_CUT, SIZE_CUT
 from kafkaform_kafka.rules.topics.life import DELETED, REPLICAS_REMOVED
 
@@ -291,7 +291,7 @@ def test_thousands_of_topics_and_groups_stay_within_five_seconds(delay: float, s
 
 def test_no_look_finds_what_an_approval_covers() -> None:
     """Blocks and lost access are approved, and figures of a moment must not be."""
-    for rule in users_now.RULES:
+    for rule in look_rules.USER_RULES:
         assert rule.level is not Level.BLOCK and rule.harm is not Harm.ACCESS_LOST
 
 
