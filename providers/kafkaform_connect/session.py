@@ -101,15 +101,13 @@ class Startups:
         waiting = list(dict.fromkeys(tickets))
         while waiting:
             for ticket, outcome in self._look(client, reader, waiting).items():
-                if outcome.status is not OutcomeStatus.STARTED or not self._is_young(ticket):
+                begun = outcome.status is OutcomeStatus.STARTED
+                if not begun or self._get_age(ticket) >= WAIT_SECONDS:
                     outcomes[ticket] = outcome
             waiting = [ticket for ticket in waiting if ticket not in outcomes]
             if waiting:
                 self._clock.sleep(POLL_SECONDS)
         return [outcomes[ticket] for ticket in tickets]
-
-    def _is_young(self, ticket: str) -> bool:
-        return self._get_age(ticket) < WAIT_SECONDS
 
     def _get_age(self, ticket: str) -> float:
         began = self._began.get(ticket)

@@ -261,12 +261,13 @@ def _document_versions(
     for version, group in zip(versions, referring, strict=True):
         users = None if isinstance(group, Fault) else {n for id in group for n in names.get(id, ())}
         unnamed = 0 if isinstance(group, Fault) else sum(id not in names for id in group)
+        format = _name_format(version)
         rows.append(
             FrozenMap(
                 version=version.version,
                 schema_id=version.id,
-                format=_name_format(version),
-                summary=describe_schema(_make_attributes(version)),
+                format=format,
+                summary=describe_schema(FrozenMap(format=format, schema=version.schema)),
                 differences=_count_differences(before, version),
                 contract=tuple(describe_contract(version.metadata.with_items(version.rule_set))),
                 references=version.references,
@@ -285,10 +286,6 @@ def _name_format(version: SchemaVersion) -> str:
     """The name of the format in blocks; the registry's for one that only other tools know."""
     known = BY_REGISTRY_NAME.get(version.kind)
     return version.kind if known is None else known.name
-
-
-def _make_attributes(version: SchemaVersion) -> FrozenMap:
-    return FrozenMap(format=_name_format(version), schema=version.schema)
 
 
 def _count_differences(before: SchemaVersion | None, after: SchemaVersion) -> int | None:

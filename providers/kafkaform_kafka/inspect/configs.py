@@ -325,8 +325,9 @@ def explain_config(context: ClusterContext, entity: str, name: str, key: str) ->
     entries = _read_entries(context, entity, broker if entity == "cluster" else name, broker)
     entry = entries.get(key)
     if entry is None:
+        place = f"{entity} {name}" if name else "the cluster"
         raise KafkaformError(
-            f"{_make_title(entity, name)} has no config {key}",
+            f"{place} has no config {key}",
             suggest(key, entries) or "Configs of plugins are only listed where they are set.",
         )
     synonyms = [*_list_synonyms(context, entity, entry, broker)]
@@ -459,10 +460,6 @@ def _describe_change(entity: str, entry: ConfigEntry) -> str:
     if row is None:
         return _CHANGES[UpdateMode.READ_ONLY] if entry.source > 3 else _CHANGES[UpdateMode.CLUSTER]
     return _CHANGES[row.mode].format(key=entry.name)
-
-
-def _make_title(entity: str, name: str) -> str:
-    return f"{entity} {name}" if name else "the cluster"
 
 
 SENSITIVE = "(sensitive)"

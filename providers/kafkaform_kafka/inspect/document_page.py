@@ -229,7 +229,11 @@ def _render_cluster(document: FrozenMap) -> Page:
         ("Brokers", cell(cluster["brokers"])),
         ("Kafka", _render_release(cluster["kafka_version"], cluster["metadata_version_max"])),
         ("metadata.version", cell(cluster["metadata_version"])),
-        *((name, cell(level)) for name, level in _list_features(cluster)),
+        *(
+            (name, cell(level))
+            for name, level in sorted(cluster["features"].items())
+            if name != "metadata.version"
+        ),
         ("Connected as", cell(cluster["principal"])),
         ("Your rights on it", cell(cluster["rights"])),
         ("Authorizer", cell(authorizer["class"])),
@@ -244,12 +248,6 @@ def _render_release(release: str | None, level: int | None) -> str:
     if release is not None or level is None:
         return cell(release)
     return f"not known: its metadata.version is {level}"
-
-
-def _list_features(cluster: FrozenMap) -> list[tuple[str, int]]:
-    return [
-        (n, level) for n, level in sorted(cluster["features"].items()) if n != "metadata.version"
-    ]
 
 
 def _render_known(value: Any) -> str:

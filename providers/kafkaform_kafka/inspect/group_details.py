@@ -136,7 +136,15 @@ def describe_groups(
         for group in batch:
             row = answer if isinstance(answer, Fault) else answer.get(group.name)
             rows[group.name] = _judge_description(api, group, row)
-    return {group.name: rows.get(group.name) or _make_unknown(group) for group in groups}
+    for group in groups:
+        if group.name not in rows:
+            rows[group.name] = Fault(
+                "UNKNOWN_TYPE",
+                f"this version of kafkaform does not know groups of type {group.type}",
+                FaultClass.DEFINITE,
+                advice="upgrade kafkaform",
+            )
+    return {group.name: rows[group.name] for group in groups}
 
 
 def read_positions(
@@ -222,12 +230,3 @@ def _judge_description(
 
 def _make_left_out(api: str) -> Fault:
     return Fault("NO_ANSWER", "the broker left it out of its answer", FaultClass.DEFINITE, api)
-
-
-def _make_unknown(group: ListedGroup) -> Fault:
-    return Fault(
-        "UNKNOWN_TYPE",
-        f"this version of kafkaform does not know groups of type {group.type}",
-        FaultClass.DEFINITE,
-        advice="upgrade kafkaform",
-    )

@@ -121,7 +121,9 @@ class Layout:
                 self._count_exits(index, 1)
         for replicas in self.held.values():
             replicas.sort()
-        self.topic_shares = self._compute_topic_shares()
+        self.topic_shares = [
+            -(-sum(counts.values()) // len(self.brokers)) for counts in self.topics
+        ]
         """Topic -> replicas that each broker may have of it, whatever the others have."""
         self.count_band, self.size_band = self._make_bands()
 
@@ -143,9 +145,6 @@ class Layout:
             for target_rack in self._rack_names:
                 if target_rack == rack or spread.count(target_rack) < own:
                     exits[target_rack] += by
-
-    def _compute_topic_shares(self) -> list[int]:
-        return [-(-sum(counts.values()) // len(self.brokers)) for counts in self.topics]
 
     def _make_bands(self) -> tuple[Band, Band]:
         """What is even once every movable replica is on a broker that may have it."""

@@ -422,13 +422,9 @@ def _judge_follower(defaults: DefaultChange, topic: Follower, facts: Facts) -> I
     for finding in judge_topic_configs(configs):
         if finding.rule == EXPIRY_STARTED.id:
             # Each topic expires by its own limits, which the change does not show.
-            finding = replace(finding, figures=FrozenMap(limits=_list_limits(after)))
+            limits = tuple(f"{key}={after[key]}" for key in RETENTION_KEYS)
+            finding = replace(finding, figures=FrozenMap(limits=limits))
         yield finding
-
-
-def _list_limits(values: Mapping[str, str]) -> tuple[str, ...]:
-    """`retention.ms=3600000` for each config that limits what is kept."""
-    return tuple(f"{key}={values[key]}" for key in RETENTION_KEYS)
 
 
 def _place(finding: Finding, defaults: DefaultChange, scope: str) -> Finding:

@@ -290,9 +290,12 @@ def _read_custom_acl(rules: Fields, name: str, principal: YamlNode | None) -> No
     rule = rules.table(name, f"{rules.title}: {name}")
     if rule is None:
         return
+    own, inherited = rule.text("principal"), None
+    if not own and principal is not None:
+        inherited = read_text(principal, "principal")
     acl = make_acl(
         rule.position,
-        rule.text("principal") or _inherit(principal) or rule.require_text("principal"),
+        own or inherited or rule.require_text("principal"),
         rule.require_text("operation"),
         rule.require_text("type"),
         rule.require_text("name"),
@@ -302,7 +305,3 @@ def _read_custom_acl(rules: Fields, name: str, principal: YamlNode | None) -> No
     )
     add_acl(rules.findings, rule.position, acl)
     rule.close()
-
-
-def _inherit(principal: YamlNode | None) -> str:
-    return "" if principal is None else read_text(principal, "principal")

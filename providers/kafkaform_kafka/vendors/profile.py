@@ -494,7 +494,10 @@ def explain_reading(profile: Profile, reading: Reading) -> Reading:
         # Nobody can grant a right that the vendor does not have.
         rule = next((rule for rule in _list_rules(profile, kind) if _denies(rule)), None)
         if rule is not None:
-            return Failed(reading.identity, _make_denial(profile, reading, rule))
+            text = f"{reading.right} is missing. {_describe(rule)}"
+            advice = rule.advice or _choose_advice(profile)
+            fault = Fault(_NO_RIGHT, text, FaultClass.PERMISSION, advice=advice)
+            return Failed(reading.identity, fault)
     return reading
 
 
@@ -525,15 +528,6 @@ def _denies(rule: VendorRule | Refusal) -> bool:
 
 def _describe(rule: VendorRule | Refusal) -> str:
     return f"{rule.sentence} ({rule.source.url})"
-
-
-def _make_denial(profile: Profile, hidden: Hidden, rule: VendorRule | Refusal) -> Fault:
-    return Fault(
-        _NO_RIGHT,
-        f"{hidden.right} is missing. {_describe(rule)}",
-        FaultClass.PERMISSION,
-        advice=rule.advice or _choose_advice(profile),
-    )
 
 
 def _choose_advice(profile: Profile) -> str:

@@ -121,7 +121,9 @@ def _compare_fields(
 
 def _show_field(outer: AvroType, field: Mapping[str, Any]) -> str:
     kind = outer.go_into(field["type"]).describe()
-    has = f"default {_show(field['default'])}" if "default" in field else "no default"
+    has = "no default"
+    if "default" in field:
+        has = f"default {_cut(write_json(field['default']))}"
     return f"{kind}, {has}"
 
 
@@ -142,10 +144,6 @@ def _compare_attributes(
         else:
             text = f"{subject}: {key} changes from {shown[0]} to {shown[1]}"
         yield SchemaEdit(EditKind.REMARK, path, text, old, new)
-
-
-def _show(value: Any) -> str:
-    return _cut(write_json(value))
 
 
 def _cut(text: str) -> str:
@@ -194,7 +192,8 @@ def _check(
         return
     if reader.kind == "union":
         branches = reader.list_branches()
-        if not any(_reads(branch, writer, path, visited) for branch in branches):
+        faults = (next(_check(branch, writer, path, visited), None) for branch in branches)
+        if all(fault is not None for fault in faults):
             yield Unreadable(
                 path, f"is written as {writer.describe()}, read as {reader.describe()}"
             )
@@ -214,10 +213,6 @@ def _check(
             yield from _check_named(reader, writer, path, visited | {names})
     elif kind in ("array", "map"):
         yield from _check(reader.get_content(), writer.get_content(), path, visited)
-
-
-def _reads(reader: AvroType, writer: AvroType, path: str, visited: frozenset[Pair]) -> bool:
-    return next(_check(reader, writer, path, visited), None) is None
 
 
 def _check_named(

@@ -101,9 +101,10 @@ def _compare(before: Any, after: Any, path: str) -> Iterator[SchemaEdit]:
         yield _make_type_edit(before, after, path)
     yield from _compare_properties(before, after, path)
     yield from _compare_symbols(before, after, path, subject)
-    if _are_schemas(before.get("items"), after.get("items")):
-        yield from _compare(before["items"], after["items"], f"{path}[]")
-    elif before.get("items") != after.get("items") and old == new:
+    old_items, new_items = before.get("items"), after.get("items")
+    if isinstance(old_items, dict) and isinstance(new_items, dict):
+        yield from _compare(old_items, new_items, f"{path}[]")
+    elif old_items != new_items and old == new:
         yield _make_type_edit(before, after, path)
     for key in _DEFINITIONS:
         yield from _compare_definitions(before.get(key) or {}, after.get(key) or {}, path, key)
@@ -117,10 +118,6 @@ def _make_type_edit(before: Any, after: Any, path: str) -> SchemaEdit:
     subject = f"property {path}" if path else "the schema"
     text = f"{subject}: the type changes from {old} to {new}"
     return SchemaEdit(EditKind.TYPE_CHANGED, path, text, old, new)
-
-
-def _are_schemas(*nodes: Any) -> bool:
-    return all(isinstance(node, dict) for node in nodes)
 
 
 def _compare_properties(

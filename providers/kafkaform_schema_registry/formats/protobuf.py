@@ -356,7 +356,11 @@ def _read_block(
             raise NotProtobuf(f"a oneof cannot be {head}", head.offset)
         elif head == "oneof" and item.inner is not None:
             name = item.words[1] if len(item.words) > 1 else Token()
-            members = [_read_field(field, name) for field in _list_fields(item.inner)]
+            members = [
+                _read_field(field, name)
+                for field in item.inner
+                if field.words and field.words[0] != "option"
+            ]
             if not members:
                 raise NotProtobuf(f"the oneof {name} has no field", head.offset)
             fields += members
@@ -377,10 +381,6 @@ def _is_field(statement: Statement) -> bool:
     if words[0] in ("option", "extensions"):
         return False
     return words[0] not in ("message", "enum", "oneof") or "=" in words
-
-
-def _list_fields(statements: Sequence[Statement]) -> Iterator[Statement]:
-    return (item for item in statements if item.words and item.words[0] != "option")
 
 
 def _read_field(statement: Statement, oneof: str) -> ProtobufField:

@@ -295,15 +295,17 @@ def _target_of_subject(
     declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool
 ) -> FrozenMap:
     live = observed.attributes if observed is not None and keep else EMPTY
+    settings = {
+        name: live.get(name) or INHERITED
+        if declared.get(name) in (None, INHERITED)
+        else declared.get(name)
+        for name in SETTINGS
+    }
     return FrozenMap(
         subject=name_subject(declared),
-        **{name: _choose(declared.get(name), live.get(name)) for name in SETTINGS},
+        **settings,
         **_choose_further(declared, observed, facts),
     )
-
-
-def _choose(declared: object, live: object) -> object:
-    return live or INHERITED if declared in (None, INHERITED) else declared
 
 
 def _make_subject_steps(change: Change, _: Facts) -> tuple[Step, ...]:

@@ -171,7 +171,13 @@ def send_delete_acls(context: ClusterContext, order: Order) -> Sequence[Reply]:
     lost_one: Fault | None = None
     for steps in split_portions(order.steps, len(live)):
         if lost_one is not None:
-            replies += [Reply(step, _held_back_fault(lost_one)) for step in steps]
+            held_back = Fault(
+                "HELD_BACK",
+                f"it was not sent, because an earlier request got no answer ({lost_one.code})",
+                FaultClass.NOT_APPLIED,
+                advice="run the command again: it reads the ACLs first and continues from there",
+            )
+            replies += [Reply(step, held_back) for step in steps]
             continue
         answered = _delete_and_rest(context, steps)
         replies += answered
@@ -235,15 +241,6 @@ def _make_fault(api: str, step: Step, answer: ItemAnswer) -> Fault | None:
     if answer.code == 0:
         return None
     return fault_of(api, answer.code, step.identity.key, answer.message)
-
-
-def _held_back_fault(fault: Fault) -> Fault:
-    return Fault(
-        "HELD_BACK",
-        f"it was not sent, because an earlier request got no answer ({fault.code})",
-        FaultClass.NOT_APPLIED,
-        advice="run the command again: it reads the ACLs first and continues from there",
-    )
 
 
 # ── instead of a dry run ────────────────────────────────────────────────────────────────

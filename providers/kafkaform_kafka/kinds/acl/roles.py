@@ -131,7 +131,8 @@ def _require_fitting(arguments: FrozenMap) -> None:
             raise ValueError("the role streams needs its whole application id: set group")
     for kind in NEEDS.get(role, ()):
         if kind not in named:
-            raise ValueError(f"the role {role} needs {' or '.join(_list_arguments(kind))}")
+            fitting = [argument for argument, (of_kind, _) in ARGUMENTS.items() if of_kind == kind]
+            raise ValueError(f"the role {role} needs {' or '.join(fitting)}")
 
 
 def _require_custom(arguments: FrozenMap, named: set[str]) -> None:
@@ -148,10 +149,6 @@ def _require_custom(arguments: FrozenMap, named: set[str]) -> None:
                     f"'{operation}' is not a {NOUNS[kind]} operation; use All, "
                     f"{', '.join(SUPPORTED[kind])}{elsewhere if operation in OPERATIONS else ''}"
                 )
-
-
-def _list_arguments(kind: str) -> Iterator[str]:
-    return (argument for argument, (argument_kind, _) in ARGUMENTS.items() if argument_kind == kind)
 
 
 # ── type ────────────────────────────────────────────────────────────────────────────────

@@ -129,9 +129,11 @@ def write_arguments(attributes: FrozenMap) -> FrozenMap:
         raise ValueError(f"{', '.join(odd)} is not a number")
     config: dict[str, Value] = {"config": attributes["config"]}
     if DEFAULT not in entity.values():
-        return FrozenMap(
-            config | {name: _write_part(entity, kind) for name, kind in _PARTS.items()}
-        )
+        parts = {
+            name: (entity[kind] or DEFAULT) if kind in entity else None
+            for name, kind in _PARTS.items()
+        }
+        return FrozenMap(config | parts)
     if len(entity) > 1:
         raise ValueError(
             f"a block cannot name an entity '{DEFAULT}' together with another part: '{DEFAULT}' "
@@ -139,10 +141,6 @@ def write_arguments(attributes: FrozenMap) -> FrozenMap:
         )
     ((kind, name),) = entity.items()
     return FrozenMap(config | {"entity_type": kind, "entity_name": name})
-
-
-def _write_part(entity: Mapping[str, str | None], kind: str) -> str | None:
-    return (entity[kind] or DEFAULT) if kind in entity else None
 
 
 # ── observed quotas ─────────────────────────────────────────────────────────────────────

@@ -31,7 +31,7 @@ from ..simulation import (
 )
 from . import limits
 from . import resource_type as quotas
-from .limits import LevelLimit, Quotas, find_applying
+from .limits import LevelLimit, find_applying
 
 _ALTER, _DESCRIBE = "AlterClientQuotas", "DescribeClientQuotas"
 
@@ -148,9 +148,13 @@ class Mutations(Struct):
 
         def spend(mutations: int) -> float | None:
             if not looked_up:
-                looked_up.append(
-                    find_applying(limits.MUTATION_RATE, user, client_id, self._limits())
-                )
+                stored = {
+                    quotas.parse_entity_key(name): {
+                        key: Decimal(str(config[key])) for key in config
+                    }
+                    for name, config in self.world.of(quotas.KIND).items()
+                }
+                looked_up.append(find_applying(limits.MUTATION_RATE, user, client_id, stored))
             limit = looked_up[0]
             if limit is None or limit.value is None:
                 return None
@@ -167,9 +171,3 @@ class Mutations(Struct):
             return None
 
         return spend
-
-    def _limits(self) -> Quotas:
-        return {
-            quotas.parse_entity_key(name): {item: Decimal(str(config[item])) for item in config}
-            for name, config in self.world.of(quotas.KIND).items()
-        }

@@ -93,7 +93,7 @@ def make_remainder(*names: str) -> Callable[[FrozenMap, FrozenMap], FrozenMap | 
     def left(live: FrozenMap, recorded: FrozenMap) -> FrozenMap | None:
         remaining = {
             name: FrozenMap(
-                {k: v for k, v in live[name].items() if k not in _get_map(recorded, name)}
+                {k: v for k, v in live[name].items() if k not in (recorded.get(name) or EMPTY)}
             )
             for name in names
             if live.get(name)
@@ -101,10 +101,6 @@ def make_remainder(*names: str) -> Callable[[FrozenMap, FrozenMap], FrozenMap | 
         return live.with_items(remaining) if any(remaining.values()) else None
 
     return left
-
-
-def _get_map(attributes: FrozenMap, name: str) -> FrozenMap:
-    return FrozenMap(attributes.get(name) or EMPTY)
 
 
 def get_config(attributes: FrozenMap | None) -> FrozenMap:
