@@ -187,6 +187,8 @@ def _measure(before: Value, after: Value) -> int:
     """By how many records a sink goes on; 0 for other connectors, whose offsets only they know."""
     rows = [json.loads(text) if isinstance(text, str) else {} for text in (before, after)]
     start, end = (row.get("kafka_offset") for row in rows)
+    # A sink has the offsets of its group, as `kafka_offset` (KIP-875). What a source counts, if
+    # anything, only its plugin knows.
     return end - start if isinstance(start, int) and isinstance(end, int) else 0
 
 
@@ -259,6 +261,7 @@ def _judge_source(change: Change, live: FrozenMap, *, deletes: bool) -> Iterator
     """What the other connector means for one that takes its offsets. deletes: the same plan deletes
     it."""
     after, name, source = change.after or EMPTY, change.identity.key, live["name"]
+    # What runs writes its offsets on: the copy would be old at once, and both would copy the same.
     if not deletes and live.get("state") != STOPPED:
         text = f"the connector {source}, whose offsets {name} is to get, goes on running"
         yield MOVING.find(text, PATH)

@@ -76,6 +76,7 @@ class ConnectProvider(OptionalParts, Struct, frozen=True):
     """Data sources by name."""
     exporters = FrozenMap(terraform="kafkaform_connect.provider:EXPORTER")
     simulation = "kafkaform_connect.memory.provider:SIMULATION"
+    # Some services leave connectors out of a listing that the user must not see.
     proves_listings = False
 
     check = staticmethod(provider_block.check)

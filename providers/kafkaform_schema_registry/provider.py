@@ -125,6 +125,7 @@ class SchemaRegistryProvider(OptionalParts, Struct, frozen=True):
     commanded: Mapping[str, ResourceType] = COMMANDED
     exporters = FrozenMap(terraform="kafkaform_schema_registry.provider:EXPORTER")
     simulation = "kafkaform_schema_registry.memory:SIMULATION"
+    # Registries leave out subjects that the user must not see, and some list only the first ones.
     proves_listings = False
 
     check = staticmethod(provider_block.check)

@@ -122,6 +122,7 @@ def read_schema_version(body: Any, subject: str) -> SchemaVersion:
     document = _read_object(body)
     if document.get("subject", subject) != subject:
         raise BadAnswer("it is about another subject")
+    # Registries leave the format out for Avro, which was the only one until version 5.5.
     kind = "AVRO" if document.get("schemaType") is None else document["schemaType"]
     references = [] if document.get("references") is None else document["references"]
     if not isinstance(kind, str) or not _WORD.fullmatch(kind):
@@ -333,6 +334,7 @@ def _read_number(document: Mapping[str, Any], name: str) -> int:
 
 
 def _cut(text: str) -> str:
+    # Registries repeat parts of a schema in their reasons, and so whatever is in it.
     reason = " ".join(mask_secrets(text).split())
     return reason if len(reason) <= MAX_REASON else reason[: MAX_REASON - 1] + "…"
 
@@ -424,6 +426,7 @@ def parse_answer(answer: HttpAnswer | Fault, call: Call, read: Callable[[Any], T
 
 def make_bad_answer(error: BadAnswer, call: Call) -> Fault:
     """The fault of a success whose body nobody can read."""
+    # A registry may have executed a write whose answer nobody can read.
     kind = FaultClass.NOT_APPLIED if call.reads else FaultClass.AMBIGUOUS
     return Fault(
         "BAD_ANSWER",
@@ -436,6 +439,7 @@ def make_bad_answer(error: BadAnswer, call: Call) -> Fault:
 
 OWN = {"defaultToGlobal": "false"}
 """Only what the subject itself has."""
+# Without it, a registry says only whether a schema is compatible, and not why.
 VERBOSE = {"verbose": "true"}
 DELETED = {"deleted": "true"}
 PERMANENT = {"permanent": "true"}
@@ -470,6 +474,7 @@ def list_uses(id: int) -> Call:
 
 def look_up(payload: Mapping[str, Any]) -> Call:
     """Whether a subject has this very schema. payload: that of a step."""
+    # A POST that changes nothing: it may be sent again if its answer is lost.
     return Call("POST", join_path("subjects", payload["subject"]), make_body(payload), reads=True)
 
 

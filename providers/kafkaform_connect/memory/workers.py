@@ -355,6 +355,8 @@ class SimulatedWorkers:
     def patch_offsets(self, name: str, body: Any, _: str) -> HttpAnswer:
         self._refuse_moving(name)
         partitions = [item["partition"] for item in body["offsets"]]
+        # A PATCH leaves partitions alone that it does not name, and removes those with null
+        # (KIP-875).
         unnamed = [x for x in self.offsets.get(name, ()) if x["partition"] not in partitions]
         added = [item for item in body["offsets"] if item["offset"] is not None]
         self.offsets[name] = [*unnamed, *added]

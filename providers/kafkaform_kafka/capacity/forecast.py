@@ -159,6 +159,8 @@ def list_concerned_brokers(
             concerned.add(int(key))
             continue
         target = placement.get_rows(change.after)
+        # The controller chooses where partitions without a declared placement go, so each broker
+        # can get some.
         anywhere = kind == CLUSTER_CONFIG or (_count_added_partitions(change) and not target)
         if anywhere:
             return frozenset(live)
@@ -254,6 +256,7 @@ def make_forecast(
     for disk in cluster.disks:
         entries[disk.broker, disk.directories] += _list_present(cluster, disk, outlooks)
     for entry, broker in _list_copies(cluster, outlooks):
+        # One copy after the other: each one counts for where the next copy on the same broker goes.
         target = choose_disk([disk for disk in cluster.disks if disk.broker == broker], counts)
         if target is not None:
             counts[broker, target.directories] += 1
@@ -321,6 +324,7 @@ def _make_outlooks(
         spread = cluster.topics[name]
         return outlooks.setdefault(name, _Outlook(spread, len(spread.replicas)))
 
+    # Defaults come first, so that what a topic declares itself has the last word about its configs.
     effective = [change for change in changes if change.effective]
     for change in effective:
         if change.identity.kind in DEFAULTS:

@@ -112,6 +112,8 @@ def _count_producers(
         for (topic, _), row in answer.items():
             if row.code:
                 faults[topic] = fault_of("DescribeProducers", row.code, topic, row.message)
+            # A broker lists a producer as long as its state lasts, by default until a day after its
+            # last write (producer.id.expiration.ms). Most of them may have ended since.
             since = inquiry.now - RECENT_MS
             active[topic] |= {item.producer_id for item in row.rows if item.last_ms >= since}
     return active, faults

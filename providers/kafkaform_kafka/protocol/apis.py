@@ -167,6 +167,8 @@ _READING = (
     Api("DescribeShareGroupOffsets", 90, "Describe", RightTarget.GROUP, since="4.1"),
 )
 
+# Each topic has an answer of its own, and those that succeed are committed as one batch: topics of
+# one request come to be together, or fail one by one (KIP-4).
 CREATE_TOPICS = Api(
     "CreateTopics",
     19,

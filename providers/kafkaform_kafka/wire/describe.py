@@ -94,6 +94,8 @@ def describe_topics(
     topic = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
         topics=None if names is None else [topic(name=name) for name in names],
+        # Brokers create what a Metadata request names by default (auto.create.topics.enable): a
+        # look must not make what it looks for.
         allow_auto_topic_creation=False,
         min_version=10,
     )
@@ -288,6 +290,8 @@ def describe_producers(
                 ProducerRow(
                     row.producer_id,
                     row.producer_epoch,
+                    # -1 for a producer without transactions, whose offset of a transaction is -1 as
+                    # well.
                     row.coordinator_epoch if row.coordinator_epoch >= 0 else None,
                     row.last_timestamp,
                     row.current_txn_start_offset if row.current_txn_start_offset >= 0 else None,

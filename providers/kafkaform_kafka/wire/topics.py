@@ -74,6 +74,8 @@ def create_partitions(
 ) -> ItemAnswers:
     """Raise partition counts. topics: payloads with name, count (the new total) and assignment
     (of the new partitions) or None; timeout: seconds."""
+    # The count is the new total and no difference, so a request that is sent twice grows a topic
+    # once: the second one is refused with INVALID_PARTITIONS (37).
     row = CreatePartitionsRequest.CreatePartitionsTopic
     request = CreatePartitionsRequest(
         topics=[
@@ -163,6 +165,7 @@ def _make_assignments(assignment: Sequence[Sequence[int]] | None) -> list[Any] |
 
 
 def _parse_row(row: Any, operations: bool) -> TopicRow:
+    # A row of replicas has no number of its own here, and brokers promise no order of partitions.
     partitions = sorted(row.partitions, key=lambda partition: partition.partition_index)
     return TopicRow(
         name=row.name,
@@ -177,6 +180,7 @@ def _parse_row(row: Any, operations: bool) -> TopicRow:
     )
 
 
+# Never UNCLEAN (1): it makes a replica the leader that may lack records (KIP-460).
 PREFERRED = 0
 
 Partition = tuple[str, int]

@@ -88,6 +88,8 @@ def _purge(change: Change) -> tuple[Step, ...]:
     payload, paths = _name_payload(change), list_paths(change)
     if (change.before or EMPTY).get("state") != REGISTERED:
         return (make_step(change, 1, PURGE_VERSION, payload, paths),)
+    # Two requests, because no registry deletes permanently what was not deleted softly before. If
+    # only the first one succeeds, the version is found as `deleted`, and the second one is left.
     soft = make_step(change, 1, DELETE_VERSION, payload, paths)
     return soft, make_step(change, 2, PURGE_VERSION, payload, paths, after=(soft.id,))
 

@@ -212,8 +212,11 @@ def _may(call: AdminCall, operation: str, item: Item, group: SimulatedGroup | No
 
 
 def _commit(call: AdminCall, item: Item, group: SimulatedGroup | None) -> ItemVerdict:
+    # A commit creates the group that it names, so a missing one is no error.
     _may(call, "Read", item, group or SimulatedGroup())
     group = group or SimulatedGroup()
+    # UNKNOWN_MEMBER_ID, and not NON_EMPTY_GROUP (68) as for deletions: the coordinator takes the
+    # commit for one of a member, which ours is not.
     require(not group.members, 25)
     return AdminAnswer(), replace(group, offsets=group.offsets.with_items(item[OFFSETS])), 1
 
@@ -238,6 +241,7 @@ def _delete_share(call: AdminCall, item: Item, group: SimulatedGroup | None) -> 
     assert group is not None
     require(group.type == SHARE, 69)
     require(not group.members, 68)
+    # A share group forgets whole topics, never single partitions (KIP-932).
     gone = [text for text in group.offsets if parse_partition(text)[0] in item["topics"]]
     return AdminAnswer(), replace(group, offsets=group.offsets.without(gone)), 1
 
@@ -421,6 +425,8 @@ SIMULATED_FEATURE = SimulatedKind(
 )
 
 
+# The defaults of brokers: a token expires after a day (delegation.token.expiry.time.ms), and lives
+# for 7 days at most (delegation.token.max.lifetime.ms).
 _DAY = 86_400_000
 
 
@@ -463,6 +469,7 @@ def move_end(call: AdminCall, items: Sequence[Item]) -> RequestResult:
         require(token is not None, 62)
         assert token is not None
         period = parse_period(item["period"])
+        # Brokers remove a token that is to expire at once, so no listing shows it as expired.
         if not period and item["period"] != LONGEST:
             return AdminAnswer(), None, 1
         expires = min(int(call.now * 1000) + (period or _DAY), token.ends)

@@ -138,6 +138,8 @@ def _make_upsertion(step: Step, secrets: Secrets) -> Upsertion:
     user, name, iterations = (step.payload[key] for key in ("username", "mechanism", "iterations"))
     password = secrets[str(step.payload["password"])].reveal()
     mechanism = MECHANISMS[name]
+    # Salted here: neither the password nor a text that can be turned back into it is sent
+    # (KIP-554).
     salted = salt_password(password, mechanism.digest, iterations)
     return Upsertion(user, mechanism.code, iterations, salted)
 

@@ -72,6 +72,8 @@ def alter_scram(call: AdminCall, items: Sequence[Item]) -> RequestResult:
         require(named[item["username"]] == 1, 92)
         return _alter_item(call, item)
 
+    # Keys have the mechanism, too, but Kafka counts users: a second item for one is refused, also
+    # with another mechanism (KIP-554). So `alter` counts, and not `run_batch`.
     return run_batch(call, items, _key_of, alter, twice=None)
 
 
@@ -86,6 +88,7 @@ def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
         require(call.world.get(_key_of(item)) is not None, 91)
         return AdminAnswer(), None, 1
     if not scram.FEWEST <= item["iterations"] <= scram.MOST:
+        # UNACCEPTABLE_CREDENTIAL: the controller checks the iterations, and no broker the password.
         raise Refusal(93, "the number of iterations is out of bounds")
     credential = Credential(item["iterations"], item["password"])
     return AdminAnswer(), credential, 1
