@@ -88,6 +88,8 @@ def find_failed(connector: Connector) -> tuple[str, ...]:
 
 def shorten_trace(trace: str) -> str:
     """The first line of a stack trace and its last cause, without secrets."""
+    # Traces repeat addresses with logins, and parameters of drivers, which no config declares as
+    # secret.
     masked = mask_secrets(trace)
     first = masked.strip().partition("\n")[0].strip()
     causes = _CAUSE.findall(masked)

@@ -272,6 +272,8 @@ class ConnectSession:
     # ── sending ─────────────────────────────────────────────────────────────────────────
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
+        # Before the request and after it: the address may lead to other workers meanwhile. And no
+        # listing from before the request may serve what is read after it.
         self._ask_group()
         self._reader.forget_listing()
         if batch.request.name in REQUESTS:
@@ -375,6 +377,8 @@ def has_group(
     sink = _choose_sink(plugins)
     if sink is None or not (by_name or (release or _SINCE) >= _SINCE):
         return None
+    # Workers refuse a sink whose consumer group would be their own, and they say so when they only
+    # validate a configuration: it shows their group.id, and nothing is created (KIP-26).
     config = {CLASS: sink, "topics": "kafkaform"}
     if by_name:
         key, config[NAME] = NAME, group_id.removeprefix(_PREFIX)
@@ -427,6 +431,7 @@ def open_session(instance: str, config: FrozenMap, secrets: Secrets) -> ConnectS
     try:
         clock = SystemClock()
         return connect(instance, address, group, user, settings.timeout, clock, acts_as=worker)
+    # Also if somebody interrupts: these clients may have open connections.
     except BaseException:
         for client in (address.main, *address.nodes.values()):
             client.close()

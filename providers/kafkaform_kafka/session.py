@@ -220,6 +220,8 @@ def _read_software(wire: Wire, settings: KafkaSettings) -> Mapping[str, Any]:
         find_release(versions.apis, versions.level),
         LEADER_AND_ISR in versions.apis,
     )
+    # With ZooKeeper no broker executes a dry run. A release that no table knows counts as newer
+    # than those which do.
     release_index = len(RELEASES) if zookeeper or release is None else RELEASES.index(release)
     return {
         "elr": versions.features.get("eligible.leader.replicas.version", 0) > 0,

@@ -197,6 +197,7 @@ def _judge_taken_version(
         return version
     if version.id == number["id"]:
         live = observe_schema(context, step.identity, version)
+        # It is there already, such as after an import whose answer was lost.
         return DONE if isinstance(live, Observed) and _has_text(live, step) else None
     if number["version"] is None:
         return None
@@ -240,6 +241,7 @@ def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Findi
     schema before: no registry makes an older version the latest one again."""
     findings = _compare_versions(context, steps)
     findings |= _check_references(context, [step for step in steps if step.id not in findings])
+    # Such a registry says of each schema with references that it is no schema.
     if not RegistryFacts.of(context.facts).checks_references:
         findings |= {
             step.id: None
@@ -250,6 +252,7 @@ def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Findi
     checks = [requests.check_all(step.payload) for step in unsent]
     answers = context.client.ask_all(checks)
     for step, call, answer in zip(unsent, checks, answers, strict=True):
+        # Older registries compare a schema with the latest version alone.
         if isinstance(answer, HttpAnswer) and lacks_endpoint(answer):
             call = requests.check_latest(step.payload)
             answer = context.ask(call)

@@ -105,6 +105,7 @@ class _Listing(Struct, frozen=True):
 
 
 def _list_all(context: ClusterContext) -> _Listing:
+    # A broker lists only the groups that it coordinates, so each one is asked.
     nodes = live_nodes(context)
     rows: dict[str, tuple[str, GroupRow]] = {}
     faults = []
@@ -226,6 +227,8 @@ def _explain_absence(context: ClusterContext, listing: _Listing, identity: Ident
             return Absent(identity)
     if listing.fault is not None:
         return Failed(identity, listing.fault)
+    # Brokers create the topic of all offsets for the first group: without it there is none, and no
+    # coordinator that could say so.
     rows = attempt("Metadata", lambda: list_topics(context.wire, [GROUPS_TOPIC], context.timeout))
     if not isinstance(rows, Fault) and rows and rows[0].code == _UNKNOWN_TOPIC:
         return Absent(identity)

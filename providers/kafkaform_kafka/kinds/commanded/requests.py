@@ -198,6 +198,7 @@ def read_levels(
     context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
     """The levels of these features. node: the broker to ask, None for any."""
+    # ApiVersions needs no right, so no level is hidden.
     row = attempt("ApiVersions", lambda: read_features(context.wire, context.timeout, node), node)
     fault = find_feature_fault(row)
     if fault is not None:
@@ -395,6 +396,7 @@ def _create(context: ClusterContext, step: Step) -> Reply:
         return Reply(step, answer)
     if answer.code:
         return Reply(step, fault_of(CREATE_TOKEN.name, answer.code, owner or ""))
+    # If the answer is lost, `_find_new` has to tell the token by what was asked for.
     context.made_tokens[step.payload["stamp"]] = answer.token_id
     return Reply(step, incarnation=answer.token_id)
 

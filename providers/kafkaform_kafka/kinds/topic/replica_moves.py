@@ -215,6 +215,8 @@ def send_moves(context: ClusterContext, order: Order) -> Sequence[Reply]:
     # The broker has no dry run for it, so fresh reads replace one.
     if order.dry:
         return _check_steps(context, order.steps)
+    # The throttle comes first: copies that start without one take all of the network that their
+    # brokers have (KIP-73).
     refusals = {step.id: _set_throttle(context, step) for step in order.steps}
     ready = [step for step in order.steps if refusals[step.id] is None]
     answers = _send_targets(context, ready)
