@@ -31,7 +31,8 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import ConfigurationError, KafkaformError, exit_code
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.model import Mode, Options, Plan, decode, encode
+from kafkaform.plan.codec import decode, encode
+from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import render_markdown

@@ -21,13 +21,13 @@ from msgspec.structs import replace
 from typer.core import TyperGroup
 
 from kafkaform.apply.freshness import RULE, compute_approval
-from kafkaform.audit.records import KINDS
+from kafkaform.audit.event import KINDS
 from kafkaform.cli.app import run_command_line
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.options.translation import normalise_flags
 from kafkaform.core import canonical, change, diagnostics, finding, resource
 from kafkaform.core.errors import EXIT_CODES
-from kafkaform.plan import model
+from kafkaform.plan import codec, model
 from kafkaform.plan.model import seal_plan
 from kafkaform.sandbox.jars import read_pinned_jars
 from kafkaform.state.codec import _LATER_ROW_RULES, MEMBERS
@@ -341,17 +341,17 @@ def shown_plan(tmp_path: Path) -> Path:
 
 def test_the_plan_shown_is_a_plan(shown_plan: Path) -> None:
     """The example decodes, its checksum holds, and its approval follows from its changes."""
-    plan = model.decode(shown_plan.read_bytes(), "the example")
+    plan = codec.decode(shown_plan.read_bytes(), "the example")
     assert compute_approval(plan) == plan.approval and plan.rule == RULE
-    assert model.encode(plan) == shown_plan.read_bytes()
+    assert codec.encode(plan) == shown_plan.read_bytes()
 
 
 def test_policies_can_be_checked_without_kafkaform(shown_plan: Path, tmp_path: Path) -> None:
     """The same program knows that the approval covers policies from outside."""
-    plan = model.decode(shown_plan.read_bytes(), "the example")
+    plan = codec.decode(shown_plan.read_bytes(), "the example")
     judged = seal_plan(replace(plan, policies=model.PolicyFolders(("rules",), "0" * 64)))
     file = tmp_path / "judged.kfplan"
-    file.write_bytes(model.encode(judged))
+    file.write_bytes(codec.encode(judged))
     told = run_shown("formats/plan.md", file)
     assert (told.stdout, told.stderr) == (f"{judged.token}\n", "")
 
@@ -359,7 +359,7 @@ def test_policies_can_be_checked_without_kafkaform(shown_plan: Path, tmp_path: P
 def test_the_plan_can_be_checked_without_kafkaform(shown_plan: Path) -> None:
     """The program in docs/formats/plan.md prints the token, and refuses an altered plan."""
     told = run_shown("formats/plan.md", shown_plan)
-    plan = model.decode(shown_plan.read_bytes(), "the example")
+    plan = codec.decode(shown_plan.read_bytes(), "the example")
     assert (told.stdout, told.stderr) == (f"{plan.token}\n", "")
     altered = shown_plan.read_text().replace("2592000000", "2592000001")
     shown_plan.write_text(altered)

@@ -61,7 +61,7 @@ CLUSTER_BLOCKS = tuple(
 WORKFLOW = {
     "workflow/adoption/": "writes the file of a repository, which says `cluster`",
     "workflow/fleet/": "the fleet is about Kafka clusters",
-    "workflow/transfer/export.py": "writes for `acls`, by the clusters of the file",
+    "workflow/transfer/other_tools.py": "writes for `acls`, by the clusters of the file",
     "workflow/connection.py": "connects by a bootstrap server and properties of the Java client",
     "workflow/audit_log.py": "copies the log to a topic",
     "workflow/history.py": "finds objects by the words of `describe`: topic/orders, principal/ci",

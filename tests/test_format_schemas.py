@@ -20,7 +20,7 @@ from kafkaform.core.landing import REGISTER, SOURCES
 from kafkaform.core.resource import Coverage, CoverageKind
 from kafkaform.core.value import FrozenMap
 from kafkaform.language.declare.modules import Package
-from kafkaform.plan.model import encode
+from kafkaform.plan.codec import encode
 from kafkaform.render.judgement import make_check_data
 from kafkaform.render.stream import Stream
 from kafkaform.render.terraform import to_json

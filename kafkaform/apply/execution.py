@@ -37,8 +37,8 @@ from .ledger import Ledger, make_bookkeeping_step
 from .obligations import follow_up
 from .preflight import DryRun, dry_run, narrow_batches
 from .rate_limits import Limited, Paces, say_unclear, send_in_parts
+from .recovery import INTENT_SECONDS, compute_patience, is_in_vain, settle_results
 from .report import GOOD, Report, Rerun, Result, Work, count_ends
-from .settle import INTENT_SECONDS, compute_patience, is_in_vain, settle_results
 from .stop import Stop
 
 Look = Callable[[Collection[str]], None]

@@ -18,7 +18,8 @@ from ..audit.records import Glance, Record, RecordKind, Seen
 from ..core.change import Outcome, OutcomeStatus
 from ..core.errors import StorageError
 from ..core.resource import SETTING, Fault, FaultClass, Pending
-from ..plan.model import RULE, Plan, Removal, compute_approval, read_recorded_plan, seal_plan
+from ..plan.codec import read_recorded_plan
+from ..plan.model import RULE, Plan, Removal, compute_approval, seal_plan
 from ..provider.contract import Session
 from .ledger import Ledger
 from .report import Result, Work, WorkKey, get_work_key

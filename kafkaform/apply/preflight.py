@@ -22,7 +22,7 @@ from ..plan.lower import find_needs, lower_plan
 from ..plan.model import Plan, Wave
 from ..provider.contract import Session
 from .rate_limits import Limited, Paces, Wait, send_in_parts
-from .settle import compute_patience
+from .recovery import compute_patience
 
 _PASSED, _REFUSED, _UNCHECKED = "passed", "refused", "not checked"
 _JUDGEMENTS = (FaultClass.DEFINITE, FaultClass.PERMISSION, FaultClass.CONVERGED)

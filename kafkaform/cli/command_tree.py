@@ -24,8 +24,7 @@ from ..core.lazy import load
 from ..workflow.configuration.places import enter_folder
 from . import options
 from .commands import COMMANDS
-from .options.flags import InOrder, NoColor
-from .options.tab_names import COMPLETE, mend_bash_words
+from .options.flags import COMPLETE, InOrder, NoColor, mend_bash_words
 from .options.translation import find_command_path, move_color, normalise_flags, translate_words
 from .terminal.console import COLOUR_MODES, Console, set_colour_mode
 

@@ -9,8 +9,8 @@ from ..core.lazy import load_on_use
 
 # `validate` does without the plan.
 if TYPE_CHECKING:
-    from . import block_judge, lifecycle
+    from . import lifecycle, rules
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["block_judge", "lifecycle"]
+__all__ = ["lifecycle", "rules"]

@@ -41,7 +41,6 @@ from ..core.value import EMPTY, FrozenMap
 from ..core.words import NEUTRAL
 from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
-from .block_judge import judge_boundary
 from .claims import Case, collect_remarks, make_claims, open_cases, outline_change, outline_unread
 from .consequences import tell_consequences, tell_managed_users
 from .diff import compare, select_managed
@@ -58,7 +57,7 @@ from .lifecycle import decide
 from .model import Mode, Options, OutputChange, Plan, PlanInstance, Unmanaged, seal_plan
 from .observe import Look, compute_destination, note_disagreements, note_progress
 from .parking import drop_idle_closures, list_waiting
-from .rules import UNREADABLE
+from .rules import UNREADABLE, judge_boundary
 from .select import (
     hold_dependents,
     hold_for_untyped,

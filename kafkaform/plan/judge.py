@@ -21,11 +21,17 @@ from ..core.rule import Judge, Rule, RuleBook, Scene
 from ..core.text.quantity import render_count
 from ..provider.contract import Provider
 from ..state.model import State
-from .block_judge import load_books as load_books
-from .block_judge import run_judge, run_survey
 from .model import Mode, Options, Plan, PolicyFolders, seal_plan
 from .observe import Look
-from .rules import EMPTY_CONFIGURATION, LIMIT_DATA_LOSS, LIMIT_DELETIONS, RULE_FAILED
+from .rules import (
+    EMPTY_CONFIGURATION,
+    LIMIT_DATA_LOSS,
+    LIMIT_DELETIONS,
+    RULE_FAILED,
+    run_judge,
+    run_survey,
+)
+from .rules import load_books as load_books
 
 PolicyJudge = Callable[[Change, Facts], Sequence[Finding]]
 """A change and the facts of its system -> the policies that it breaks."""

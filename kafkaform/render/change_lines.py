@@ -25,14 +25,8 @@ from .attributes import (
     render_sides,
     render_texts,
 )
-from .change_entries import (
-    ChangeEntry,
-    is_name,
-    list_names,
-    render_finding,
-    render_findings,
-    select_findings,
-)
+from .change_entries import ChangeEntry, is_name, list_names, select_findings
+from .findings import render_finding, render_findings
 from .text import ARROW, inline, quote, render_path, render_value
 
 NAMES_LIMIT = 6

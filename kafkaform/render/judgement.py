@@ -14,7 +14,8 @@ from ..core.resource import Identity
 from ..core.rule import Needs, Rule
 from ..core.words import Words
 from ..version import VERSION
-from .change_entries import join_names, mask_names, render_finding
+from .change_entries import join_names, mask_names
+from .findings import render_finding
 from .terraform import make_finding
 from .text import inline, render_table
 

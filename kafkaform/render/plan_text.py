@@ -18,7 +18,7 @@ from ..core.text.display import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import Plan, Removal
 from .attributes import Line, list_output_lines
-from .change_entries import LEAST, ChangeEntry, render_access, render_finding, render_sentence
+from .change_entries import LEAST, ChangeEntry
 from .change_lines import (
     ALL_LISTED,
     is_line,
@@ -35,6 +35,7 @@ from .change_lines import (
     render_requests,
 )
 from .diagnostics import render_diagnostics
+from .findings import render_access, render_finding, render_sentence
 from .plan_view import COLUMNS, Drift, Group, PlanView, make_view, pending_words
 from .text import Detail, Paint, inline, render_count, render_message, render_table, wrap_lines
 

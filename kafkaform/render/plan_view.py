@@ -17,13 +17,12 @@ from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmana
 from .change_entries import (
     ChangeEntry,
     KeyMaker,
-    PrincipalAccess,
-    collect_access,
     make_danger_key,
     make_drift_key,
     make_entries,
     make_key,
 )
+from .findings import PrincipalAccess, collect_access
 from .text import inline, quote
 
 

@@ -17,7 +17,8 @@ from ..core.errors import KafkaformError
 from ..core.finding import Level
 from ..core.resource import Identity
 from ..core.text.quantity import render_count
-from ..plan.model import Plan, read_recorded_plan
+from ..plan.codec import read_recorded_plan
+from ..plan.model import Plan
 from ..render.change_lines import render_brief
 from ..render.review.html_page import render_html
 from ..workflow.plan_documents import load_plan, read_words

@@ -17,7 +17,7 @@ from ..core.head import GENESIS, Head
 from ..core.resource import SETTING, TASK, Identity
 from ..core.text.quantity import render_count
 from ..core.value import EMPTY
-from ..plan.model import read_recorded_plan
+from ..plan.codec import read_recorded_plan
 from ..workflow.stores import Store
 from .page import (
     ROWS,

@@ -9,8 +9,8 @@ from ..core.lazy import load_on_use
 
 # Most commands do without them.
 if TYPE_CHECKING:
-    from . import audit_log, live_looks, partners, sealing
+    from . import audit_log, live_looks, sealing
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["audit_log", "live_looks", "partners", "sealing"]
+__all__ = ["audit_log", "live_looks", "sealing"]

@@ -16,18 +16,16 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..apply.bindings import describe_bindings, record_bindings
 from ..apply.confirm import confirm_report
 from ..apply.execution import ApplyRun, execute_plan
 from ..apply.freshness import Recheck, refuse_if_stale, refuse_unproven_removals
-from ..apply.ledger import Ledger
+from ..apply.ledger import Ledger, describe_bindings, record_bindings
 from ..apply.obligations import Owed, end_never_sent, find_owed
 from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.rate_limits import Paces, expect_limits
-from ..apply.recovery import RecoveryScope, recover, replay_log
+from ..apply.recovery import RecoveryScope, compute_patience, recover, replay_log
 from ..apply.report import Report, Result
 from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
-from ..apply.settle import compute_patience
 from ..apply.stop import Stop
 from ..apply.verify import is_untellable
 from ..audit.checkpoint import continue_index
@@ -61,9 +59,10 @@ from ..core.progress import Message, ignore_event
 from ..core.resource import InstanceWorld
 from ..core.secret import keep_secrets
 from ..core.words import Vocabulary, Words, shared
+from ..plan.codec import read_recorded_plan
 from ..plan.completion import complete_declared
 from ..plan.judge import find_limits, load_books, survey_changes
-from ..plan.model import RULE, Mode, Plan, digest_change, read_recorded_plan
+from ..plan.model import RULE, Mode, Plan, digest_change
 from ..plan.observe import Look
 from ..provider.contract import Secrets, Session
 from ..render.text import render_count

@@ -22,8 +22,8 @@ from ..core.errors import Blocked, UsageError
 from ..core.finding import POLICY, CheckedSystem, Finding, Harm, Level, StandingFinding
 from ..core.resource import CoverageKind, Depth, Desired, Facts, Observed, Sweep, Unread
 from ..core.rule import Needs, Rule, RuleBook, Scene
-from ..plan.block_judge import collect_rules, load_books, make_creation, run_judge, run_survey
 from ..plan.model import Plan
+from ..plan.rules import collect_rules, load_books, make_creation, run_judge, run_survey
 from ..plan.select import names_unread
 from ..provider.contract import Provider, ResourceType, Session
 from ..provider.registry import Registry

@@ -1,5 +1,6 @@
-"""Looks at live systems that a person asks for, in a browser or an editor: who uses an object now,
-how full the system is.
+"""Looks at live systems that a person asks for: in a browser or an editor, who uses an object now and
+how full the system is; with a command of `explain`, what only the system behind knows
+(`provider.commands.PartnerQuestion`).
 
 A look is what the provider's group of commands `look` asks, within the bounds of a plan. Nothing is
 ever looked at again by itself: an answer, also that of a failure, is kept for a while and shown
@@ -9,7 +10,8 @@ with its age, and whoever asks while a look is under way gets its answer.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from contextvars import copy_context
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -20,12 +22,16 @@ from msgspec.structs import replace
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, KafkaformError, OtherSystem
 from ..core.progress import ignore_event, report_slow_tasks
+from ..core.resource import CoverageKind, InstanceWorld
 from ..core.secret import mask_secrets
 from ..core.text.display import Grid, Prose, make_sentence
 from ..core.text.quantity import render_span
+from ..core.value import FrozenMap
 from ..plan.model import Extent
-from ..plan.observe import BOUNDS
-from ..provider.commands import Command, Question
+from ..plan.observe import BOUNDS, Look
+from ..plan.uses import expand_patterns
+from ..provider.commands import Command, PartnerQuestion, PartnerReply, Question
+from ..provider.contract import Session
 from ..provider.registry import Registry
 from ..render.text import render_page
 from .configuration.evaluation import Inputs
@@ -237,3 +243,60 @@ def _mask_item(item: str | Grid | Prose) -> str | Grid | Prose:
     if isinstance(item, Grid):
         return replace(item, rows=tuple(tuple(map(mask_secrets, row)) for row in item.rows))
     return Prose(mask_secrets(item.text)) if isinstance(item, Prose) else mask_secrets(item)
+
+
+HIDDEN = "this login may not see all of them"
+
+
+def ask_partner(
+    question: PartnerQuestion,
+    connections: Iterator[Connection],
+    id: str | None,
+    open_session: Callable[[Connection], AbstractContextManager[Session]],
+) -> PartnerReply:
+    """The reply of the system with this id, which one of the connections leads to."""
+    reason = f'no provider "{question.provider}" block leads to {id or "the system behind it"}'
+    try:
+        for connection in connections:
+            # Another block can lead to the right system while this one leads nowhere.
+            try:
+                with open_session(connection) as session:
+                    if session.facts.scope_id == id:
+                        return _read_reply(question, connection, session)
+            except KafkaformError as error:
+                reason = error.message
+    except KafkaformError as error:
+        reason = error.message
+    return PartnerReply(reason=reason)
+
+
+def _read_reply(
+    question: PartnerQuestion, connection: Connection, session: Session
+) -> PartnerReply:
+    """Raises KafkaformError."""
+    document = _read_document(question, session) if question.command else None
+    if question.principal is None:
+        return PartnerReply(document)
+    instance, provider = connection.instance, connection.provider
+    look = Look({instance: session}, {instance: InstanceWorld(session.facts, {})})
+    sweeps = look.collect_sweeps(instance, provider.access_needs)
+    for sweep in sweeps.values():
+        # A right that is not shown would be told as missing.
+        if sweep.coverage.kind is not CoverageKind.COMPLETE:
+            fault = sweep.coverage.fault
+            return PartnerReply(document, reason=fault.message if fault else HIDDEN)
+    uses = [*expand_patterns(question.uses, (), look, instance)]
+    missing = provider.find_missing_rights(question.principal, uses, (), sweeps, session.facts)
+    return PartnerReply(document, missing)
+
+
+def _read_document(question: PartnerQuestion, session: Session) -> FrozenMap:
+    (command,) = (
+        command
+        for group in Registry().load_commands("describe")
+        for command in group.commands
+        if (group.provider, command.name) == (question.provider, question.command)
+    )
+    further = command.make(**question.arguments)
+    assert isinstance(further, Question)
+    return further.read(session).document

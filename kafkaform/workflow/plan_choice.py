@@ -22,9 +22,10 @@ from ..core.errors import ConnectError, PlanRefused, StorageError
 from ..core.head import Head
 from ..core.resource import Identity, InstanceWorld, Observed, Reading
 from ..plan.build import remake_changes
+from ..plan.codec import read_recorded_plan
 from ..plan.completion import complete_declared
 from ..plan.diff import agrees, equals_target, flatten, render_leaf, render_path, render_sides
-from ..plan.model import RULE, Plan, digest_change, read_recorded_plan
+from ..plan.model import RULE, Plan, digest_change
 from ..plan.observe import compute_destination, hide_all_reported, resolve_absence
 from ..plan.select import drop_left_out, record_only, set_untyped_aside
 from ..provider.contract import ResourceType

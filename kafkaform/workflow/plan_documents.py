@@ -18,7 +18,8 @@ from ..core.secret import mask_secrets
 from ..core.storage import make_storage_error
 from ..core.value import FrozenMap
 from ..core.words import Vocabulary, Words
-from ..plan.model import Plan, decode, encode
+from ..plan.codec import decode, encode
+from ..plan.model import Plan
 from ..provider.registry import Registry
 from ..render import review
 from ..render.plan_text import render_plan_text

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from ..apply.bindings import complete_records, describe_bindings
+from ..apply.ledger import complete_records, describe_bindings
 from ..apply.obligations import add_owed_removals, ask_progress, find_owed, find_settings
 from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.recovery import replay_log
@@ -34,7 +34,6 @@ from ..core.progress import ignore_event
 from ..core.resource import Desired, Identity, World
 from ..core.secret import keep_secrets
 from ..fleet import answers
-from ..plan.block_judge import list_breaches
 from ..plan.build import PlanHeader, make_plan
 from ..plan.completion import complete_declared
 from ..plan.diff import render_path
@@ -42,7 +41,7 @@ from ..plan.drift import refuse_idle_options
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
 from ..plan.model import Mode, Options, Plan, seal_plan
 from ..plan.observe import read_world
-from ..plan.rules import UNDONE
+from ..plan.rules import UNDONE, list_breaches
 from ..plan.select import names_unread, set_untyped_aside
 from ..provider.contract import Session
 from ..render.text import render_count

@@ -35,8 +35,9 @@ from ..core.resource import (
 )
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..plan.build import amend, plan_changes, remake_changes
+from ..plan.codec import read_recorded_plan
 from ..plan.diff import flatten, lay_over, parse_path, render_path
-from ..plan.model import Plan, read_recorded_plan
+from ..plan.model import Plan
 from ..plan.observe import compute_destination, hide_all_reported
 from ..plan.uses import order_by_uses
 from ..provider.contract import ResourceType

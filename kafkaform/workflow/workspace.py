@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from ..apply.bindings import Binding, complete_index, find_bindings
+from ..apply.ledger import Binding, complete_index, find_bindings
 from ..apply.recovery import read_rows
 from ..apply.secrets import resolve_instance_secrets
 from ..audit.checkpoint import (
@@ -41,7 +41,8 @@ from ..core.storage import read_named_file
 from ..core.value import FrozenMap, find_references
 from ..core.words import Vocabulary
 from ..plan.build import select_instances
-from ..plan.model import Mode, Options, Plan, read_instances
+from ..plan.codec import read_instances
+from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Configured, Look, LookBudget
 from ..plan.parking import park_released
 from ..provider.contract import Provider, ResourceType, Session, collect_types

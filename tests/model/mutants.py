@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
-from kafkaform.apply import execution, recovery, settle
+from kafkaform.apply import execution, recovery
 from kafkaform.apply.ledger import Ledger
 from kafkaform.apply.recovery import Replayed
 from kafkaform.audit.index import LogIndex, index_log
@@ -109,7 +109,7 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "what exists already was made by us": _error_36_is_success,
     "no patience": lambda: [
         (execution, "compute_patience", lambda facts: 0.0),
-        (settle, "compute_patience", _never),
+        (recovery, "compute_patience", _never),
     ],
     "no patience in recovery": lambda: [(recovery, "compute_patience", lambda facts: 0.0)],
     "no recovery": lambda: [(applying, "close_earlier_runs", lambda space, ask, found, *_: found)],

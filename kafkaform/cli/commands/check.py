@@ -14,8 +14,8 @@ from ...render.judgement import make_check_data, make_sarif, render_check
 from ...render.text import render_json
 from ...workflow.connection import Connection, resolve_every
 from ...workflow.judgement import WORDS, check_fail_on, check_system, find_rules, refuse_findings
+from ..options.flags import complete_findings
 from ..options.provider_commands import Json, Opener, connects
-from ..options.tab_names import complete_findings
 
 FailOn = Annotated[
     list[str],

@@ -14,9 +14,8 @@ from ...provider.registry import Registry
 from ...render.judgement import make_rule_data, render_rule, render_rules
 from ...render.text import render_json
 from ...workflow.judgement import find_rules
-from ..options.flags import NoColor
+from ..options.flags import NoColor, complete_rules
 from ..options.provider_commands import Json, answer_question, make_app
-from ..options.tab_names import complete_rules
 from ..terminal.console import Console
 
 app = make_app("explain", answer_question)

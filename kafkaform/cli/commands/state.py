@@ -41,8 +41,8 @@ from ..options.flags import (
     VarFile,
     choose_folders,
     chooses_folders,
+    complete_addresses,
 )
-from ..options.tab_names import complete_addresses
 from ..terminal.console import Console, outlive_output
 from ..terminal.results import write_paged
 

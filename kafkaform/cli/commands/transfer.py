@@ -20,11 +20,18 @@ from ...workflow.generate.files import GeneratedConfiguration, refuse_existing, 
 from ...workflow.import_all import ImportFilter, import_all
 from ...workflow.operations import check_address, import_objects
 from ...workflow.stores import parse_duration
-from ...workflow.transfer.export import export, export_login_rights
-from ...workflow.transfer.take_over import ForeignSource, take_over
+from ...workflow.transfer.other_tools import ForeignSource, export, export_login_rights, take_over
 from ...workflow.workspace import Workspace, open_workspace
-from ..options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
-from ..options.tab_names import complete_addresses
+from ..options.flags import (
+    Json,
+    LockTimeout,
+    NoColor,
+    Quiet,
+    StateFile,
+    Var,
+    VarFile,
+    complete_addresses,
+)
 from ..options.translation import FOLDERS
 from ..terminal.console import Console
 from ..terminal.screen import advise, open_screen, show_run

@@ -46,8 +46,7 @@ from ...workflow.connection import (
     resolve_partners,
 )
 from ..terminal.console import Console
-from .flags import InOrder, NoColor, Var, VarFile, take_flags
-from .tab_names import complete_names
+from .flags import InOrder, NoColor, Var, VarFile, complete_names, take_flags
 
 BootstrapServer = Annotated[
     str | None,
@@ -327,7 +326,7 @@ def _show_answer(opener: Opener, question: Question, json: bool) -> None:
         if partner is not None:
             connections = resolve_partners(connection, opener.inputs, partner.provider)
             id = session.facts.partners.get(partner.provider)
-            reply = workflow.partners.ask_partner(partner, connections, id, opener.open)
+            reply = workflow.live_looks.ask_partner(partner, connections, id, opener.open)
             answer = replace(answer, document=partner.add(answer.document, reply))
     if json:
         opener.console.write(render_json(answer.document))

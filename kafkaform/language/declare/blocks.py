@@ -13,7 +13,7 @@ from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...syntax.nodes import Attribute, Block, Expression, Lit
 from ..expressions.code import Code, Context, Env
-from ..expressions.loops import render_piece
+from ..expressions.compilation import render_piece
 from ..expressions.operators import require_truth
 from ..values.faults import (
     Deferred,

@@ -22,9 +22,8 @@ from ...syntax.parse import parse
 from ..declare.blocks import Header
 from ..expressions.calls import SPECIAL, make_unknown_function_fault
 from ..expressions.code import Code, Context, Env, Namespace
-from ..expressions.compilation import make_context
+from ..expressions.compilation import make_context, render_piece
 from ..expressions.dependencies import AllUses
-from ..expressions.loops import render_piece
 from ..expressions.operators import make_dotted_key_fault, require_truth
 from ..expressions.references import Fixed
 from ..functions import GROUPS, FunctionTable

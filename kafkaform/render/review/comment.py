@@ -22,14 +22,7 @@ from ...core.resource import Identity, Pending
 from ...core.words import NO_WORDS, Vocabulary, shared
 from ...plan.model import OutputChange, Plan, PlanInstance, Removal
 from ..attributes import Line, list_output_lines
-from ..change_entries import (
-    LISTED,
-    ChangeEntry,
-    PrincipalAccess,
-    render_principals,
-    render_rights,
-    render_sentence,
-)
+from ..change_entries import ChangeEntry
 from ..change_lines import (
     is_brief,
     name_object,
@@ -37,6 +30,13 @@ from ..change_lines import (
     render_details,
     render_headline,
     render_title,
+)
+from ..findings import (
+    LISTED,
+    PrincipalAccess,
+    render_principals,
+    render_rights,
+    render_sentence,
 )
 from ..plan_text import REFRESHES, describe_destroy, render_last_line, render_no_changes
 from ..plan_view import COLUMNS, KindRow, PlanView, make_view, pending_words

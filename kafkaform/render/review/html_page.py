@@ -23,7 +23,7 @@ from ...html.document import make_environment, render_document
 from ...plan.model import Plan, PlanInstance
 from ...version import VERSION
 from ..attributes import Line, list_output_lines
-from ..change_entries import ChangeEntry, count_principals, render_rights
+from ..change_entries import ChangeEntry
 from ..change_lines import (
     ACTIONS,
     is_line,
@@ -39,6 +39,7 @@ from ..change_lines import (
     says_differently,
 )
 from ..diagnostics import render_diagnostics
+from ..findings import count_principals, render_rights
 from ..folders import FolderRow, FoldersSummary, render_folder_counts
 from ..plan_text import describe_destroy, render_last_line, render_no_changes, render_removal
 from ..plan_view import COLUMNS, Drift, Group, PlanView, make_view, pending_words

@@ -30,7 +30,7 @@ from ...core.parallel import map_parallel
 from ...core.resource import Fence, Identity, Reading
 from ...core.secret import Secret, keep_secrets, watched
 from ...core.value import FrozenMap
-from ...plan.block_judge import NO_FACTS, covers, find_breaches
+from ...plan.rules import NO_FACTS, covers, find_breaches
 from ...provider.contract import Provider, Session
 from ..configuration.repository import RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders

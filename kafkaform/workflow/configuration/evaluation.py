@@ -285,7 +285,7 @@ class Configuration(PartialRepr, frozen=True):
             if provider.read_rules()
         }
         systems = frozenset(provider.words.system_field for provider in providers.values())
-        rules = plan.block_judge.collect_rules(providers.values())
+        rules = plan.rules.collect_rules(providers.values())
         return sets, systems, {id: rule.accept for id, rule in rules.items()}
 
     def list_unconnected(self, built: Built) -> Diagnostics:

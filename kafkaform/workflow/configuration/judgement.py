@@ -21,7 +21,7 @@ from ...language.declare.blocks import Header, ResourceBlock
 from ...language.declare.modules import Module
 from ...language.desired import Built
 from ...language.values.faults import Location
-from ...plan.block_judge import judge_blocks, load_books
+from ...plan.rules import judge_blocks, load_books
 from ...provider.contract import Provider
 from ...render.change_entries import join_names
 from ...syntax.nodes import (
@@ -65,7 +65,7 @@ def judge_configuration(configuration: Configuration, built: Built) -> Diagnosti
     alike: dict[tuple[str, Address, Finding], dict[Identity, Declared]] = {}
     breaches: Iterable[tuple[Declared, Finding]] = ()
     if built.desired.fence is not None:
-        from ...plan.block_judge import judge_declared  # noqa: PLC0415  # few folders have a boundary
+        from ...plan.rules import judge_declared  # noqa: PLC0415  # few folders have a boundary
 
         breaches = judge_declared(built.desired.fence, declared, providers)
     for item, finding in chain(judge_blocks(declared, providers), breaches):

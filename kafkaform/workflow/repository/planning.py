@@ -43,9 +43,8 @@ from ..model import DryRun, Note, PlanChosen, RunEvent
 from ..planning import find_unmet, plan_changes, refuse_if_blocked
 from ..stores import STORES_AT_ONCE
 from ..workspace import Records, open_instance, read_records
-from .checking import FolderClaim, list_claims
+from .checking import FolderClaim, RemainingFolders, list_claims, load_remainder
 from .folders import OpenFolder, OpenRepository, open_again
-from .remainder import RemainingFolders, load_remainder
 
 Needs = Mapping[str, Range]
 """Path of each folder whose outputs are read -> the place of the data block, as seen from the top

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.cli.app import run_command_line
-from kafkaform.cli.options import tab_names
+from kafkaform.cli.options import flags
 
 from ...kit.commands.bare import Bare
 
@@ -15,11 +15,11 @@ def offer(bare: Bare, *words: str) -> list[str]:
     typed = ("kafkaform", *words[:-1], "--command-config", str(bare.config), words[-1])
     patch = bare.folder.monkeypatch
     # A loaded computer can take longer than somebody at a keyboard would wait.
-    patch.setattr(tab_names, "SECONDS", 60.0)
+    patch.setattr(flags, "SECONDS", 60.0)
     patch.setenv("COMP_WORDS", " ".join(typed))
     patch.setenv("COMP_CWORD", str(len(typed) - 1))
     patch.setenv("_KAFKAFORM_COMPLETE", "complete_bash")
-    patch.setenv(tab_names.PREFIX, "")
+    patch.setenv(flags.PREFIX, "")
     bare.folder.capsys.readouterr()
     with pytest.raises(SystemExit):
         run_command_line([])

@@ -43,7 +43,8 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
-from kafkaform.plan.model import Mode, Options, Plan, decode, encode
+from kafkaform.plan.codec import decode, encode
+from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
 from kafkaform.provider.registry import Registry
 from kafkaform.state.codec import encode as encode_state

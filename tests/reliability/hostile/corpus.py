@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from kafkaform.audit.records import read_glances
 from kafkaform.core.errors import KafkaformError
-from kafkaform.plan.model import decode, encode
+from kafkaform.plan.codec import decode, encode
 from kafkaform.state import codec as states
 
 from ...unit.kafka.connection import test_settings

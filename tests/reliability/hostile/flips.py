@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.plan.model import Plan, decode, encode
+from kafkaform.plan.codec import decode, encode
+from kafkaform.plan.model import Plan
 from kafkaform.state import codec as states
 
 from ...kit.states import state_of, topic

@@ -15,7 +15,7 @@ import pytest
 
 from kafkaform.audit.records import check_bodies
 from kafkaform.core.errors import PlanRefused, StorageError
-from kafkaform.plan.model import decode, read_recorded_plan
+from kafkaform.plan.codec import decode, read_recorded_plan
 from kafkaform.provider.registry import Registry
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 

@@ -18,7 +18,7 @@ from kafkaform.core.errors import UsageError
 from kafkaform.provider.contract import ForeignFiles
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
+from kafkaform.workflow.transfer.other_tools import ForeignSource, take_over
 from kafkaform_kafka.takeover import declarations, documents
 
 from ...kit.commands.stocks import PROVIDER

@@ -22,7 +22,8 @@ from kafkaform.core import canonical
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.model import decode, encode, seal_plan
+from kafkaform.plan.codec import decode, encode
+from kafkaform.plan.model import seal_plan
 from kafkaform.state import codec as states
 from kafkaform.state.model import put_row
 

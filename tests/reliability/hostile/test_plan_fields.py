@@ -34,6 +34,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.finding import AccessRow, Block, Breadth, Finding, Harm, Level, Waiver
 from kafkaform.core.resource import Desired, Facts, Identity, Lifecycle, Output, Pending
 from kafkaform.core.value import FrozenMap
+from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import (
     Options,
     OutputChange,
@@ -42,8 +43,6 @@ from kafkaform.plan.model import (
     PolicyFolders,
     Removal,
     Unmanaged,
-    decode,
-    encode,
     seal_plan,
 )
 from kafkaform.workflow.configuration.policies import Policies

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from kafkaform.apply.settle import MARGIN_SECONDS
+from kafkaform.apply.recovery import MARGIN_SECONDS
 from kafkaform.audit.records import Record
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, StorageError, exit_code

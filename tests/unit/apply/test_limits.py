@@ -20,7 +20,7 @@ from kafkaform.apply.rate_limits import (
     Pace,
     send_in_parts,
 )
-from kafkaform.apply.settle import INTENT_SECONDS, MARGIN_SECONDS
+from kafkaform.apply.recovery import INTENT_SECONDS, MARGIN_SECONDS
 from kafkaform.core.change import Evidence, OutcomeStatus, Repeat, Request, Step
 from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import exit_code

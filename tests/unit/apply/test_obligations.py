@@ -7,8 +7,8 @@ import signal
 import pytest
 from msgspec.structs import replace
 
+from kafkaform.apply.recovery import MARGIN_SECONDS
 from kafkaform.apply.report import Work
-from kafkaform.apply.settle import MARGIN_SECONDS
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import PlanRefused, exit_code
 from kafkaform.core.resource import Lifecycle

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import PlanRefused
-from kafkaform.plan.model import RULE, Plan, decode, encode
+from kafkaform.plan.codec import decode, encode
+from kafkaform.plan.model import RULE, Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform_kafka.memory import Killed, killed_after
 

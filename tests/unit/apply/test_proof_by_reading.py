@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from kafkaform.apply.recovery import settle_results
 from kafkaform.apply.report import Result
-from kafkaform.apply.settle import settle_results
 from kafkaform.apply.verify import Judgement, is_visible, judge_step
 from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus, PathChange
 from kafkaform.core.resource import Absent, Facts, Fault, FaultClass, Identity, Observed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.apply.settle import MARGIN_SECONDS
+from kafkaform.apply.recovery import MARGIN_SECONDS
 from kafkaform.core.errors import OutcomeUnknown, PlanRefused
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform_kafka.memory import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from kafkaform.apply.settle import _make_unknown_fault
+from kafkaform.apply.recovery import _make_unknown_fault
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.progress import Event, Message
 from kafkaform.core.resource import Absent, Failed, Fault, FaultClass, Identity

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.clock import SystemClock
-from kafkaform.plan.model import decode
+from kafkaform.plan.codec import decode
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.configuration.policies import VARIABLE
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster

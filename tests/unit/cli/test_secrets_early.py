@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core import canonical
-from kafkaform.plan.model import decode, encode, seal_plan
+from kafkaform.plan.codec import decode, encode
+from kafkaform.plan.model import seal_plan
 from kafkaform_kafka.kinds.user.simulation import credential_key
 from kafkaform_kafka.memory import SimulatedClock, SimulatedCluster
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from typer._completion_shared import get_completion_script
 
-from kafkaform.cli.options import tab_names
-from kafkaform.cli.options.tab_names import COMPLETE, PREFIX, mend_bash_words, offer_within_limit
+from kafkaform.cli.options import flags
+from kafkaform.cli.options.flags import COMPLETE, PREFIX, mend_bash_words, offer_within_limit
 
 CONFIGURATION = """\
 policy "no_loss" {
@@ -88,7 +88,7 @@ def test_names_that_begin_with_what_was_typed(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_key_press_neither_hangs_nor_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """A system that does not answer in time, and an error, offer nothing."""
-    monkeypatch.setattr(tab_names, "SECONDS", 0.01)
+    monkeypatch.setattr(flags, "SECONDS", 0.01)
     never = threading.Event()
 
     def wait() -> Iterator[str]:
@@ -101,7 +101,7 @@ def test_a_key_press_neither_hangs_nor_fails(monkeypatch: pytest.MonkeyPatch) ->
 
     assert offer_within_limit(wait, "") == []
     never.set()
-    monkeypatch.setattr(tab_names, "SECONDS", 10.0)
+    monkeypatch.setattr(flags, "SECONDS", 10.0)
     assert offer_within_limit(fail, "") == []
 
 

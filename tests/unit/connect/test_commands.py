@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kafkaform.plan.model import decode
+from kafkaform.plan.codec import decode
 
 from ...kit.connect.folder import SECRET, ConnectFolder, connector
 

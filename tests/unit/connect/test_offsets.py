@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.apply import settle
-from kafkaform.plan.model import decode, encode
+from kafkaform.apply import recovery
+from kafkaform.plan.codec import decode, encode
 
 from ...kit.connect.folder import ConnectFolder, connector
 from ...kit.http.faults import Fault
@@ -121,7 +121,7 @@ def test_a_lost_answer_is_settled(
     renamed: ConnectFolder, request_line: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By reading: this apply or the next one completes it, and no connector is made twice."""
-    monkeypatch.setattr(settle, "MARGIN_SECONDS", 0.5)
+    monkeypatch.setattr(recovery, "MARGIN_SECONDS", 0.5)
     with proxying(renamed.served.port) as proxy:
         text = (renamed.here.path / "main.kf.hcl").read_text()
         renamed.here.write("main.kf.hcl", text.replace(renamed.served.url, proxy.url))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.apply import settle
+from kafkaform.apply import recovery
 from kafkaform.provider.http.exchange import Call
 
 from ...kit.connect.folder import SECRET, ConnectFolder, connector
@@ -28,7 +28,7 @@ def test_a_create_whose_answer_is_lost_is_sent_once(
     folder: ConnectFolder, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading shows the connector as it was requested, so it is ours."""
-    monkeypatch.setattr(settle, "MARGIN_SECONDS", 0.5)
+    monkeypatch.setattr(recovery, "MARGIN_SECONDS", 0.5)
     folder.declare(connector("a", state='"stopped"'))
     with proxying(folder.served.port) as proxy:
         lead_through(folder, proxy)
@@ -44,7 +44,7 @@ def test_a_request_that_never_arrived_failed(
     folder: ConnectFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the time in which it could still be executed, the unchanged workers prove it."""
-    monkeypatch.setattr(settle, "MARGIN_SECONDS", 0.5)
+    monkeypatch.setattr(recovery, "MARGIN_SECONDS", 0.5)
     folder.declare(connector("a", state='"stopped"'))
     with proxying(folder.served.port) as proxy:
         lead_through(folder, proxy)
@@ -57,7 +57,7 @@ def test_a_lost_answer_after_a_secret_stays_open(
     folder: ConnectFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody reads back whether a new version arrived: the next apply of the same plan sends it."""
-    monkeypatch.setattr(settle, "MARGIN_SECONDS", 0.5)
+    monkeypatch.setattr(recovery, "MARGIN_SECONDS", 0.5)
     sink = {**SINK, "config": '{ topics = "a" }', "state": '"stopped"'}
     folder.declare(connector("a", **sink, secret_config_version='"1"'))
     folder.here.done("apply", "-auto-approve")

@@ -15,8 +15,9 @@ from kafkaform.apply.freshness import refuse_if_altered
 from kafkaform.audit.checkpoint import read_index
 from kafkaform.core.errors import PlanRefused, exit_code
 from kafkaform.core.landing import FORMAT as LANDING_FORMAT
+from kafkaform.plan.codec import decode
 from kafkaform.plan.model import FORMAT as PLAN_FORMAT
-from kafkaform.plan.model import RULE, decode
+from kafkaform.plan.model import RULE
 from kafkaform.state.model import FORMAT as STATE_FORMAT
 from kafkaform.state.model import SEALED_FORMAT
 from kafkaform.workflow.stores import open_store

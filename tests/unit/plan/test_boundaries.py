@@ -10,8 +10,8 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.finding import Block
 from kafkaform.core.resource import Desired, Fence, Lifecycle
-from kafkaform.plan.block_judge import judge_declared
 from kafkaform.plan.model import Mode, Options, Plan
+from kafkaform.plan.rules import judge_declared
 from kafkaform.workflow.operations import import_object
 from kafkaform_kafka.provider import PROVIDER
 

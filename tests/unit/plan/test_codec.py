@@ -23,16 +23,8 @@ from kafkaform.core.errors import PlanRefused
 from kafkaform.core.finding import Block
 from kafkaform.core.resource import Facts, Identity, Output
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.plan.model import (
-    FORMAT,
-    RULE,
-    Mode,
-    Options,
-    Plan,
-    decode,
-    encode,
-    read_recorded_plan,
-)
+from kafkaform.plan.codec import decode, encode, read_recorded_plan
+from kafkaform.plan.model import FORMAT, RULE, Mode, Options, Plan
 
 from ...kit.simulated.engine import PLACE, desired, removed, topic
 from .worlds import absent, facts, live, pending, planned, row, state

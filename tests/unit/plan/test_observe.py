@@ -28,7 +28,8 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.build import count_unmanaged
-from kafkaform.plan.model import Unmanaged, encode
+from kafkaform.plan.codec import encode
+from kafkaform.plan.model import Unmanaged
 from kafkaform.plan.observe import confirm_absent, read_world
 from kafkaform.provider.contract import Session
 from kafkaform.state.model import State

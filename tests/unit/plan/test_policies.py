@@ -12,8 +12,9 @@ from kafkaform.core.change import Change
 from kafkaform.core.diagnostics import Range
 from kafkaform.core.finding import Block, Finding, Harm, Level, Waiver
 from kafkaform.core.resource import Facts
+from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.judge import judge_plan, list_new_breaches
-from kafkaform.plan.model import Options, Plan, PolicyFolders, decode, encode, seal_plan
+from kafkaform.plan.model import Options, Plan, PolicyFolders, seal_plan
 
 from ...kit.simulated.engine import desired, topic
 from .worlds import absent, live, planned, row, state

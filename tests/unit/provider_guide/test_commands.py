@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.apply import settle
+from kafkaform.apply import recovery
 from kafkaform_textstore.server import Item, User
 
 from .conftest import Folder
@@ -153,7 +153,7 @@ def test_a_lost_answer_is_settled_by_reading(
 ) -> None:
     """The connection ends after the request: what is there tells whether it was executed, and
     it is not sent again."""
-    monkeypatch.setattr(settle, "MARGIN_SECONDS", 0.1)
+    monkeypatch.setattr(recovery, "MARGIN_SECONDS", 0.1)
     write, sent = folder.store.write, []
 
     def broken(user: User, operations: list[Item], *, validate_only: bool = False) -> Any:

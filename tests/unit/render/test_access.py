@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import AccessRow, Breadth, Harm
-from kafkaform.render.change_entries import collect_access, count_principals, render_access
+from kafkaform.render.findings import collect_access, count_principals, render_access
 from kafkaform.render.text import Paint
 
 from ...kit.findings import risk

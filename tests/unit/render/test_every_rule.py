@@ -22,8 +22,9 @@ from kafkaform.core.finding import (
     Level,
 )
 from kafkaform.core.rule import Needs, Rule
-from kafkaform.plan.block_judge import collect_rules
-from kafkaform.plan.model import Plan, decode, encode
+from kafkaform.plan.codec import decode, encode
+from kafkaform.plan.model import Plan
+from kafkaform.plan.rules import collect_rules
 from kafkaform.provider.registry import Registry
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.comment import LIMIT, render_markdown

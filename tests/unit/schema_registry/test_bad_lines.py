@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from kafkaform.apply import settle
+from kafkaform.apply import recovery
 from kafkaform_schema_registry.memory import SimulatedRegistry
 
 from ...kit.http.faults import Fault
@@ -72,7 +72,7 @@ def test_a_schema_that_never_arrives_is_sent_by_the_next_apply(
     folder: Folder, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody says so: the unchanged subject proves it after the time that a request can take."""
-    monkeypatch.setattr(settle, "MARGIN_SECONDS", 0.1)
+    monkeypatch.setattr(recovery, "MARGIN_SECONDS", 0.1)
     with proxying(folder.served.port) as proxy:
         start(folder, proxy, timeout=5)
         proxy.arm(Fault(WRITE, kind))
@@ -123,7 +123,7 @@ def test_a_schema_that_meets_an_unavailable_server_is_read_and_sent_again(
 ) -> None:
     """503 can come after the effect: the subject is read until it is certain that nothing was
     executed, and only then the request is sent once more."""
-    monkeypatch.setattr(settle, "MARGIN_SECONDS", 0.1)
+    monkeypatch.setattr(recovery, "MARGIN_SECONDS", 0.1)
     with proxying(folder.served.port) as proxy:
         start(folder, proxy, timeout=5)
         proxy.arm(Fault(WRITE, "refuse", status=503, body=b""))

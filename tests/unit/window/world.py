@@ -19,7 +19,7 @@ from kafkaform.core.change import PathChange
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.model import encode as encode_plan
+from kafkaform.plan.codec import encode as encode_plan
 from kafkaform.state.codec import encode
 from kafkaform.state.model import Row, State
 from kafkaform.window.server import WindowServer

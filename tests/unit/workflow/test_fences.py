@@ -9,7 +9,7 @@ import pytest
 
 from kafkaform.core.diagnostics import Severity
 from kafkaform.core.value import EMPTY
-from kafkaform.plan.block_judge import covers
+from kafkaform.plan.rules import covers
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.configuration.judgement import judge_configuration

@@ -32,9 +32,8 @@ from ....workflow.history import (
     read_newest_records,
 )
 from ....workflow.stores import Store, open_store, parse_duration
-from ...options.flags import LockTimeout, Since, StateFile, Until
+from ...options.flags import LockTimeout, Since, StateFile, Until, complete_objects, complete_runs
 from ...options.provider_commands import Opener, connects, get_terminal_width
-from ...options.tab_names import complete_objects, complete_runs
 from ...terminal.console import Console, outlive_output
 
 app = typer.Typer(help="Read, check, mend and copy the audit log.", no_args_is_help=True)

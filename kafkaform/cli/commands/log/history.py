@@ -52,11 +52,12 @@ from ...options.flags import (
     Until,
     Var,
     VarFile,
+    complete_objects,
+    complete_runs,
     take_flags,
 )
 from ...options.plan_flags import IDLE, VALIDATED, RunOptions, read_run_options
 from ...options.provider_commands import Opener, get_terminal_width, read_direct_flags
-from ...options.tab_names import complete_objects, complete_runs
 from ...terminal.console import Console
 from ...terminal.screen import accept, advise, open_screen, show_run
 

@@ -11,7 +11,7 @@ import pytest
 from kafkaform.core.errors import UsageError
 from kafkaform.provider.registry import Registry
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
+from kafkaform.workflow.transfer.other_tools import ForeignSource, take_over
 
 from ....kit.commands import rights
 from ....kit.commands.stocks import PROVIDER

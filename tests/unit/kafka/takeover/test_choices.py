@@ -10,7 +10,7 @@ import pytest
 from kafkaform.core.errors import UsageError
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.generate.files import GeneratedConfiguration
-from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
+from kafkaform.workflow.transfer.other_tools import ForeignSource, take_over
 
 PROVIDERS = """
 provider "kafka" {

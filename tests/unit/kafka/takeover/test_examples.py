@@ -11,7 +11,7 @@ from kafkaform.core.change import Action
 from kafkaform.plan.model import Options
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.operations import apply_changes
-from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
+from kafkaform.workflow.transfer.other_tools import ForeignSource, take_over
 from kafkaform_kafka.memory import SimulatedCluster
 
 from ....kit.commands.stocks import desk
