@@ -31,7 +31,7 @@ from ..core.resource import Fault, FaultClass
 from ..plan.lower import CREATING, DELETING, find_needs, is_gate, lower_plan, place_changes
 from ..plan.model import Plan, Wave
 from ..provider.contract import ResourceType, Secrets, Session
-from ..state.backend import Held, Lease
+from ..state.model import Held, Lease
 from .freshness import Recheck, refuse_if_stale
 from .ledger import Ledger, make_bookkeeping_step
 from .obligations import follow_up

@@ -36,8 +36,7 @@ from ..core.words import Vocabulary
 from ..plan.diff import flatten, keep_set_values, lay_over, render_path
 from ..plan.model import Plan
 from ..provider.contract import Session
-from ..state.backend import Backend
-from ..state.model import Row, State, count_change, put_rows, set_head, set_scope
+from ..state.model import Backend, Row, State, count_change, put_rows, set_head, set_scope
 from .report import GOOD, Result, Work, WorkKey, get_work_key
 
 GONE = (Action.DELETE, Action.FORGET)

@@ -20,7 +20,7 @@ from .declare.blocks import Declarations, Header, ResourceBlock
 from .declare.folder import ParseFile, Tree, parse_configuration
 from .declare.folder import load_folder as load_folder
 from .declare.modules import Folders, Module, add_modules, link_modules
-from .declare.skipped_blocks import set_aside
+from .declare.settings import set_aside
 from .declare.variables import VarFile, VariableInputs, resolve_variables
 from .evaluate.address_blocks import Instructions, check_instructions, evaluate_instructions
 from .evaluate.evaluation import check_variables, evaluate_checks, evaluate_run

@@ -40,8 +40,8 @@ from ..provider.commands import Alteration, Draft
 from ..provider.contract import Secrets
 from ..provider.registry import Registry
 from ..render.text import inline
-from ..state.backend import Held
 from ..state.backends.local import LocalBackend
+from ..state.model import Held
 from ..version import VERSION
 from .configuration.evaluation import Configuration, DataAnswers, Inputs
 from .configuration.places import find_state_home

@@ -66,8 +66,7 @@ from ..plan.model import RULE, Mode, Plan, digest_change
 from ..plan.observe import Look
 from ..provider.contract import Secrets, Session
 from ..render.text import render_count
-from ..state.backend import Lease
-from ..state.model import set_outputs
+from ..state.model import Lease, set_outputs
 from ..version import VERSION
 from .configuration.policies import find_today
 from .configuration.untrusted import apply_error

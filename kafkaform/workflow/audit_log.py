@@ -46,7 +46,7 @@ from ..core.errors import StorageError, UsageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
 from ..render.text import escape_formula
-from ..state.backend import Lease
+from ..state.model import Lease
 from .connection import Connection
 from .stores import Store, find_anchor
 from .workspace import find_actor, make_lock_info, make_run_id

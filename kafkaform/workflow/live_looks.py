@@ -1,5 +1,5 @@
-"""Looks at live systems that a person asks for: in a browser or an editor, who uses an object now and
-how full the system is; with a command of `explain`, what only the system behind knows
+"""Looks at live systems that a person asks for: in a browser or an editor, who uses an object now
+and how full the system is; with a command of `explain`, what only the system behind knows
 (`provider.commands.PartnerQuestion`).
 
 A look is what the provider's group of commands `look` asks, within the bounds of a plan. Nothing is

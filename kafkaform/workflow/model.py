@@ -21,8 +21,7 @@ from ..core.secret import mask_secrets
 from ..core.value import EMPTY, FrozenMap, Value
 from ..plan.model import Options, Plan
 from ..provider.contract import Session
-from ..state.backend import Lease
-from ..state.model import State
+from ..state.model import Lease, State
 from .workspace import Reached, Workspace
 
 IN_SPITE = "The run went on without this callback; what it did is recorded."

@@ -47,8 +47,8 @@ from ..core.head import GENESIS, Head
 from ..core.objects import Folder, ObjectExists, Objects
 from ..core.progress import Message, SlowTask
 from ..render.text import render_count
-from ..state.backend import Lease, LockInfo
 from ..state.backends.obstores import is_remote, open_objects
+from ..state.model import Lease, LockInfo
 from .model import Announcer, Note
 from .stores import Store, find_anchor
 from .workspace import make_lock_info, make_run_id

@@ -44,9 +44,8 @@ from ..core.resource import Fault, FaultClass, Identity, Observed, Reading
 from ..core.value import FrozenMap
 from ..provider.contract import Session
 from ..render.text import render_count
-from ..state.backend import LockInfo
 from ..state.codec import encode_row
-from ..state.model import State, count_change, drop_instance, set_head, set_scope
+from ..state.model import LockInfo, State, count_change, drop_instance, set_head, set_scope
 from .stores import Store
 from .workspace import (
     Workspace,

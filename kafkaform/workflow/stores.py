@@ -24,10 +24,9 @@ from ..core.parallel import map_parallel
 from ..core.value import FrozenMap
 from ..language import declare
 from ..state import backends
-from ..state.backend import Backend
 from ..state.backends.local import LocalBackend
 from ..state.codec import ADVICE
-from ..state.model import State, StateOutline
+from ..state.model import Backend, State, StateOutline
 from . import configuration
 from .configuration.places import (
     KEEP,

@@ -47,9 +47,8 @@ from ..plan.observe import Configured, Look, LookBudget
 from ..plan.parking import park_released
 from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..render.text import render_count
-from ..state.backend import Backend, Lease, LockInfo
 from ..state.codec import ADVICE
-from ..state.model import Row, State
+from ..state.model import Backend, Lease, LockInfo, Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
 from .configuration.folder_outputs import LoadOutputs
 from .configuration.instances import Opener, open_session

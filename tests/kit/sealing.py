@@ -22,8 +22,7 @@ from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.objects import Entry, Objects, StoredObject
 from kafkaform.core.value import FrozenMap
-from kafkaform.state.backend import LockInfo
-from kafkaform.state.model import State, set_head
+from kafkaform.state.model import LockInfo, State, set_head
 from kafkaform.workflow import applying
 from kafkaform.workflow.model import Announcer, Note
 from kafkaform.workflow.sealing import seal_log

@@ -18,7 +18,7 @@ from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.resource import FaultClass
 from kafkaform.plan import build, lifecycle, observe
 from kafkaform.provider.contract import Session
-from kafkaform.state.backend import Held
+from kafkaform.state.model import Held
 from kafkaform.workflow import applying, plan_choice, workspace
 
 from ..kit.simulated.memory_store import MemoryBackend

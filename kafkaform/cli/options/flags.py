@@ -1,5 +1,5 @@
-"""Flags that several commands share, spelled as Terraform spells them, the folders that they choose,
-and what completes addresses and names of live objects in the user's own shell.
+"""Flags that several commands share, spelled as Terraform spells them, the folders that they
+choose, and what completes addresses and names of live objects in the user's own shell.
 
 A group of flags can be one parameter of each command. `--var` and `--var-file` keep the order of
 the command line, because the later one wins.

@@ -21,8 +21,7 @@ from ..values.faults import LIMITS, make_diagnostic, make_error, suggest_near
 from .addresses import find_key_fault, split_provider_name
 from .blocks import Declarations, Header, ModuleBlock, ProviderBlock
 from .folder import ParseFile, Tree, load_folder, parse_configuration
-from .settings import read_terraform_settings
-from .skipped_blocks import Skipping
+from .settings import Skipping, read_terraform_settings
 from .top_level import declare_blocks
 
 GIT = "git::"

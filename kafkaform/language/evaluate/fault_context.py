@@ -13,7 +13,7 @@ from ...core.diagnostics import Diagnostic, Range
 from ...syntax.nodes import Attribute, Expression
 from ..declare.blocks import ModuleBlock, VariableBlock
 from ..declare.modules import Module
-from ..declare.skipped_blocks import Skipping
+from ..declare.settings import Skipping
 from ..expressions.dependencies import AllUses, walk_expressions
 from .evaluation_state import Scope
 from .graph import Graph, GraphNode, Ref, collect_refs, find_targets

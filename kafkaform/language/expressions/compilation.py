@@ -1,5 +1,5 @@
 """Compile expressions: the table of what compiles which node, and `for` expressions, splats and
-templates, text with `${…}` and `%{…}`. The table is not in `code`, because all builders import that.
+templates, text with `${…}` and `%{…}`. The table is not in `code`, which all builders import.
 """
 
 from __future__ import annotations

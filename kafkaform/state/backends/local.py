@@ -25,9 +25,8 @@ from ...core.canonical import Misfit, from_data, parse_json
 from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
 from ...core.storage import make_storage_error
-from ..backend import Loaded, LockInfo
 from ..codec import decode, decode_outline, encode
-from ..model import State, StateOutline
+from ..model import Loaded, LockInfo, State, StateOutline
 
 KEPT_VERSIONS = 10
 ROOM = 3

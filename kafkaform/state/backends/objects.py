@@ -30,9 +30,8 @@ from ...core.canonical import Misfit, from_data, parse_json
 from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
 from ...core.objects import ObjectChanged, ObjectExists, Objects, StoredObject
-from ..backend import Loaded, LockInfo
 from ..codec import decode, decode_outline, encode
-from ..model import State, StateOutline
+from ..model import Loaded, LockInfo, State, StateOutline
 from .local import KEPT_VERSIONS, compute_age, save_somewhere
 
 KEY = "lock.json"

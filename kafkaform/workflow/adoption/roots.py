@@ -35,8 +35,12 @@ from ...core.value import EMPTY, FrozenMap, SecretRef, Value
 from ...language.declare.blocks import Declarations
 from ...language.declare.folder import FAMILIES, Tree, load_folder
 from ...language.declare.modules import SourceFault, is_git, resolve_source
-from ...language.declare.settings import Settings, read_settings, read_terraform_settings
-from ...language.declare.skipped_blocks import list_used_names
+from ...language.declare.settings import (
+    Settings,
+    list_used_names,
+    read_settings,
+    read_terraform_settings,
+)
 from ...language.declare.top_level import declare_blocks
 from ...language.desired import VariableInputs, evaluate_tree
 from ...language.expressions.code import Env, get_literal

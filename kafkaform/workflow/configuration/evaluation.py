@@ -25,8 +25,7 @@ from ...core.secret import NoSecret, PartialRepr, Secret
 from ...core.storage import read_named_file
 from ...core.value import COMMAND, EMPTY, FrozenMap, SecretRef, freeze
 from ...language.declare.folder import ParseFile, parse_configuration
-from ...language.declare.settings import read_settings
-from ...language.declare.skipped_blocks import list_used_names
+from ...language.declare.settings import list_used_names, read_settings
 from ...language.declare.top_level import declare_blocks
 from ...language.declare.variables import resolve_variables
 from ...language.desired import (

@@ -47,10 +47,10 @@ from ...inventory.landing import open_remote
 from ...render.text import inline, render_count
 from ...sandbox import record
 from ...sandbox.jars import Jar, ensure_jars, open_repository
-from ...state.backend import Backend, Lease
 from ...state.backends.local import LocalBackend
 from ...state.backends.objects import ObjectBackend
 from ...state.backends.obstores import is_remote
+from ...state.model import Backend, Lease
 from ...version import VERSION
 from ..connection import Connection
 from ..outside_changes import TABLE_PACKAGES, can_read_tables

@@ -29,8 +29,7 @@ from ...core.secret import keep_secrets, watched
 from ...core.value import FrozenMap
 from ...core.words import Words
 from ...provider.contract import Provider, Secrets, Session
-from ...state.backend import Backend
-from ...state.model import State
+from ...state.model import Backend, State
 from ..configuration.evaluation import Inputs
 from ..configuration.folder_outputs import LoadOutputs
 from ..configuration.instances import Opener, open_session

@@ -28,7 +28,7 @@ from ...core.resource import ProviderConfig
 from ...core.secret import keep_secrets
 from ...core.value import EMPTY, FrozenMap
 from ...language.declare.modules import is_git
-from ...language.declare.skipped_blocks import list_used_names
+from ...language.declare.settings import list_used_names
 from ...language.evaluate.providers import OUTPUTS
 from ...language.expressions.dependencies import order_names
 from ...language.expressions.references import Unset

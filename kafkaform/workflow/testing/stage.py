@@ -27,7 +27,7 @@ from ...language.values.faults import make_error
 from ...plan.model import Options, Plan
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
-from ...state.backend import MemoryBackend
+from ...state.model import MemoryBackend
 from ...syntax.nodes import Attribute, Block, File
 from ..configuration.evaluation import Configuration, DataAnswers
 from ..configuration.folder_outputs import FolderOutputs

@@ -13,8 +13,8 @@ import pytest
 
 from kafkaform.core import storage
 from kafkaform.core.clock import SystemClock
-from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform.state.model import LockInfo
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.commands.folder import LOG, STATE, Folder

@@ -15,9 +15,8 @@ from kafkaform.audit.sink import Tail, Torn, find_tail
 from kafkaform.core.clock import Clock
 from kafkaform.core.errors import Locked, StorageError
 from kafkaform.core.objects import Entry, ObjectChanged, ObjectExists, StoredObject
-from kafkaform.state.backend import Lease, Loaded, LockInfo
 from kafkaform.state.codec import decode, encode
-from kafkaform.state.model import State, StateOutline, outline_state
+from kafkaform.state.model import Lease, Loaded, LockInfo, State, StateOutline, outline_state
 from kafkaform_kafka.memory import Killed
 
 MOMENTS = ("before", "torn", "after")

@@ -31,10 +31,9 @@ from kafkaform.core.errors import KafkaformError, Locked, exit_code
 from kafkaform.core.head import Head
 from kafkaform.core.progress import ignore_event
 from kafkaform.core.value import FrozenMap
-from kafkaform.state.backend import Backend, Lease, LockInfo
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
-from kafkaform.state.model import State, set_head
+from kafkaform.state.model import Backend, Lease, LockInfo, State, set_head
 from kafkaform.workflow.model import Announcer
 from kafkaform.workflow.sealing import seal_log
 

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 from msgspec.structs import asdict
 
-from kafkaform.state.backend import LockInfo
+from kafkaform.state.model import LockInfo
 
 from ...kit import promises
 from ...kit.commands.server import REPOSITORY

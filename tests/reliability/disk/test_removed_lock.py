@@ -17,8 +17,8 @@ from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.errors import Locked
 from kafkaform.core.resource import Desired
 from kafkaform.core.value import FrozenMap
-from kafkaform.state.backend import Held
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform.state.model import Held
 from kafkaform.workflow.workspace import open_journal
 
 from ...kit.promises import LOG

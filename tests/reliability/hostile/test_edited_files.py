@@ -17,8 +17,8 @@ from kafkaform.core.storage import make_private_folder
 from kafkaform.fleet.landed import register
 from kafkaform.fleet.tables import manifest
 from kafkaform.sandbox import record
-from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import local, objects
+from kafkaform.state.model import LockInfo
 from kafkaform.workflow.fleet.snapshot import make_document
 from kafkaform_kafka.connection.tokens import read_token_file
 

@@ -18,9 +18,8 @@ from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError, StorageError
 from kafkaform.core.value import FrozenMap
-from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform.state.model import State
+from kafkaform.state.model import LockInfo, State
 from kafkaform.workflow.plan_documents import load_plan, save_file
 from kafkaform.workflow.workspace import read_log
 

@@ -14,8 +14,8 @@ import pytest
 
 from kafkaform.core.clock import SystemClock
 from kafkaform.plan.observe import read_world
-from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform.state.model import LockInfo
 from kafkaform.workflow import planning
 
 from ...kit.commands.folder import Folder

@@ -16,8 +16,8 @@ from kafkaform.cli.terminal.signals import SIGNALS, end_on_signals
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import EXIT_CODES
 from kafkaform.provider.registry import Registry
-from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform.state.model import LockInfo
 from kafkaform.workflow import sealing
 from kafkaform_kafka.kinds.simulation import led_elsewhere, lost_request
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused_items

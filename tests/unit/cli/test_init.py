@@ -10,8 +10,8 @@ import pytest
 
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.clock import SystemClock
-from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform.state.model import LockInfo
 
 from ...kit import audit_story as story
 from ...kit.commands.here import Here

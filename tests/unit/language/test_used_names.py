@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.language.declare.folder import load_folder
-from kafkaform.language.declare.skipped_blocks import list_used_names
+from kafkaform.language.declare.settings import list_used_names
 
 CASES = {
     "provider": ('provider "acme" {}', {"acme"}),

@@ -11,12 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import Locked, StorageError
-from kafkaform.state.backend import Backend, LockInfo
 from kafkaform.state.backends.local import KEPT_VERSIONS, LocalBackend
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.state.codec import decode
-from kafkaform.state.model import State
+from kafkaform.state.model import Backend, LockInfo, State
 
 from ...kit.states import SMALL, large
 from ...kit.stores import s3

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import Locked, StorageError
 from kafkaform.core.objects import Objects
-from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import objects as lease
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
+from kafkaform.state.model import LockInfo
 
 from ...kit.stores import s3
 from ...kit.stores.clocks import Hasty, Set

@@ -18,10 +18,9 @@ from msgspec.structs import replace
 
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import Locked, StorageError
-from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import KEPT_VERSIONS, LocalBackend, save_emergency
 from kafkaform.state.codec import decode, encode
-from kafkaform.state.model import State
+from kafkaform.state.model import LockInfo, State
 
 from ...kit.states import SMALL, large, state_of, topic
 

@@ -20,8 +20,7 @@ from kafkaform.core.secret import MASK, watch_secrets
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import collect_types
 from kafkaform.provider.registry import Registry
-from kafkaform.state.backend import MemoryBackend
-from kafkaform.state.model import Row, State
+from kafkaform.state.model import MemoryBackend, Row, State
 from kafkaform.window import access, objects, overview, page, plans, related, runs
 from kafkaform.window import runs as log
 from kafkaform.window.objects import ObjectFilter
