@@ -1,5 +1,6 @@
 """What a configuration says about itself: the `kafkaform` block (required version, backend of the
-state), the `terraform` blocks of Terraform's files, and the providers and types that its text names.
+state), the `terraform` blocks of Terraform's files, and the providers and types that its text
+names.
 
 The names decide whether installed provider packages have to be looked for, which takes long. A
 Terraform folder that moves over can still contain objects of other tools. Their blocks are set
