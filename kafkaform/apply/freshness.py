@@ -21,7 +21,6 @@ from ..core.errors import OtherSystem, PlanRefused
 from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
 from ..core.text.display import inline, make_sentence
 from ..core.value import EMPTY, Value
-from ..core.words import Words
 from ..plan.diff import equals_target, flatten, render_leaf, render_path, render_sides
 from ..plan.model import RULE, Mode, Plan, compute_approval, is_same_change
 from ..plan.observe import (
@@ -539,7 +538,11 @@ def _make_error(
     if disputed:
         words = recheck.sessions[next(iter(disputed)).instance].words
         causes.append(f"the {words.node}s disagree: {_render_disputed(changes, disputed, recheck)}")
-        advice.append(_advise_disputed(words, recheck.rerun))
+        advice.append(
+            f"Wait a minute. {recheck.rerun.new_plan_advice} If a {words.node} still differs then, "
+            "it does not follow the others: set the value that you want with `kafkaform alter`, "
+            f"which reaches all {words.node}s."
+        )
     return PlanRefused("; ".join(causes), " ".join(advice))
 
 
@@ -586,11 +589,3 @@ def _render_disputed(
 def _join_shown(texts: Sequence[str], number: int) -> str:
     hidden_count = number - len(texts)
     return "; ".join(texts) + (f"; and {hidden_count} more" if hidden_count > 0 else "")
-
-
-def _advise_disputed(words: Words, rerun: Rerun) -> str:
-    return (
-        f"Wait a minute. {rerun.new_plan_advice} If a {words.node} still differs then, it does "
-        "not follow the others: set the value that you want with `kafkaform alter`, which reaches "
-        f"all {words.node}s."
-    )

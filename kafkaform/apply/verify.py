@@ -413,7 +413,12 @@ def _wait_for_nodes(
             unseen = [c for c in changes if c.identity in missing]
             gaps[node] = asker.look(node, unseen, whole=whole and node not in quiet)
             _show_progress(report, noun, nodes, gaps, len(changes))
-        quiet = {node for node, missing in gaps.items() if _is_quiet(missing)}
+        # A node that gives no answer about any of its objects can be about to leave the cluster.
+        quiet = {
+            node
+            for node, missing in gaps.items()
+            if missing and all(gap.sight is Sight.SILENT for gap in missing.values())
+        }
         live = session.live_nodes() if quiet else nodes
         gaps = {node: missing for node, missing in gaps.items() if missing and node in live}
         if new := quiet & gaps.keys() - silent:
@@ -440,11 +445,6 @@ def _wait_for_nodes(
             stop.sleep(clock, POLL_SECONDS)
     _show_progress(report, noun, nodes, gaps, len(changes), finished=True)
     return gaps
-
-
-def _is_quiet(missing: Gaps) -> bool:
-    """True if the node gives no answer about any of these objects."""
-    return bool(missing) and all(gap.sight is Sight.SILENT for gap in missing.values())
 
 
 def _choose_patience(missing: Gaps, timeout: float) -> float:

@@ -113,16 +113,12 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
-
-
 def _make_optional(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or holds(value)
 
 
 def _make_list_check(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: _is_list(value) and all(map(holds, value))
+    return lambda value: isinstance(value, list | tuple) and all(map(holds, value))
 
 
 def _make_choice(*words: str) -> MemberRule:

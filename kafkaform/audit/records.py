@@ -221,7 +221,9 @@ class Glance:
             # Plain JSON, not frozen values: making those takes several times as long.
             line = read_line(self.line)
             try:
-                self._data = _parse_sound(line, self.kind) or _parse_any(line, self.kind)
+                self._data = _parse_sound(line, self.kind) or _check_record(
+                    _JSON.decode(line.decode("ascii")), self.kind
+                )
             except (ValueError, RecursionError) as error:
                 raise _make_unusable_error(self, error) from None
         return self._data
@@ -239,11 +241,6 @@ def _parse_sound(line: bytes, kind: str) -> Mapping[str, Any] | None:
         return parse_step_record(line, kind) or _check_record(orjson.loads(line), kind)
     except ValueError:
         return None
-
-
-def _parse_any(line: bytes, kind: str) -> Mapping[str, Any]:
-    """The record in a line. Raises ValueError or RecursionError."""
-    return _check_record(_JSON.decode(line.decode("ascii")), kind)
 
 
 def _check_record(data: Any, kind: str) -> Mapping[str, Any]:
@@ -467,7 +464,10 @@ def read_glances(
         glance = _make_glance(line, match, head, source)
         if glance.kind not in KINDS:
             problem = f"its kind {glance.kind!r} is not known to this version"
-            raise _make_broken_error(source, _make_bad_verdict(glance, problem))
+            raise _make_broken_error(
+                source,
+                ChainVerdict(glance.seq - 1, Head(glance.seq, glance.hash), glance.seq, problem),
+            )
         yield glance
     if anchor is not None and head.seq < anchor.seq:
         raise _make_broken_error(source, _make_cut_verdict(head, anchor.seq))
@@ -504,10 +504,6 @@ def parse_record(line: Line, source: str) -> Record:
     have its body."""
     match = _match_sound_line(line, source)
     return _make_glance(line, match, _make_head(match), source).read_whole()
-
-
-def _make_bad_verdict(glance: Glance, problem: str) -> ChainVerdict:
-    return ChainVerdict(glance.seq - 1, Head(glance.seq, glance.hash), glance.seq, problem)
 
 
 def parse_line_head(line: Line, source: str) -> Head:

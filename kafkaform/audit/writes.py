@@ -78,7 +78,12 @@ class WrittenPaths(Struct):
     def note_step(self, record: Seen, identity: Identity, run: str, target: WrittenTarget) -> None:
         """A step has succeeded. run: the one that sent it."""
         body = record.body
-        action, listed = body["action"], _read_paths(body)
+        action = body["action"]
+        # A sensitive path has no value in the log, so None there does not mean that it was removed.
+        listed = {
+            parse_path(item["path"]): item["after"] is None and not item["sensitive"]
+            for item in body["paths"]
+        }
         if action in ENDING:
             self._own.pop(identity, None)
             self._paths.pop(identity, None)
@@ -121,14 +126,6 @@ class WrittenPaths(Struct):
             or self._own.get(identity)
             or self._paths.get(identity)
         }
-
-
-def _read_paths(body: Mapping[str, Any]) -> Mapping[Path, bool]:
-    """Path -> whether the step removed it."""
-    return {
-        parse_path(item["path"]): item["after"] is None and not item["sensitive"]
-        for item in body["paths"]
-    }
 
 
 # Thousands of objects have the same few paths, and each is kept once.

@@ -124,7 +124,10 @@ class Completer(Struct):
         if text.startswith("-"):
             return _list_flags(command)
         completions = find_completions(words[0], name)
-        takes_value = _has_value(command, words[-1])
+        takes_value = any(
+            words[-1] in parameter.opts and not getattr(parameter, "is_flag", False)
+            for parameter in command.params
+        )
         complete = completions.get(words[-1] if takes_value else "")
         if complete:
             provider = Registry().find_provider(words[0], name)
@@ -181,10 +184,6 @@ def _complete_in_command(command: Any, words: Sequence[str], text: str) -> tuple
         for parameter in (flags or operands)[:1]
         for item in parameter.shell_complete(context, text)
     )
-
-
-def _has_value(command: Any, flag: str) -> bool:
-    return any(flag in parameter.opts and not parameter.is_flag for parameter in command.params)
 
 
 def _split_typed_words(text: str) -> list[str]:

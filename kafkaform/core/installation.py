@@ -12,7 +12,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 PACKAGE = "kafkaform"
@@ -49,7 +48,10 @@ def list_unfit_packages() -> Iterator[str]:
         from packaging.requirements import Requirement  # noqa: PLC0415  # it can be what is missing
 
         for requirement in map(Requirement, requires(PACKAGE) or ()):
-            if requirement.marker is not None and not _is_used(requirement.marker):
+            # Requirements of other systems, and of extras that no command uses, do not count.
+            if requirement.marker is not None and not any(
+                requirement.marker.evaluate({"extra": extra}) for extra in ("", *EXTRAS)
+            ):
                 continue
             needed = f"{requirement.name}{requirement.specifier}"
             try:
@@ -60,11 +62,6 @@ def list_unfit_packages() -> Iterator[str]:
                 continue
             if not requirement.specifier.contains(installed, prereleases=True):
                 yield f"{requirement.name} {installed} is installed, and kafkaform needs {needed}"
-
-
-def _is_used(marker: Any) -> bool:
-    """Whether a requirement is one of this system, or of an extra that commands use."""
-    return any(marker.evaluate({"extra": extra}) for extra in ("", *EXTRAS))
 
 
 def _find_origin() -> tuple[str, bool]:

@@ -117,7 +117,11 @@ class Hdfs(Struct, frozen=True):
                 statuses = self._ask(lambda hdfs: list(hdfs.list_status(path, True)), MANY_SECONDS)
             except FileNotFoundError:
                 return ()
-        entries = (self._make_entry(status) for status in statuses if _is_ours(status))
+        entries = (
+            self._make_entry(status)
+            for status in statuses
+            if not status.isdir and not status.path.rpartition("/")[2].startswith(".")
+        )
         listed = sorted(entries, key=lambda entry: entry.key)
         return tuple(entry for entry in listed if after is None or entry.key > after)
 
@@ -284,10 +288,6 @@ def _start_append(client: Client, path: str) -> FileWriter | None:
         if not any(name in str(error) for name in _BUSY):
             raise
     return None
-
-
-def _is_ours(status: FileStatus) -> bool:
-    return not status.isdir and not status.path.rpartition("/")[2].startswith(".")
 
 
 def _get_seconds(status: FileStatus) -> float:

@@ -98,7 +98,13 @@ def read_world(
             size = len(order)
             report(Progress(task, label, size, size, "objects", finished=True, ends=ends))
         else:
-            fault = unread.get(instance) or _make_unconfigured_fault(instance)
+            fault = unread.get(instance) or Fault(
+                "NO_PROVIDER",
+                f'the state has objects of provider instance "{instance}", which is not configured',
+                FaultClass.DEFINITE,
+                advice=f"Restore the provider block of {instance}. If the system is gone for good, "
+                f"forget all its objects with `kafkaform state rm --provider {quote(instance)}`",
+            )
             world[instance] = _fail_instance(instance, order, state, fault)
     return world
 
@@ -177,17 +183,6 @@ def _reuse_rows(sweep: Sweep, state: State) -> Sweep:
         for item in sweep.items
     )
     return replace(sweep, items=items)
-
-
-def _make_unconfigured_fault(instance: str) -> Fault:
-    """Why the rows of a provider instance that is no longer configured cannot be read."""
-    return Fault(
-        "NO_PROVIDER",
-        f'the state has objects of provider instance "{instance}", which is not configured',
-        FaultClass.DEFINITE,
-        advice=f"Restore the provider block of {instance}. If the system is gone for good, forget "
-        f"all its objects with `kafkaform state rm --provider {quote(instance)}`",
-    )
 
 
 def _fail_instance(

@@ -85,7 +85,8 @@ def are_long(before: Value, after: Value) -> bool:
 def compare_parts(before: Value, after: Value) -> Iterator[Piece]:
     """The parts of two texts or two lists that differ, between runs of equal parts."""
     old, new = (
-        split_text(s) if isinstance(s, str) else list(_as_tuple(s)) for s in (before, after)
+        split_text(s) if isinstance(s, str) else list(s if isinstance(s, tuple) else ())
+        for s in (before, after)
     )
     # Equal ends are cut off first. Most changes of a long list leave little in between.
     head = _count_shared(old, new)
@@ -140,10 +141,6 @@ def _pair_edits(gone: Sequence[Value], come: Sequence[Value]) -> dict[int, int]:
             pairs[index] = at
             paired.add(at)
     return dict(sorted(pairs.items()))
-
-
-def _as_tuple(side: Value) -> tuple[Value, ...]:
-    return side if isinstance(side, tuple) else ()
 
 
 def _count_shared(first: Sequence[Sided], second: Sequence[Sided]) -> int:

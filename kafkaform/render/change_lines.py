@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange
 from ..core.finding import Level
-from ..core.value import EMPTY, FrozenMap, Value
+from ..core.value import EMPTY, FrozenMap
 from ..core.words import NEUTRAL, Words
 from .attributes import (
     STYLES,
@@ -450,12 +450,13 @@ def _drop_names(change: Change, words: Words) -> AttributeTree:
     return {
         name: item
         for name, item in build_tree(change, words).items()
-        if not is_name(name, _get_value(item), change, words)
+        if not is_name(
+            name,
+            (item.after or item.before) if isinstance(item, PathChange) else None,
+            change,
+            words,
+        )
     }
-
-
-def _get_value(item: AttributeTree | PathChange) -> Value:
-    return (item.after or item.before) if isinstance(item, PathChange) else None
 
 
 # ── bookkeeping and checks ──────────────────────────────────────────────────────────────

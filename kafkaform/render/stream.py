@@ -17,7 +17,7 @@ from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.clock import Clock
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.finding import Level
-from ..core.progress import Event, Message, Progress
+from ..core.progress import Event, Message
 from ..core.resource import Output
 from ..core.value import FrozenMap, Value
 from ..core.words import NO_WORDS, Vocabulary
@@ -113,7 +113,19 @@ def make_progress(event: Event) -> Data:
     """The progress of long work, for programs that draw it themselves."""
     if isinstance(event, Message):
         return make_log(event.text)
-    return make_event("progress", event.label, progress=_make_progress(event))
+    return make_event(
+        "progress",
+        event.label,
+        progress={
+            "task": event.task,
+            "label": event.label,
+            "done": event.done,
+            "total": event.total,
+            "unit": event.unit,
+            "finished": event.finished,
+            "ends": dict(event.ends),
+        },
+    )
 
 
 # ── a plan ──────────────────────────────────────────────────────────────────────────────
@@ -206,7 +218,12 @@ def make_change_summary(view: PlanView, token: str) -> Data:
 
 def make_output_changes(changes: Iterable[OutputChange]) -> Data:
     outputs = {
-        name: {"sensitive": _is_sensitive(change), "action": choose_output_action(change)}
+        name: {
+            "sensitive": any(
+                side is not None and side.sensitive for side in (change.before, change.after)
+            ),
+            "action": choose_output_action(change),
+        }
         for change in changes
         if (name := get_output_name(change)) is not None
     }
@@ -300,22 +317,6 @@ def _make_hook(kind: str, change: Change, message: str, elapsed: float | None = 
     if elapsed is not None:
         body["elapsed_seconds"] = round(elapsed)
     return make_event(kind, f"{change.address}: {change.action.value} {message}", hook=body)
-
-
-def _make_progress(event: Progress) -> Data:
-    return {
-        "task": event.task,
-        "label": event.label,
-        "done": event.done,
-        "total": event.total,
-        "unit": event.unit,
-        "finished": event.finished,
-        "ends": dict(event.ends),
-    }
-
-
-def _is_sensitive(change: OutputChange) -> bool:
-    return any(side is not None and side.sensitive for side in (change.before, change.after))
 
 
 def _make_output(item: Output) -> Data:

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from ..core.address import parse_address
 from ..core.change import Action, Change, Ownership, Path, PathChange
-from ..core.finding import AccessRow, Finding, Waiver
+from ..core.finding import AccessRow, Finding
 from ..core.resource import Output
 from ..core.schema import AttributeSchema, ObjectSchema, Type
 from ..core.value import FrozenMap, SecretRef, Value
@@ -263,13 +263,15 @@ def make_finding(finding: Finding) -> Data:
         "accept": finding.accept,
         "accepted": finding.accepted,
         "access": list(map(make_access, finding.access)),
-        "waiver": None if finding.waiver is None else _make_waiver(finding.waiver),
+        "waiver": None
+        if finding.waiver is None
+        else {
+            "reason": finding.waiver.reason,
+            "until": finding.waiver.until.isoformat(),
+            "holds": finding.waiver.holds,
+        },
         "place": None if finding.range is None else str(finding.range),
     }
-
-
-def _make_waiver(waiver: Waiver) -> Data:
-    return {"reason": waiver.reason, "until": waiver.until.isoformat(), "holds": waiver.holds}
 
 
 def make_access(row: AccessRow) -> Data:

@@ -131,7 +131,16 @@ def _decode_token(token: Token) -> _Text:
             return chr(int(digits, 16))
         if (digits or unknown) and len(faults) < DIAGNOSTICS:
             start = token.start + escape.start()
-            faults.append(_make_escape_fault(token.source, start, start + len(escape.group())))
+            faults.append(
+                make_fault(
+                    token.source,
+                    start,
+                    start + len(escape.group()),
+                    "Invalid escape sequence",
+                    'Valid are \\n, \\r, \\t, \\", \\\\, \\uNNNN and \\UNNNNNNNN.',
+                    "Write \\\\ for a backslash, $${ for ${, and %%{ for %{.",
+                )
+            )
         return escape.group()[1:]
 
     value = _SPECIAL.sub(replacement, text)
@@ -143,17 +152,6 @@ def _decode_token(token: Token) -> _Text:
 def _is_character(code: int) -> bool:
     """Whether a code point is a character; halves of surrogate pairs are not."""
     return code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
-
-
-def _make_escape_fault(source: Source, start: int, end: int) -> Diagnostic:
-    return make_fault(
-        source,
-        start,
-        end,
-        "Invalid escape sequence",
-        'Valid are \\n, \\r, \\t, \\", \\\\, \\uNNNN and \\UNNNNNNNN.',
-        "Write \\\\ for a backslash, $${ for ${, and %%{ for %{.",
-    )
 
 
 def _split_lines(tokens: Iterable[TemplatePart]) -> list[_Piece]:
@@ -197,7 +195,7 @@ def _unindent_lines(pieces: Sequence[_Piece]) -> None:
     if not all(isinstance(piece, _Text) for piece in leading):
         return
     texts = [piece for piece in leading if isinstance(piece, _Text)]
-    least = min((_measure_indentation(piece.value) for piece in texts), default=0)
+    least = min((len(piece.value) - len(piece.value.lstrip()) for piece in texts), default=0)
     for piece in texts:
         piece.value = piece.value[least:]
 
@@ -214,10 +212,6 @@ def _list_line_starts(pieces: Sequence[_Piece]) -> list[_Piece]:
 
 def _is_blank(piece: _Piece) -> bool:
     return isinstance(piece, _Text) and piece.value.endswith("\n") and not piece.value.strip()
-
-
-def _measure_indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 # -- directives

@@ -82,7 +82,8 @@ def format_text(text: str) -> str:
     _align_cells(lines, lambda line: line.lead + line.assign, lambda line: line.comment)
     result = mark + "".join(_render_lines(lines))
     # A fault in these rules must not change what a configuration means, so the result is proved.
-    return result if _has_same_tokens(scanned.tokens, result[len(mark) :]) else text
+    after = _scan_whole(result[len(mark) :])
+    return result if _list_words(after.tokens) == _list_words(scanned.tokens) else text
 
 
 class _Word(Struct):
@@ -312,11 +313,6 @@ def _render_lines(lines: Sequence[_Line]) -> Iterator[str]:
         for word in (*line.lead, *line.assign, *line.comment):
             yield " " * word.gap + word.text
         yield line.end
-
-
-def _has_same_tokens(tokens: Sequence[Token], text: str) -> bool:
-    """Whether two texts differ in blanks only."""
-    return _list_words(tokens) == _list_words(_scan_whole(text).tokens)
 
 
 def _scan_whole(text: str) -> Scan:

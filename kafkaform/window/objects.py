@@ -99,7 +99,17 @@ def show_objects(
         lead = f"None of {total} fits the filter."
     links = (Cell("Show all objects", "objects"),) if rows and selection.filled else ()
     columns = ("Object", "Kind", "Provider", "Addresses", "Protected", "Owner")
-    cells = [_make_row(row) for row in matches]
+    cells = [
+        (
+            link_object(row.identity),
+            Cell(row.identity.kind, style="code"),
+            Cell(row.identity.instance),
+            Cell(", ".join(row.owners), style="code"),
+            Cell("" if row.protected == "no" else row.protected),
+            Cell(row.owner or ""),
+        )
+        for row in matches
+    ]
     table = make_table("Recorded objects", columns, cells, first, "objects", **selection.filled)
     section = WindowSection(
         "objects", "Objects", (lead,), form=form, tables=(table,) if matches else (), links=links
@@ -160,17 +170,6 @@ def _make_choice(name: str, label: str, value: str, options: Sequence[str]) -> C
     unlisted = {value: value} if value and value not in options else {}
     return Choice(
         name, label, value, {"": "all", **unlisted, **{option: option for option in options}}
-    )
-
-
-def _make_row(row: Row) -> CellRow:
-    return (
-        link_object(row.identity),
-        Cell(row.identity.kind, style="code"),
-        Cell(row.identity.instance),
-        Cell(", ".join(row.owners), style="code"),
-        Cell("" if row.protected == "no" else row.protected),
-        Cell(row.owner or ""),
     )
 
 

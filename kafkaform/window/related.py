@@ -242,7 +242,15 @@ def list_related_sections(
     row = state.objects.get(identity)
     if row is None or not (links := find_links(state, row, types)):
         return ()
-    rows = [_make_relation_row(relation) for relation in links]
+    rows = [
+        (
+            Cell(relation.verb),
+            link_object(relation.row.identity),
+            Cell(relation.row.identity.kind, style="code"),
+            Cell(relation.row.identity.instance),
+        )
+        for relation in links
+    ]
     columns = ("How", "Object", "Kind", "Provider")
     table = make_table("Recorded objects", columns, rows, firsts["links"], f"objects/{id}", "links")
     return (WindowSection("links", "Works with", tables=(table,)),)
@@ -327,15 +335,6 @@ def _show_users(users: Sequence[Relation], path: str, firsts: Mapping[str, int])
     columns = ("Object", "Kind", "How", "Provider", "Addresses")
     tables = _make_tables("Recorded objects", columns, rows, path, "users", firsts)
     return WindowSection("users", "Schemas and connectors", lead, tables=tables)
-
-
-def _make_relation_row(relation: Relation) -> CellRow:
-    return (
-        Cell(relation.verb),
-        link_object(relation.row.identity),
-        Cell(relation.row.identity.kind, style="code"),
-        Cell(relation.row.identity.instance),
-    )
 
 
 def _make_tables(

@@ -374,10 +374,6 @@ def read_block_parts(
     return blocks, desired.diagnostics
 
 
-def _advise_block(provider: str) -> str:
-    return _NO_CLUSTER if provider == KAFKA else f"Add a provider block for {provider}."
-
-
 def _choose_instance(
     providers: Mapping[str, ProviderConfig], instance_name: str | None, provider: str
 ) -> ProviderConfig:
@@ -386,7 +382,7 @@ def _choose_instance(
     # Providers of other systems than the command is for are passed over.
     clusters = {name: block for name, block in providers.items() if block.name == provider}
     listed = ", ".join(sorted(clusters))
-    lack = _advise_block(provider)
+    lack = _NO_CLUSTER if provider == KAFKA else f"Add a provider block for {provider}."
     if instance_name is not None:
         if instance_name not in providers:
             raise UsageError(
@@ -487,7 +483,16 @@ def _read_secret(item: Property, environment: Mapping[str, str]) -> tuple[str, D
     # `ps` shows the command line to all users of the computer, so there it must be a reference.
     match = _REFERENCE.fullmatch(item.value)
     if match is None:
-        return item.value, () if item.range else (_make_visible_fault(item),)
+        if item.range:
+            return item.value, ()
+        fault = Diagnostic(
+            Severity.ERROR,
+            f"{item.key} is on the command line, where every user of this computer can read it",
+            advice=f"Write --client-property {item.key}=env:NAME for the environment variable "
+            f"NAME, {item.key}=file:PATH for a file that contains nothing else, or use "
+            "--command-config FILE. Take what was typed out of the history of your shell.",
+        )
+        return item.value, (fault,)
     source, name = filter(None, match.groups())
     text = environment.get(name) if source == "env" else _read_line(Path(name))
     return text or "", () if text else (_make_missing_fault(item, source, name),)
@@ -501,16 +506,6 @@ def _read_line(path: Path) -> str | None:
     except (OSError, UnicodeDecodeError):
         return None
     return text.replace("\r\n", "\n").removesuffix("\n")
-
-
-def _make_visible_fault(item: Property) -> Diagnostic:
-    return Diagnostic(
-        Severity.ERROR,
-        f"{item.key} is on the command line, where every user of this computer can read it",
-        advice=f"Write --client-property {item.key}=env:NAME for the environment variable NAME, "
-        f"{item.key}=file:PATH for a file that contains nothing else, or use --command-config "
-        "FILE. Take what was typed out of the history of your shell.",
-    )
 
 
 def _make_missing_fault(item: Property, source: str, name: str) -> Diagnostic:

@@ -327,7 +327,12 @@ def _soften(finding: Finding) -> Finding:
 def check_system(instance: str, provider: Provider, session: Session) -> CheckedSystem:
     """Read every object of a system and judge it. Raises OtherSystem; what cannot be read is a
     gap."""
-    types = {name: kind for name, kind in provider.types.items() if _is_listed(kind)}
+    # A part of an object is judged with the object.
+    types = {
+        name: kind
+        for name, kind in provider.types.items()
+        if kind.expand is None and kind.part_of is None
+    }
     facts, gaps, items, failed = session.facts, list[str](), list[Observed](), False
     for name, kind in types.items():
         sweep = session.sweep(name, Depth.FULL)
@@ -353,11 +358,6 @@ def check_system(instance: str, provider: Provider, session: Session) -> Checked
         tuple(gaps),
         failed,
     )
-
-
-def _is_listed(kind: ResourceType) -> bool:
-    # A part of an object is judged with the object.
-    return kind.expand is None and kind.part_of is None
 
 
 def _describe_gaps(sweep: Sweep, principal: str) -> Iterator[str]:

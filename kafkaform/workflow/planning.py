@@ -566,14 +566,15 @@ def _render_writes(writes: Mapping[Path, LastWrite | None], *, recorded: bool) -
         paths.setdefault(write, []).append(render_path(path))
     if not any(paths):
         return NEVER if recorded else UNKNOWN
-    texts = {write: NEVER if write is None else _render_write(write) for write in paths}
+    texts = {
+        write: NEVER
+        if write is None
+        else f"last set here {_render_time(write)} by {write.actor} (run {write.run})"
+        for write in paths
+    }
     if len(paths) == 1:
         return next(iter(texts.values()))
     return "; ".join(f"{', '.join(names)}: {texts[write]}" for write, names in paths.items())
-
-
-def _render_write(write: LastWrite) -> str:
-    return f"last set here {_render_time(write)} by {write.actor} (run {write.run})"
 
 
 def _render_undo(write: LastWrite) -> str:

@@ -34,7 +34,7 @@ from ..audit.records import (
     render_time,
     verify_log,
 )
-from ..audit.sink import Sink, read_manifest
+from ..audit.sink import read_manifest
 from ..core.change import Outcome, OutcomeStatus
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import suggest
@@ -320,7 +320,12 @@ def push_state(source: Store, target: Store, clock: Clock, timeout: float, *, fo
         )
         record = journal.write(RecordKind.STATE, body)
         anchored = set_head(state, Head(record.seq, record.hash))
-        pushed = replace(anchored, serial=later.serial + 1, sealed=_has_segments(target.sink))
+        pushed = replace(
+            anchored,
+            serial=later.serial + 1,
+            sealed=target.sink.sealed is not None
+            and bool(read_manifest(target.sink.sealed).segments),
+        )
         target.backend.save(pushed, loaded.version)
         return pushed
 
@@ -358,10 +363,6 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
             "If you mean the older one, such as a backup, push with --force. Objects that it does "
             "not have are no longer managed; nothing live is deleted.",
         )
-
-
-def _has_segments(sink: Sink) -> bool:
-    return sink.sealed is not None and bool(read_manifest(sink.sealed).segments)
 
 
 # ── the log ─────────────────────────────────────────────────────────────────────────────

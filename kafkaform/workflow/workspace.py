@@ -281,7 +281,10 @@ def open_sessions(
             raise next(iter(errors.values()))
         bindings = find_bindings(state, index, sessions)
         refuse_other_scope(complete_index(index, bindings), sessions)
-        unread = {name: _make_connect_fault(error) for name, error in errors.items()}
+        unread = {
+            name: Fault("UNREACHABLE", error.message, FaultClass.NOT_APPLIED, advice=error.advice)
+            for name, error in errors.items()
+        }
         yield Reached(sessions, unread, used - instances, bindings)
 
 
@@ -295,11 +298,6 @@ def _list_used(space: Workspace, state: State, index: LogIndex) -> frozenset[str
     if index.open_run and index.open_run.plan:
         used |= read_instances(index.open_run.plan, index.open_run.run)
     return frozenset(used & space.desired.providers.keys())
-
-
-def _make_connect_fault(error: ConnectError) -> Fault:
-    """Why the objects of a system that could not be reached are not read."""
-    return Fault("UNREACHABLE", error.message, FaultClass.NOT_APPLIED, advice=error.advice)
 
 
 def open_selected(

@@ -13,8 +13,7 @@ from ...provider.commands import Alteration
 from ...render.text import inline, render_json, render_page
 from ...workflow.alter import make_workspace, plan_alteration, rehearse
 from ...workflow.applying import run_apply
-from ...workflow.connection import Connection
-from ...workflow.model import ApplyRequest, Approve
+from ...workflow.model import ApplyRequest
 from ..options.flags import take_flags
 from ..options.plan_flags import IDLE, VALIDATED, RunOptions, read_run_options
 from ..options.provider_commands import Opener, get_terminal_width, make_app, take_connection
@@ -65,7 +64,17 @@ def _alter(opener: Opener, doing: RunOptions, alteration: Alteration) -> None:
         sends=sends,
     ) as screen:
         space = make_workspace(connection, scope_id, doing.state, doing.policies, keep=sends)
-        ask = _make_request(doing, connection, alteration, screen.ask_approval)
+        ask = ApplyRequest(
+            Options(accept=doing.accept),
+            approve=accept if doing.auto_approve else screen.ask_approval,
+            approved_by="auto_approve" if doing.auto_approve else "terminal",
+            wait=doing.wait,
+            lock_timeout=doing.lock_timeout,
+            command="alter",
+            instance=connection.instance,
+            make=lambda scene: plan_alteration(scene, connection, alteration),
+            rerun=advise("alter"),
+        )
         if not sends:
             plan = rehearse(space, ask, screen.progress, validate=doing.validate)
             if not doing.validate:
@@ -98,19 +107,3 @@ def _show_documents(
         else:
             width = get_terminal_width(console)
             console.write_lines(["", *render_page(question.page(document), width)])
-
-
-def _make_request(
-    doing: RunOptions, connection: Connection, alteration: Alteration, approve: Approve
-) -> ApplyRequest:
-    return ApplyRequest(
-        Options(accept=doing.accept),
-        approve=accept if doing.auto_approve else approve,
-        approved_by="auto_approve" if doing.auto_approve else "terminal",
-        wait=doing.wait,
-        lock_timeout=doing.lock_timeout,
-        command="alter",
-        instance=connection.instance,
-        make=lambda scene: plan_alteration(scene, connection, alteration),
-        rerun=advise("alter"),
-    )

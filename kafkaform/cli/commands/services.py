@@ -93,7 +93,11 @@ def serve(
     looks = workflow.live_looks.LiveLooks(inputs) if live else None
     sources = window.sources.Sources(folder, store, fleet_root, inputs, repository, looks)
     server = window.server.WindowServer(
-        sources, port, lambda error: console.note(_render_fault(error))
+        sources,
+        port,
+        lambda error: console.note(
+            f"{render_summary(type(error), error.__traceback__)}. Please report it to the project."
+        ),
     )
     console.write(server.gate.address)
     console.note("Open this address in a browser. Ctrl-C ends it.")
@@ -110,7 +114,3 @@ def _find_fleet_root() -> str | None:
     if not FLEET_FILE.exists():
         return None
     return fleet.register_file.read_fleet(FLEET_FILE).root
-
-
-def _render_fault(error: BaseException) -> str:
-    return f"{render_summary(type(error), error.__traceback__)}. Please report it to the project."

@@ -345,7 +345,16 @@ def load_folder(
         )
         return Tree((), (), {}, (fault,), family.terraform)
     if not names:
-        return Tree((), (), {}, (_make_nothing_fault(folder),), family.terraform)
+        fault = Diagnostic(
+            Severity.ERROR,
+            f"There is no configuration in {folder}"
+            if folder
+            else "There is no configuration here",
+            "The folder has no file whose name ends in .kf.hcl, .kf.json, .tf, .tf.json, .tofu or "
+            ".tofu.json.",
+            advice="Write one, such as main.kf.hcl, or change to the folder of your configuration.",
+        )
+        return Tree((), (), {}, (fault,), family.terraform)
     prefix = f"{folder}/" if folder else ""
     parsed = {name: parse_file(files[name], prefix + name) for name in names}
     parsed_values = [parse_values(files[name], name) for name in values]
@@ -376,13 +385,3 @@ def parse_values(content: bytes, name: str) -> tuple[File, Diagnostics]:
     else:
         file, faults = parse(content, name)
     return file, tuple(replace(fault, excerpt=None) for fault in faults)
-
-
-def _make_nothing_fault(folder: str) -> Diagnostic:
-    return Diagnostic(
-        Severity.ERROR,
-        f"There is no configuration in {folder}" if folder else "There is no configuration here",
-        "The folder has no file whose name ends in .kf.hcl, .kf.json, .tf, .tf.json, .tofu or "
-        ".tofu.json.",
-        advice="Write one, such as main.kf.hcl, or change to the folder of your configuration.",
-    )

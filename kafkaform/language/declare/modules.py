@@ -323,7 +323,14 @@ def add_modules(
                 continue
             size += sum(map(len, files.values()))
             if size > ALL_FILES_BYTES or len(names) > LIMITS.calls:
-                faults.append(_make_too_large_fault(block))
+                faults.append(
+                    make_error(
+                        Header(block),
+                        "The modules of the configuration are too large",
+                        f"All files together can have {ALL_FILES_BYTES:,} bytes, in "
+                        f"{LIMITS.calls:,} folders.",
+                    )
+                )
                 pending = []
                 break
             modules[module_folder] = load_folder(files, module_folder, parse_file)
@@ -351,14 +358,6 @@ def _find_spelling(block: Block, caller: str) -> str | None:
         return resolve_source(source, caller) if isinstance(source, str) else None
     except SourceFault:
         return None
-
-
-def _make_too_large_fault(block: Block) -> Diagnostic:
-    return make_error(
-        Header(block),
-        "The modules of the configuration are too large",
-        f"All files together can have {ALL_FILES_BYTES:,} bytes, in {LIMITS.calls:,} folders.",
-    )
 
 
 def _make_unreadable_fault(block: Block, fault: OSError) -> Diagnostic:

@@ -278,10 +278,19 @@ def make_part(view: PlanView, prefix: str) -> PagePart:
         view=view,
         title=render_no_changes(view) if view.empty else render_last_line(view),
         groups=groups,
-        anchors=_find_anchors(groups),
+        anchors={
+            str(change.identity): row.id
+            for group in groups
+            for row in group.rows
+            for change in row.entry.changes
+        },
         total=sum(group.total for group in groups),
         warnings=len(view.warnings) + len(view.diagnostics),
-        columns=_choose_columns(view),
+        columns=tuple(
+            (index, name)
+            for index, name in enumerate(COLUMNS)
+            if any(row.counts[index] for row in view.kinds)
+        ),
         drift=list_drift(view.drift),
         destroys=" ".join(describe_destroy(view)) if view.destroy else "",
         diagnostics=render_diagnostics(view.diagnostics, False, LINE_WIDTH).strip("\n"),
@@ -338,25 +347,6 @@ def _list_places(view: PlanView, groups: tuple[RowGroup, ...]) -> Iterator[tuple
     )
     if view.applicable and view.token:
         yield "apply", "Apply", 0
-
-
-def _find_anchors(groups: tuple[RowGroup, ...]) -> dict[str, str]:
-    """Identity of an object -> the id of its row."""
-    return {
-        str(change.identity): row.id
-        for group in groups
-        for row in group.rows
-        for change in row.entry.changes
-    }
-
-
-def _choose_columns(view: PlanView) -> tuple[tuple[int, str], ...]:
-    """The columns of the table of kinds that are not empty, with their places."""
-    return tuple(
-        (index, name)
-        for index, name in enumerate(COLUMNS)
-        if any(row.counts[index] for row in view.kinds)
-    )
 
 
 def _find_address(instance: PlanInstance, setting: str) -> str:

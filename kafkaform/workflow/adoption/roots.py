@@ -93,11 +93,11 @@ def read_logins(
 
     path: of the folder, seen from the top; tree: its own files.
     """
-    files = tuple(
-        replace(file, body=replace(file.body, blocks=_select_blocks(file.body)))
-        for file in tree.configuration
-    )
-    tree = replace(tree, configuration=files)
+    files = []
+    for file in tree.configuration:
+        read_blocks = tuple(block for block in file.body.blocks if block.type in _READ)
+        files.append(replace(file, body=replace(file.body, blocks=read_blocks)))
+    tree = replace(tree, configuration=tuple(files))
     blocks = [*declare_blocks(tree, ("provider",))[0].providers.values()]
     if not blocks:
         return {}
@@ -123,10 +123,6 @@ def read_logins(
             missing = FrozenMap(body.missing)
             logins[instance] = BlockLogin(name, FrozenMap(pairs), missing, obstacle, location)
     return logins
-
-
-def _select_blocks(body: Body) -> tuple[Block, ...]:
-    return tuple(block for block in body.blocks if block.type in _READ)
 
 
 class _BodyReader(Struct, frozen=True):

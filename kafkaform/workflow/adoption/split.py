@@ -311,7 +311,10 @@ def _find_folders(
         fence = item.fence
         if fence is None:
             continue
-        inside = sum(_is_inside(fence, reach.noun, reach.pattern) for reach in reaches)
+        inside = sum(
+            any(covers(allowed, reach.pattern) for allowed in fence.lists.get(reach.noun, ()))
+            for reach in reaches
+        )
         if inside == len(reaches) and kind.name not in fence.denied:
             fits.append(item)
         elif inside > closest:
@@ -321,10 +324,6 @@ def _find_folders(
         paths = [item.folder.path for item in fits]
         reason = f"they fit {', '.join(paths[:-1])} and {paths[-1]}"
     return fits, reason
-
-
-def _is_inside(fence: Fence, noun: str, pattern: str) -> bool:
-    return any(covers(allowed, pattern) for allowed in fence.lists.get(noun, ()))
 
 
 def _generate(

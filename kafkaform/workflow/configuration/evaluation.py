@@ -20,7 +20,7 @@ from ... import apply, plan, syntax
 from ...core.canonical import digest
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...core.errors import ConnectError, UsageError
-from ...core.resource import Absent, Desired, Observed, ProviderConfig, Reading
+from ...core.resource import Absent, Desired, Observed, ProviderConfig
 from ...core.secret import NoSecret, PartialRepr, Secret
 from ...core.storage import read_named_file
 from ...core.value import COMMAND, EMPTY, FrozenMap, SecretRef, freeze
@@ -46,7 +46,7 @@ from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
 from ...language.functions.files import make_checkout_reader, make_confined_reader
 from ...language.policy.compilation import RuleSets, compile_policies
-from ...provider.contract import Provider, ResourceType, Session
+from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
 from ...syntax.nodes import FILE_BYTES, File
 from ...version import VERSION
@@ -439,21 +439,16 @@ class Configuration(PartialRepr, frozen=True):
                 else:
                     continue
                 details = reading.details if isinstance(reading, Observed) else EMPTY
-                if kind.renewed and _is_changed(reading, attributes, kind, session):
+                if (
+                    kind.renewed
+                    and isinstance(reading, Observed)
+                    and attributes != kind.canonical(reading.attributes, session.facts)
+                ):
                     details = details.with_items(dict.fromkeys(kind.renewed))
                 computed[str(item.address)] = attributes.with_items(details)
             # Only after this proof did all the answers come from the system that was planned for.
             session.prove()
         return computed
-
-
-def _is_changed(
-    reading: Reading, attributes: FrozenMap, kind: ResourceType, session: Session
-) -> bool:
-    """True if a plan changes the object that was read so. attributes: those after its apply."""
-    return isinstance(reading, Observed) and attributes != kind.canonical(
-        reading.attributes, session.facts
-    )
 
 
 def _refuse_question(config: ProviderConfig) -> Session:

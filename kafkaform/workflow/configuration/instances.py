@@ -107,17 +107,14 @@ def complete_connection(
             environment_values[name] = parse_value(attribute, source, text)
             faults += ((name, fault) for fault in find_misreading(attribute, source, text))
         elif attribute.required and config.get(name) is None:
-            faults.append((name, _make_missing_fault(instance, attribute)))
+            fault = Diagnostic(
+                Severity.ERROR,
+                f'provider "{instance}" needs "{attribute.name}"',
+                advice=f"{attribute.doc} Write it in the block, or set "
+                f"{name_variable(instance, attribute.name)}.",
+            )
+            faults.append((name, fault))
     return FrozenMap({**config, **environment_values}), tuple(faults)
-
-
-def _make_missing_fault(instance: str, attribute: AttributeSchema) -> Diagnostic:
-    return Diagnostic(
-        Severity.ERROR,
-        f'provider "{instance}" needs "{attribute.name}"',
-        advice=f"{attribute.doc} Write it in the block, or set "
-        f"{name_variable(instance, attribute.name)}.",
-    )
 
 
 class Systems(Struct, frozen=True):

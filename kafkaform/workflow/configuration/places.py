@@ -51,7 +51,11 @@ def find_links(to: Path) -> Iterator[Path]:
     # the last step. Links above belong to the computer, such as /tmp on macOS.
     target = _find_current_folder() / to
     for path in (target, *target.parents):
-        if path.is_symlink() and (path == target or path in _named or _is_in_checkout(path)):
+        if path.is_symlink() and (
+            path == target
+            or path in _named
+            or any((parent / ".git").exists() for parent in path.parents)
+        ):
             yield path
 
 
@@ -67,10 +71,6 @@ def _find_current_folder() -> Path:
         )
     except OSError:
         return current
-
-
-def _is_in_checkout(path: Path) -> bool:
-    return any((parent / ".git").exists() for parent in path.parents)
 
 
 def read_place(settings: Settings) -> tuple[str, Mapping[str, str]]:

@@ -115,7 +115,15 @@ def match_folders(
 
 def _make_folder(repository: Repository, path: str, scope: Scope) -> RepositoryFolder:
     groups = _select_groups(repository, path)
-    group = _choose_group(groups)
+    # The narrowest block counts, and only if there is one: its folders match all others as well.
+    group = next(
+        (
+            group
+            for group in groups
+            if all(_is_within(group.pattern, wider.pattern) for wider in groups)
+        ),
+        None,
+    )
     faults = [*_find_path_faults(repository.path, path, group or groups[0])]
     if group is None:
         faults.append(_make_overlap_fault(path, groups))
@@ -209,18 +217,6 @@ def _is_within(pattern: str, wider: str) -> bool:
 
 def _select_groups(repository: Repository, path: str) -> list[FolderGroup]:
     return [group for group in repository.groups if compile_pattern(group.pattern).fullmatch(path)]
-
-
-def _choose_group(groups: Sequence[FolderGroup]) -> FolderGroup | None:
-    """The block whose folders all others match as well; None if there is none."""
-    return next(
-        (
-            group
-            for group in groups
-            if all(_is_within(group.pattern, wider.pattern) for wider in groups)
-        ),
-        None,
-    )
 
 
 def _make_overlap_fault(path: str, groups: Sequence[FolderGroup]) -> Diagnostic:

@@ -283,7 +283,13 @@ def _render_group(draft: _Draft, names: TakenNames) -> str:
     labels = _choose_labels(draft)
     name = make_unique(_choose_group_name(draft, labels), names.blocks[draft.kind])
     local = make_unique(f"{draft.kind}_{name}", names.locals)
-    keyed = [n for n in draft.varying if _is_label(draft, n, labels)]
+    keyed = [
+        n
+        for n in draft.varying
+        if all(
+            item.arguments.get(n) == label for item, label in zip(draft.items, labels, strict=True)
+        )
+    ]
     own_names = [n for n in draft.varying if n not in keyed]
     entries = dict(zip(labels, draft.items, strict=True))
     arguments: dict[str, Writable] = {"for_each": Code(f"local.{local}")}
@@ -308,12 +314,6 @@ def _choose_labels(draft: _Draft) -> list[str]:
     if len(set(labels)) == len(labels) and all(labels):
         return labels
     return [item.identity.key for item in draft.items]
-
-
-def _is_label(draft: _Draft, name: str, labels: Sequence[str]) -> bool:
-    return all(
-        item.arguments.get(name) == label for item, label in zip(draft.items, labels, strict=True)
-    )
 
 
 def _make_shared_value(

@@ -407,8 +407,10 @@ class Installation(Struct, frozen=True):
         return load_snapshot(self.store, lock)
 
     def _refuse_other_sources(self, package: Package) -> None:
+        # A prefix without a slash would allow acme-forged with acme.
         if self.sources is not None and not any(
-            _is_allowed(package, source) for source in self.sources
+            package.source == source or (source.endswith("/") and package.source.startswith(source))
+            for source in self.sources
         ):
             raise UnreadableModule(
                 f"It is not on this computer, and {SOURCES} does not allow fetching it.",
@@ -427,11 +429,6 @@ class Installation(Struct, frozen=True):
                 advice="Ask the owner of the repository, and read what has changed.",
             )
         )
-
-
-def _is_allowed(package: Package, source: str) -> bool:
-    # A prefix without a slash would allow acme-forged with acme.
-    return package.source == source or (source.endswith("/") and package.source.startswith(source))
 
 
 def _shorten(commit: str) -> str:

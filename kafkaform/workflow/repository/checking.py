@@ -194,7 +194,15 @@ def find_conflicts(claims: Iterable[FolderClaim]) -> Mapping[str, Diagnostics]:
                 rivals = [rival for rival in sound if rival.folder != claim.folder]
                 finding = _compare_claims(claim, rivals)
                 if finding is not None:
-                    faults.setdefault(claim.folder, []).append(_make_fault(claim, finding))
+                    faults.setdefault(claim.folder, []).append(
+                        Diagnostic(
+                            Severity.ERROR,
+                            f"{finding.text} [{finding.rule}]",
+                            range=claim.range,
+                            advice=finding.fix,
+                            address=claim.address,
+                        )
+                    )
     return {folder: tuple(items) for folder, items in sorted(faults.items())}
 
 
@@ -265,16 +273,6 @@ def _advise(claim: FolderClaim, rivals: Sequence[FolderClaim]) -> str:
     if all(item.shareable for item in (claim, *rivals)):
         return "Keep one of the blocks, or write lifecycle { shared = true } in all of them."
     return "Keep one of the blocks."
-
-
-def _make_fault(claim: FolderClaim, finding: Finding) -> Diagnostic:
-    return Diagnostic(
-        Severity.ERROR,
-        f"{finding.text} [{finding.rule}]",
-        range=claim.range,
-        advice=finding.fix,
-        address=claim.address,
-    )
 
 
 class CheckedFolder(Struct, frozen=True):

@@ -163,15 +163,12 @@ def order_folders(needs: Mapping[str, Needs]) -> FolderOrder:
     return FolderOrder(
         tuple(tuple(sorted(layer)) for layer in layers),
         needs,
-        {path: _find_fault(path, faults) for path in sorted(looping)},
+        # Of very many circles not all are listed, so a folder of another one gets the first fault.
+        {
+            path: next((error for members, error in faults if path in members), faults[0][1])
+            for path in sorted(looping)
+        },
     )
-
-
-def _find_fault(
-    path: str, faults: Sequence[tuple[frozenset[str], ConfigurationError]]
-) -> ConfigurationError:
-    """The fault of a circle that the folder is part of. Of very many circles not all are listed."""
-    return next((error for members, error in faults if path in members), faults[0][1])
 
 
 def _make_circle_error(cycle: list[str], needs: Mapping[str, Needs]) -> ConfigurationError:

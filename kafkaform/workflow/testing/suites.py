@@ -403,7 +403,11 @@ def run_folder_suites(
     inputs: simulated ones; names: globs of the runs that are wanted. Raises UsageError if none of
     the folders has a test file, and for globs that match no run of any folder.
     """
-    tested = [folder for folder in choice.folders if _has_suites(choice, folder)]
+    tested = [
+        folder
+        for folder in choice.folders
+        if list_default_files(choice.repository.path / folder.path)
+    ]
     if not tested and choice.folders:
         raise UsageError(
             "none of these folders has a test file",
@@ -418,10 +422,6 @@ def run_folder_suites(
         raise UsageError(
             f"--filter {' '.join(names)} matches no run of any folder", "Names are globs."
         )
-
-
-def _has_suites(choice: FolderChoice, folder: RepositoryFolder) -> bool:
-    return bool(list_default_files(choice.repository.path / folder.path))
 
 
 def _run_folder(
