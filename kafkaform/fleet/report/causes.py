@@ -11,109 +11,29 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from msgspec import Struct
-
 from ...core.text.display import inline
 from .access import RULES, USELESS
+from .cause_model import CLIPPED, NAME_CHARACTERS, SEVERITIES, Cause, Reach, name_some
 from .figures import (
     clip_text,
-    join_words,
-    render_age,
-    render_bytes,
     render_count,
     render_setting,
 )
 from .questions import Answers
 
-SEVERITIES = ("low", "medium", "high", "critical")
-"""Of causes, from bad to worst. `critical` is everybody's right on everything."""
 SHOWN_CAUSES = 10
 """The page shows as many at once, and the others on demand."""
 MAX_CAUSES = 50
-NAMED = 3
-"""How many clusters, owners or actors a cause names."""
-NAME_CHARACTERS, CLIPPED = 60, 160
-"""Of a name, and of a sentence of others."""
 DAYS_URGENT = 7
 """A certificate that expires so soon is of high severity."""
 SOON = timedelta(days=30)
 """A limit that is reached so soon is of high severity."""
 Row = Mapping[str, Any]
 """Column -> its value, of a question."""
-
-
-class Reach(Struct, frozen=True):
-    """How far a cause reaches. None: it has no such reach, or it was not measured."""
-
-    principals: int | None = None
-    topics: int | None = None
-    bytes: int | None = None
-    """Of all replicas of these topics."""
-    groups: int | None = None
-    """Consumer groups that read these topics."""
-    objects: int | None = None
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """What reaches further has a greater one."""
-        return tuple(value or 0 for value in (self.principals, self.topics, self.objects))
-
-    @property
-    def text(self) -> str:
-        """`14 principals, 300 topics, 2.0 TiB, 3 groups`."""
-        counts = (
-            (self.principals, "principal"),
-            (0 if self.topics else self.objects, "object"),
-            (self.topics, "topic"),
-            (self.groups, "consumer group"),
-        )
-        texts = [render_count(int(value), noun) for value, noun in counts if value]
-        return ", ".join((*texts, *([render_bytes(self.bytes)] if self.bytes else ())))
-
-
-class Cause(Struct, frozen=True):
-    """Something that somebody can mend."""
-
-    severity: str
-    """One of SEVERITIES."""
-    title: str
-    mend: str
-    """What to do, in a sentence or two."""
-    command: str
-    """What to type."""
-    section: str
-    """The one with the rows."""
-    rule: str = ""
-    """The rule of plans that finds the same; `kafkaform explain rule ID` says why."""
-    env: str = ""
-    rank: int = 1
-    """Of the environment: 0 is production."""
-    clusters: tuple[str, ...] = ()
-    reach: Reach = Reach()
-    since: datetime | None = None
-    """The first snapshot that shows it."""
-    owners: tuple[str, ...] = ()
-    actor: str = ""
-    """`by mia (run 3f2a)`, or `not by kafkaform`. Empty: nobody did it, or nothing says who."""
-    waiting: str = ""
-    """What follows from it, or must wait until it is mended."""
-    waits: tuple[str, ...] = ()
-    """The same by name, of everybody's ACLs and of edits: keys of ACLs, or rules. At most
-    `cause_questions.MAX_WAITS`."""
-
-    @property
-    def where(self) -> str:
-        """`prod: payments-eu and payments-us`."""
-        names = _name_some(self.clusters)
-        return f"{self.env}: {names}" if self.env and names != self.env else names
-
-    @property
-    def owner(self) -> str:
-        return _name_some(self.owners) or "none"
 
 
 def rank_causes(answers: Answers, as_of: datetime) -> tuple[Cause, ...]:
@@ -134,23 +54,6 @@ def rank_causes(answers: Answers, as_of: datetime) -> tuple[Cause, ...]:
 def list_missing(answers: Answers) -> tuple[str, ...]:
     """Name what could not be judged, because the build lacks tables."""
     return tuple(words for name, words in _PARTS.items() if answers.get(name) is None)
-
-
-def describe_cause(cause: Cause, as_of: datetime) -> str:
-    """Where, how far, whose, since when, by whom: on one line."""
-    since = (
-        f"since {cause.since:%Y-%m-%d} ({render_age(cause.since, as_of)})" if cause.since else ""
-    )
-    texts = [cause.where, cause.reach.text, f"owner {cause.owner}", since, cause.actor]
-    return " · ".join(filter(None, texts))
-
-
-def _name_some(names: Iterable[str]) -> str:
-    """`a, b, c and 4 more`."""
-    texts = [clip_text(inline(name), NAME_CHARACTERS) for name in names]
-    excess = len(texts) - NAMED
-    words = (*texts[:NAMED], f"{excess:,} more") if excess > 0 else texts
-    return join_words(words) if texts else ""
 
 
 def _quote(name: str) -> str:
@@ -183,7 +86,7 @@ def _describe_actor(row: Row) -> str:
     """Who made the change that is the cause."""
     if row.get("actors"):
         run = f" (run {clip_text(inline(row['run']), NAME_CHARACTERS)})" if row.get("run") else ""
-        return f"by {_name_some(row['actors'])}{run}"
+        return f"by {name_some(row['actors'])}{run}"
     return "not by kafkaform" if "out_of_band" in (row.get("verdicts") or ()) else ""
 
 
@@ -193,7 +96,7 @@ def _name_folder(row: Row) -> str:
     if not states:
         return ""
     noun = "state" if len(states) == 1 else "states"
-    return f" in the folder of {noun} {_name_some(states)}"
+    return f" in the folder of {noun} {name_some(states)}"
 
 
 def _aim(row: Row) -> str:
@@ -279,7 +182,7 @@ def _mend_access(row: Row, *, everybody: bool) -> tuple[str, str]:
     verb = "delete" if everybody else "narrow or delete"
     addresses = row["addresses"] or ()
     if addresses:
-        mend = f"{before}{verb} {_name_some(addresses)}{_name_folder(row)}"
+        mend = f"{before}{verb} {name_some(addresses)}{_name_folder(row)}"
         return _begin(f"{mend}: the plan shows who loses access."), "kafkaform plan"
     return (
         _begin(
@@ -316,8 +219,28 @@ def _make_useless(row: Row, as_of: datetime) -> Cause:
         "permissions",
         rule=rule.id if rule else "",
         reach=Reach(principals=int(row["principals"])),
+        waiting=_tell_waiting(row, _WAITING.get(row["finding"], "")),
         **_take_common(row),
     )
+
+
+def _tell_waiting(row: Row, sentence: str) -> str:
+    """The sentence on what waits, with its number: `{0}`; empty if nothing does."""
+    count = int(row["waiting"] or 0)
+    return sentence.format(render_count(count, "finding")) if count else ""
+
+
+_WAITING: Mapping[str, str] = {
+    "unknown_principal": "Nobody can be asked about {0} on these ACLs before.",
+    "unsettled": "{0} to look at again when that is settled.",
+    "deleted": "See what is left when this is mended: {0} may end with it.",
+    "pending": "See what is left when this is applied: {0} may end with it.",
+    "failed": "{0} cannot be mended before: an apply tried that in vain.",
+    "idle": "{0} on these topics may end with them: ask first.",
+    "two_owners": "{0} on it to look at again after that: the other state may undo a mend.",
+    "chain_broken": "{0} cannot be mended before: a plan of the state needs a sound log.",
+}
+"""Kind of cause, or finding -> what is said about what waits for it."""
 
 
 def _make_outside(row: Row, as_of: datetime) -> Cause:
@@ -372,6 +295,7 @@ def _make_deleted(row: Row) -> Cause:
         "drift",
         reach=_measure(row),
         actor=_describe_actor(row),
+        waiting=_tell_waiting(row, _WAITING["deleted"]),
         **_take_common(row),
     )
 
@@ -385,6 +309,7 @@ def _make_pending(row: Row) -> Cause:
         f"kafkaform apply{_aim(row)}",
         "drift",
         reach=_measure(row),
+        waiting=_tell_waiting(row, _WAITING["pending"]),
         **_take_common(row),
     )
 
@@ -434,7 +359,7 @@ def _make_failed(row: Row, as_of: datetime) -> Cause:
     count = int(row["objects"])
     error = clip_text(inline(row["error"] or row["error_code"] or ""), CLIPPED)
     return Cause(
-        "medium",
+        SEVERITIES[int(row["severity"])],
         f"The newest apply of {_name_object(row, count)} failed"
         f" [{inline(row['error_code'] or 'unknown')}]: {error}",
         f"Mend the cause, then apply again{_name_folder(row)}.",
@@ -442,6 +367,7 @@ def _make_failed(row: Row, as_of: datetime) -> Cause:
         "applies",
         reach=Reach(objects=count),
         actor=_describe_actor(row),
+        waiting=_tell_waiting(row, _WAITING["failed"]),
         **_take_common(row),
     )
 
@@ -537,12 +463,13 @@ def _make_idle(row: Row, as_of: datetime) -> Cause:
         f" where verdict = 'candidate' and {condition}"
     )
     return Cause(
-        "low",
+        SEVERITIES[int(row["severity"])],
         f"{render_count(count, 'topic')} may be unused",
         "Ask the owner. Then delete in two steps: say park in the block, and remove the block.",
         _make_query(query),
         "unused",
         reach=_measure(row),
+        waiting=_tell_waiting(row, _WAITING["idle"]),
         **_take_common({**row, "owners": () if owner is None else (owner,)}),
     )
 
@@ -569,7 +496,15 @@ _DOUBTS: Mapping[str, tuple[str, str, str]] = {
 def _make_doubted(row: Row, as_of: datetime) -> Cause:
     title, mend, command = _DOUBTS[row["finding"]]
     key, detail = (clip_text(inline(row[name]), CLIPPED) for name in ("key", "detail"))
-    return Cause("high", title.format(key, detail), mend, command, "trust", **_take_common(row))
+    return Cause(
+        "high",
+        title.format(key, detail),
+        mend,
+        command,
+        "trust",
+        waiting=_tell_waiting(row, _WAITING.get(row["finding"], "")),
+        **_take_common(row),
+    )
 
 
 _MAKERS: Mapping[str, Callable[[Row, datetime], Cause]] = {

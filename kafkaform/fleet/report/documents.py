@@ -31,8 +31,9 @@ from ...html.document import make_environment, render_document
 from ..access.permission_rows import MASKS
 from ..tables.definitions import GOLD, TABLES, quote_text
 from ..tables.reader import Build, Gold, find_before, read_current, to_rows
+from .cause_model import describe_cause
 from .cause_questions import CAUSES
-from .causes import SHOWN_CAUSES, describe_cause
+from .causes import SHOWN_CAUSES
 from .figures import (
     CLIP,
     HEIGHT,

@@ -14,7 +14,8 @@ from ..tables.definitions import SCHEMA_VERSION
 from ..tables.reader import Build
 from .access import PERMISSIONS, QUOTAS, chart_findings
 from .capacity import CAPACITY
-from .causes import Cause, list_missing, rank_causes
+from .cause_model import Cause
+from .causes import list_missing, rank_causes
 from .drift import CHANGES, CONSUMERS, DRIFT, UNUSED
 from .figures import (
     CLUSTER,

@@ -12,8 +12,9 @@ import pytest
 
 from kafkaform.cli.app import run_command_line
 from kafkaform.fleet.report import access, causes, documents
+from kafkaform.fleet.report.cause_model import SEVERITIES, Cause, Reach
 from kafkaform.fleet.report.cause_questions import CAUSES
-from kafkaform.fleet.report.causes import SEVERITIES, Cause, Reach, list_missing, rank_causes
+from kafkaform.fleet.report.causes import list_missing, rank_causes
 from kafkaform.fleet.report.questions import ask_questions
 from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.fleet.tables.reader import Gold, read_current
@@ -190,6 +191,247 @@ def test_a_change_that_an_apply_tried_in_vain_is_one_cause(tmp_path: Path) -> No
     )
     done = end | {"event_id": "2", "outcome": "applied", "ts": ago(1), "seq": 1}
     assert judged(tmp_path / "2", event=[failed, done]) == ()
+
+
+def finding(name: str, subject: str, principal: str, resource: str = "", **more: Any) -> Row:
+    known = {"cluster": "eu", "severity": "low", "detail": "it is so", **more}
+    about = {"subject": subject, "principal": principal, "resource": resource}
+    return {"finding": name, **about, **known}
+
+
+def rule(name: str, key: str, **more: Any) -> Row:
+    row = {"cluster": "eu", "kind": "kafka_topic", "key": key, "rule": name, "message": "m"}
+    return {**row, "severity": "high", "first_seen": ago(1), **more}
+
+
+def failure(key: str, **more: Any) -> Row:
+    row = {"cluster": "eu", "kind": "kafka_topic", "key": key, "lineage": "a1", "event_id": key}
+    told = {"record": "outcome", "outcome": "failed", "ts": ago(2), "error_code": "X"}
+    return {**row, **told, "error": "it is refused", "address": f"kafka_topic.{key}", **more}
+
+
+def unused(key: str, **more: Any) -> Row:
+    row = {"cluster": "eu", "topic": key, "verdict": "candidate", "confidence": 1.0}
+    return {**row, "bytes": 1024, **more}
+
+
+def doubt(name: str, kind: str, key: str, **more: Any) -> Row:
+    return {
+        **{"finding": name, "severity": "high", "cluster": "eu", "kind": kind, "key": key},
+        **{"detail": "recorded in the states a, b", **more},
+    }
+
+
+PAYMENTS = "User:etl|*|All|Allow|Topic|*|Literal"
+NARROWER = "User:etl|*|All|Allow|Topic|t.|Prefixed"
+STRANGER = "User:gone|*|Read|Allow|Topic|old|Literal"
+OWNED = STRANGER.replace("gone", "app").replace("old", "late")
+PREFIXED = OWNED.replace("late|Literal", "la|Prefixed")
+# Tables, then the one cause: how its title begins, its severity, what waits, what is said of it.
+WAITS: Any = {
+    "a broad ACL of one principal": (
+        {
+            "grant_findings": [
+                grant("any_operation", PAYMENTS),
+                grant("any_operation", NARROWER),
+                *(
+                    shadow(f"User:etl|*|Read|Allow|Topic|{name}|Literal", PAYMENTS)
+                    for name in ("b", "a")
+                ),
+                shadow(
+                    "User:etl|*|Read|Allow|Topic|t.c|Literal",
+                    NARROWER,
+                ),
+            ]
+        },
+        "User:etl has 2 broad ACLs",
+        "high",
+        [f"User:etl|*|Read|Allow|Topic|{name}|Literal" for name in ("a", "b", "t.c")],
+        "3 ACLs have no effect because of it",
+    ),
+    "an ACL beside one that is not settled": (
+        {
+            "grant_findings": [shadow(BILLING, "User:billing|*|Read|Allow|Topic|b|Prefixed")],
+            "drift": [
+                whole("kafka_acl", "User:billing|*|Read|Allow|Topic|b|Prefixed", "unmanaged")
+            ],
+        },
+        "1 ACL has no effect beside an ACL that is not settled",
+        "low",
+        [BILLING],
+        "1 finding to look at again",
+    ),
+    "a stranger, of whose ACLs nobody can be asked": (
+        {
+            "grant_findings": [
+                finding("unknown_principal", "User:gone", "User:gone", severity="medium"),
+                finding("matches_nothing", STRANGER, "User:gone", "topic/old"),
+                finding("any_host", STRANGER.replace("old", "x"), "User:gone", "topic/x"),
+            ]
+        },
+        "1 principal has ACLs, and nobody declares it",
+        "medium",
+        [STRANGER, STRANGER.replace("old", "x")],
+        "Nobody can be asked about 2 findings",
+    ),
+    "a login that somebody deleted": (
+        {
+            "drift": [
+                whole("kafka_user_scram_credential", "ci|SCRAM-SHA-512", "deleted_out_of_band")
+            ],
+            "grant_findings": [
+                finding("no_login", "User:ci", "User:ci"),
+                finding("quota_of_nobody", "user=ci", "User:ci"),
+            ],
+        },
+        "user scram credential ci|SCRAM-SHA-512 was deleted",
+        "high",
+        ["User:ci", "user=ci"],
+        "2 findings may end with it",
+    ),
+    "a topic that is declared and not created yet": (
+        {
+            "drift": [whole("kafka_topic", "late", "pending_create")],
+            "grant_findings": [
+                finding("matches_nothing", OWNED, "User:app", "topic/late"),
+                finding("matches_nothing", PREFIXED, "User:app", "topic/la*"),
+            ],
+        },
+        "1 change is declared and not applied",
+        "low",
+        [OWNED, PREFIXED],
+        "2 findings may end with it",
+    ),
+    "an unused topic that the next apply deletes": (
+        {
+            "drift": [whole("kafka_topic", "old", "pending_delete")],
+            "unused_topics": [unused("old")],
+        },
+        "1 change is declared and not applied",
+        "low",
+        ["topic old"],
+        "1 finding may end with it",
+    ),
+    "rules that an unused topic breaks": (
+        {
+            "unused_topics": [unused("old")],
+            "policy_findings": [rule("copies", "old"), rule("waived", "old", waived=True)],
+        },
+        "1 topic may be unused",
+        "high",
+        ["copies (topic old)"],
+        "1 finding on these topics may end with them",
+    ),
+    "an edit that an apply tried to set back": (
+        {
+            "drift": [edit("orders", first_seen=ago(3))],
+            "event": [failure("orders")],
+            "policy_findings": [rule("brief", "orders")],
+        },
+        "The newest apply of topic orders failed",
+        "high",
+        ["brief", "topic orders config.retention.ms"],
+        "2 findings cannot be mended before",
+    ),
+    "a change that an apply tried": (
+        {
+            "drift": [whole("kafka_topic", "orders", "pending_create")],
+            "event": [failure("orders")],
+        },
+        "The newest apply of topic orders failed",
+        "medium",
+        ["topic orders"],
+        "1 finding cannot be mended before",
+    ),
+    "an object of two states": (
+        {
+            "fleet_consistency": [doubt("two_owners", "kafka_topic", "orders")],
+            "drift": [edit("orders")],
+            "event": [failure("orders")],
+            "policy_findings": [rule("copies", "orders", first_seen=ago(9))],
+            "unused_topics": [unused("orders")],
+        },
+        "orders is recorded in the states a, b",
+        "high",
+        [
+            *("apply of topic orders", "copies (topic orders)"),
+            *("topic orders config.retention.ms", "unused topic orders"),
+        ],
+        "4 findings on it to look at again",
+    ),
+    "a state whose log was altered": (
+        {
+            "fleet_consistency": [
+                doubt("chain_broken", "state", "shop", cluster="", clusters=["eu", "lab"])
+            ],
+            "drift": [edit("orders"), whole("kafka_topic", "new", "pending_create")],
+            "event": [failure("pay")],
+            "policy_findings": [rule("brief", "orders")],
+        },
+        "The audit log of shop was altered",
+        "high",
+        ["apply of topic pay", "topic new", "topic orders config.retention.ms"],
+        "3 findings cannot be mended before",
+    ),
+}
+HOLDING = {"access", "useless", "outside", "failed", "idle", "doubted"}
+FREE = {"broken", "full", "disks", "expiring"}
+"""Questions whose causes hold nothing back: to mend one makes no other advice wrong."""
+
+
+@pytest.mark.parametrize("case", WAITS)
+def test_what_waits_is_listed_by_name(tmp_path: Path, case: str) -> None:
+    """It is no cause of its own: its advice would do harm, or would be in vain."""
+    tables, title, severity, waits, said = WAITS[case]
+    made = judged(tmp_path, **tables)
+    assert [cause.title.startswith(title) for cause in made] == [True], made
+    assert (made[0].severity, list(made[0].waits)) == (severity, waits)
+    assert said in made[0].waiting
+    assert made[0].rank == 0, "it is as urgent as what waits, which is in production"
+
+
+def test_every_kind_of_cause_holds_back_or_is_known_to_hold_nothing() -> None:
+    """A new kind of cause needs a case, or a place among those that hold nothing."""
+    assert {f"cause_{name}" for name in HOLDING | FREE} == CAUSES.keys()
+
+
+def test_what_does_not_wait(tmp_path: Path) -> None:
+    """A failure before the edit tried something else; of a login that nobody declares, none comes
+    back; what another object breaks, or what is on another cluster, has nothing to do with it; the
+    rights of everybody stay a cause also where two states record the ACL."""
+    made = judged(
+        tmp_path,
+        drift=[
+            edit("orders", first_seen=ago(1)),
+            whole("kafka_user_scram_credential", "ci|SCRAM-SHA-512", "unmanaged"),
+            edit("pay", "us", path="partitions"),
+        ],
+        event=[failure("orders")],
+        policy_findings=[rule("copies", "pay")],
+        grant_findings=[
+            finding("no_login", "User:ci", "User:ci"),
+            grant("any_principal", EVERYBODY),
+        ],
+        unused_topics=[unused("pay", cluster="us")],
+        fleet_consistency=[
+            doubt("two_owners", "kafka_topic", "pay", cluster="qa"),
+            doubt("two_owners", "kafka_acl", EVERYBODY),
+            doubt("conflicting_event", "event", "a1/7", cluster="", clusters=["eu"]),
+        ],
+    )
+    assert {cause.title.split(" was ")[0].split(" failed")[0] for cause in made} == {
+        "The newest apply of topic orders",
+        "config.retention.ms of topic orders",
+        "partitions of topic pay",
+        "topic pay breaks copies: m",
+        "1 principal has ACLs and no SCRAM credential",
+        "1 topic may be unused",
+        "Everybody (User:*) has Read on every topic",
+        "pay is recorded in the states a, b: each apply may undo the other",
+        f"{EVERYBODY} is recorded in the states a, b: each apply may undo the other",
+        "The audit log has two versions of record a1/7: recorded in the states a, b",
+    }
+    assert not any(cause.waits for cause in made)
 
 
 # ── causes, not rows ────────────────────────────────────────────────────────────────────
@@ -477,9 +719,9 @@ def test_every_command_exists(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_what_cannot_be_judged_is_named(tmp_path: Path) -> None:
     """A build without tables has no causes, and says so in every form."""
-    publish(tmp_path, "b-1", {"cluster": [], "fleet_consistency": []})
+    publish(tmp_path, "b-1", {"cluster": [], "credentials": []})
     made = documents.make_report(Gold(read_current(str(tmp_path))))
-    assert "audit logs" not in made.unjudged and "access" in made.unjudged
+    assert "certificates" not in made.unjudged and "access" in made.unjudged
     for render in documents.FORMS.values():
         assert "failed applies" in render(made)
 
