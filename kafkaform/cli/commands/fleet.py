@@ -73,6 +73,12 @@ TellWebhook = Annotated[
     str | None,
     typer.Option("--tell-webhook", metavar="URL", help="Tell each owner by a POST of JSON."),
 ]
+TellIssue = Annotated[
+    bool,
+    typer.Option(
+        "--tell-issue", help="Tell each owner by an issue, in a job of GitHub Actions or GitLab CI."
+    ),
+]
 Again = Annotated[bool, typer.Option("--again", help="Also tell owners who were told already.")]
 Propose = Annotated[
     Path | None,
@@ -342,6 +348,7 @@ def unused(
     owner: Owner = None,
     tell_file: TellFile = None,
     tell_webhook: TellWebhook = None,
+    tell_issue: TellIssue = False,
     again: Again = False,
     propose: Propose = None,
     notice_days: NoticeDays = None,
@@ -356,9 +363,8 @@ def unused(
     owner was told.
     """
     register = fleet.register_file.read_fleet(file, Inputs.read(var, var_file))
-    channel = fleet.channels.choose_channel(
-        tell_file, tell_webhook, propose, os.environ.get(fleet.channels.TOKEN_VARIABLE), again=again
-    )
+    flags = fleet.channels.TellFlags(tell_file, tell_webhook, tell_issue, again, propose)
+    channel = fleet.channels.choose_channel(flags, os.environ)
     target = root or register.root or _choose_root(root)
     view = fleet.unused.read_view(
         register, target, SystemClock().now(), cluster=cluster, owner=owner, notice_days=notice_days

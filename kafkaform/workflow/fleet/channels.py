@@ -1,4 +1,4 @@
-"""The ways to tell the owners of unused topics: files, and a webhook.
+"""The ways to tell the owners of unused topics: files, a webhook, and issues (`issues`).
 
 A webhook gets one POST for each owner, once: a request that may have arrived is never repeated. Its
 address can contain a secret, so no message shows more of it than its host.
@@ -7,13 +7,14 @@ address can contain a secret, so no message shows more of it than its host.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from ...core.errors import StorageError, UsageError
 from ...core.resource import FaultClass
@@ -23,6 +24,7 @@ from ...provider.http.client import HttpClient
 from ...provider.http.exchange import AnswerLost, Call, NotSent, make_fault
 from ...provider.http.settings import BearerToken, HttpSettings
 from ..plan_documents import save_file
+from .issues import make_issue_channel
 from .notices import NOBODY, Channel, MaybeDelivered, NotDelivered, OwnerNotice
 
 FORMAT_VERSION = "1.0"
@@ -33,22 +35,40 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 100
 
 
-def choose_channel(
-    folder: Path | None, url: str | None, propose: Path | None, token: str | None, *, again: bool
-) -> Channel | None:
+class TellFlags(Struct, frozen=True):
+    """How somebody asks to tell owners; at most one of the first three."""
+
+    folder: Path | None = None
+    url: str | None = None
+    issue: bool = False
+    again: bool = False
+    propose: Path | None = None
+    """Excludes the others."""
+
+
+def choose_channel(flags: TellFlags, environment: Mapping[str, str]) -> Channel | None:
     """Return the way that the flags name, None for none of them. Raises UsageError."""
-    flags = {"--tell-file": folder, "--tell-webhook": url, "--propose": propose}
-    named = [flag for flag, value in flags.items() if value is not None]
+    values = {
+        "--tell-file": flags.folder is not None,
+        "--tell-webhook": flags.url is not None,
+        "--tell-issue": flags.issue,
+        "--propose": flags.propose is not None,
+    }
+    named = [flag for flag, is_set in values.items() if is_set]
     if len(named) > 1:
         raise UsageError(
             f"{' and '.join(named)} exclude each other",
             "Use one of them at a time: who was told by one is not told by the other.",
         )
-    if again and folder is None and url is None:
-        raise UsageError("--again tells nobody by itself", "Add --tell-file or --tell-webhook.")
-    if folder is not None:
-        return make_file_channel(folder)
-    return make_webhook_channel(url, token) if url is not None else None
+    if flags.again and (not named or flags.propose is not None):
+        raise UsageError(
+            "--again tells nobody by itself", "Add --tell-file, --tell-webhook or --tell-issue."
+        )
+    if flags.folder is not None:
+        return make_file_channel(flags.folder)
+    if flags.url is not None:
+        return make_webhook_channel(flags.url, environment.get(TOKEN_VARIABLE))
+    return make_issue_channel(environment) if flags.issue else None
 
 
 def make_file_channel(folder: Path) -> Channel:

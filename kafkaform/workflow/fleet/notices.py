@@ -36,6 +36,8 @@ FORMAT = 1
 LINES, OUTCOME = ".jsonl", ".outcome.json"
 NOBODY = "nobody"
 """Stands for the owner of topics that nobody owns."""
+ROWS = 200
+"""A notice lists so many topics, because a forge limits the length of an issue."""
 T = TypeVar("T", bound=Struct)
 
 
@@ -250,14 +252,20 @@ def make_notice(
     """Return what an owner is told. new: the topics that it is told about for the first time."""
     listed = tuple(topics)
     deadline = datetime.fromtimestamp(now, UTC) + notice_time
+    hidden = len(listed) - ROWS
     fresh = {(topic.cluster, topic.topic) for topic in new}
     name = inline(owner) if owner is not None else NOBODY
     title = f"Unused topics of {name}: {render_count(len(listed), 'topic')}"
     rows = [
         "| cluster | topic | bytes | idle since | object until | why |",
         "|---|---|---|---|---|---|",
-        *(_render_row(topic, fresh, f"{deadline:%Y-%m-%d}") for topic in listed),
+        *(_render_row(topic, fresh, f"{deadline:%Y-%m-%d}") for topic in listed[:ROWS]),
     ]
+    if hidden > 0:
+        rows += [
+            "",
+            f"And {render_count(hidden, 'more topic')}: `kafkaform fleet unused` lists all.",
+        ]
     example = listed[0]
     keep = write_blocks(
         [
