@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .build import DIST
+from .fleet_trial import try_extras
 from .lock import LOCK, ROOT, project
 
 EXAMPLE = ROOT / "examples" / "01-topics" / "main.kf.hcl"
@@ -64,7 +65,7 @@ def try_commands(commands: Path, folder: Path, environment: Mapping[str, str]) -
 
 
 def try_wheel() -> str:
-    """Try what `build` has made, with a sandbox of its own."""
+    """Try what `build` has made, with a sandbox of its own; and the fleet's small extras."""
     kafkaform = [sys.executable, "-m", "kafkaform", "sandbox"]
     subprocess.run([*kafkaform, "up", "--name", SANDBOX], check=True, stdout=subprocess.DEVNULL)
     try:
@@ -78,6 +79,7 @@ def try_wheel() -> str:
         environment = dict(word.split("=", 1) for word in words)
         environment["KF_VAR_bootstrap"] = environment["KAFKAFORM_SANDBOX_BOOTSTRAP"]
         with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as folder:
-            return try_commands(install_wheel(Path(home)), Path(folder), environment)
+            plan = try_commands(install_wheel(Path(home)), Path(folder), environment)
+        return f"{plan}\n{try_extras(environment)}"
     finally:
         subprocess.run([*kafkaform, "down", "--name", SANDBOX], check=True)

@@ -15,7 +15,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 PACKAGE = "kafkaform"
-EXTRAS = ("sandbox", "fleet", "fleet-read", "kerberos", "aws", "keystores", "codecs", "lsp")
+EXTRAS = (
+    *("sandbox", "fleet", "fleet-read", "fleet-small", "kerberos", "aws", "keystores", "codecs"),
+    "lsp",
+)
 """The extras of pyproject.toml that commands need."""
 
 

@@ -14,20 +14,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ...core.errors import KafkaformError, StorageError
+from ...core.errors import KafkaformError, StorageError, UsageError
 from ...core.installation import render_extra_command
 from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ..tables.manifest import FOLDER
 from . import requirements, session
 from .session import SparkSetup, make_start_options, name_delta_package
 
-NEEDED_PACKAGES = (
-    ("deltalake", (1,), (2,)),
-    ("pandas", (2, 2), (3,)),
-    ("pyarrow", (18,), None),
-    ("hdfs-native", (0, 14), (0, 15)),
-)
+READER_PACKAGES = (("deltalake", (1,), (2,)), ("pyarrow", (18,), None))
 """Package, first version that works, first version that does not (None: none is known)."""
+NEEDED_PACKAGES = (*READER_PACKAGES, ("pandas", (2, 2), (3,)), ("hdfs-native", (0, 14), (0, 15)))
 _PYSPARK = ((4,), (4, 3))
 SPARK_PACKAGES = (("pyspark", *_PYSPARK), ("delta-spark", (4,), (5,)))
 SAIL_PACKAGES = (("pysail", (0, 7, 2), (0, 8)),)
@@ -60,19 +56,10 @@ def run_checks(
     it is a local folder.
     """
     yield DoctorCheck("python", True, sys.version.split()[0])
-    yield _check_engine(setup, reason)
-    extra = "fleet-small" if setup.embedded else "fleet"
-    # Spark's own package has its client, too.
-    client = ("pyspark" if find_spec("py4j") else "pyspark-client", *_PYSPARK)
-    own_packages = (*SAIL_PACKAGES, client) if setup.embedded else SPARK_PACKAGES
-    for name, first, end in (*own_packages, *NEEDED_PACKAGES):
-        yield _check_package(name, first, end, extra)
-    if not setup.embedded:
-        yield _check_java(setup)
-        yield _check_jars(setup)
-    if setup.local:
-        yield _check_memory(setup)
-        yield _check_classes(setup)
+    if find_spec("pyspark") is None:
+        yield from _check_readers()
+    else:
+        yield from _check_builders(setup, reason)
     for name, path in _list_folders(folder):
         yield _check_disk(name, path)
     if objects is not None:
@@ -89,7 +76,41 @@ def run_checks(
         )
 
 
+def _check_readers() -> Iterator[DoctorCheck]:
+    """Yield the checks of a computer that has neither Sail nor Spark: it can still read tables."""
+    for name, first, end in READER_PACKAGES:
+        yield _check_package(name, first, end, "fleet-read")
+    yield DoctorCheck(
+        "engine",
+        False,
+        "neither Sail nor Spark is installed, so `fleet run` cannot make tables here",
+        f"Run `{render_extra_command('fleet-small')}` for Sail, or with [fleet] for Spark, too. "
+        "Commands that only read need neither.",
+    )
+
+
+def _check_builders(setup: SparkSetup, reason: str) -> Iterator[DoctorCheck]:
+    """Yield the checks of what makes tables on this master."""
+    yield _check_engine(setup, reason)
+    extra = "fleet-small" if setup.embedded else "fleet"
+    # Spark's own package has its client, too.
+    client = ("pyspark" if find_spec("py4j") else "pyspark-client", *_PYSPARK)
+    own_packages = (*SAIL_PACKAGES, client) if setup.embedded else SPARK_PACKAGES
+    for name, first, end in (*own_packages, *NEEDED_PACKAGES):
+        yield _check_package(name, first, end, extra)
+    if not setup.embedded:
+        yield _check_java(setup)
+        yield _check_jars(setup)
+    if setup.local:
+        yield _check_memory(setup)
+        yield _check_classes(setup)
+
+
 def _check_engine(setup: SparkSetup, reason: str) -> DoctorCheck:
+    try:
+        session.need_spark(setup)
+    except UsageError as error:
+        return DoctorCheck("engine", False, error.message, error.advice)
     name = "Sail, in this process" if setup.embedded else f"Spark, --master {setup.master}"
     advice = f"`--master {session.LOCAL}` checks Spark instead." if setup.embedded else ""
     return DoctorCheck("engine", True, f"{name}: {reason}", advice)

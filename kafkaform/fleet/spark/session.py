@@ -376,11 +376,7 @@ def build_session(setup: SparkSetup) -> SparkSession:
         for name, value in {**_SESSION_SETTINGS, **_NO_CALL_SITES, DELTA_READER: "true"}.items():
             embedded.conf.set(name, value)
         return embedded
-    if not setup.connect and find_spec("py4j") is None:
-        raise UsageError(
-            f"--master {setup.master} needs Spark itself, and only its client is installed",
-            f"Run `{render_extra_command('fleet')}`, or use --master {EMBEDDED}.",
-        )
+    need_spark(setup)
     if setup.connect:
         # A Connect server has its own static settings (jars, extensions, memory): only session
         # settings can be set, and only after it has started.
@@ -418,6 +414,16 @@ def build_session(setup: SparkSetup) -> SparkSession:
     for class_name in _JAVA_CLASSES:
         setattr(view, class_name, getattr(view, class_name))
     return started
+
+
+def need_spark(setup: SparkSetup) -> None:
+    """Raises UsageError: only Spark's client is installed, and this master needs Spark itself."""
+    if not (setup.connect or setup.embedded) and find_spec("py4j") is None:
+        raise UsageError(
+            f"--master {setup.master} needs Spark itself, and only its client is installed",
+            f"Run `{render_extra_command('fleet')}` in an environment without [fleet-small]: both "
+            f"have a package pyspark. `fleet run --master {EMBEDDED}` needs no Spark.",
+        )
 
 
 @cache

@@ -39,6 +39,7 @@ from ...fleet.spark.session import (
     build_session,
     choose_master,
     is_submitted,
+    need_spark,
     prepare,
 )
 from ...fleet.tables.definitions import SOON_DAYS, quote_text
@@ -100,8 +101,10 @@ def add_jars(setup: SparkSetup, report: Reporter = ignore_event) -> SparkSetup:
 
     Ivy would accept whatever a repository answers, and does not know this computer's certificates.
     If the user names jars or a mirror, or Spark's server has its own jars, those are used. Raises
-    ConnectError: they cannot be downloaded; KafkaformError: a file is not the pinned one.
+    ConnectError: they cannot be downloaded; KafkaformError: a file is not the pinned one;
+    UsageError: this place needs Spark, which is not installed.
     """
+    need_spark(setup)
     if setup.jars or setup.ivy or setup.connect or setup.embedded or is_submitted():
         return setup
     jars = ensure_jars(DELTA, report, open_repository, "Delta Lake")
@@ -250,7 +253,9 @@ def need_packages() -> None:
     """Raises UsageError: the pipeline is not installed."""
     if not all(map(find_spec, PACKAGES)):
         raise UsageError(
-            "the fleet pipeline is not installed", f"Run `{render_extra_command('fleet')}`."
+            "the fleet pipeline is not installed",
+            f"Run `{render_extra_command('fleet')}`. For small fleets, [fleet-small] is enough for "
+            "`fleet run`: it has neither Java nor Spark.",
         )
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from datetime import datetime
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +277,58 @@ def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert bad["root"].good is False
     assert bad["jars"].good is None
     assert list(tmp_path.rglob("probe*")) == []
+
+
+@pytest.mark.parametrize(
+    ("installed", "master", "bad", "told"),
+    [
+        ((), "local[*]", ["deltalake", "pyarrow", "engine"], ["[fleet-read]", "[fleet-small]"]),
+        (("deltalake", "pyarrow"), "local[*]", ["engine"], ["[fleet-small]", "[fleet]"]),
+        (("pyspark-client", "deltalake", "pyarrow"), "embedded", ["pysail"], ["[fleet-small]"]),
+        (
+            ("pyspark-client", "pysail", "deltalake", "pyarrow", "pandas", "hdfs-native"),
+            "embedded",
+            [],
+            [],
+        ),
+        (
+            ("pyspark-client", "pysail", "deltalake", "pyarrow", "pandas", "hdfs-native"),
+            "local[2]",
+            ["engine", "pyspark", "delta-spark", "jars"],
+            ["[fleet]", "without [fleet-small]"],
+        ),
+    ],
+    ids=["none", "fleet-read", "without-sail", "fleet-small", "spark-asked"],
+)
+def test_the_doctor_knows_small_installations(
+    installed: tuple[str, ...],
+    master: str,
+    bad: list[str],
+    told: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is missing for what somebody has installed, and the extra that brings it; a computer
+    that only reads is not asked for Java."""
+    known = {"deltalake": "1.6.6", "pyarrow": "26.0.1", "pysail": "0.7.2", "pandas": "2.3.3"}
+    known |= {"pyspark-client": "4.2.0", "hdfs-native": "0.14.7"}
+
+    def version(name: str) -> str:
+        if name not in installed:
+            raise PackageNotFoundError(name)
+        return known[name]
+
+    modules = {name.removesuffix("-client") for name in installed}
+    for module in (doctor, session):
+        monkeypatch.setattr(module, "find_spec", lambda name: name in modules or None)
+        monkeypatch.setattr(module, "version", version)
+    monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path, "")))
+    checks = {c.name: c for c in doctor.run_checks(SparkSetup(master, tmp_path), WHY, None, None)}
+    failed = [name for name, check in checks.items() if check.good is False]
+    assert [name for name in failed if name not in ("pandas", "hdfs-native")] == bad
+    advice = " ".join(check.advice for check in checks.values() if check.good is False)
+    assert all(text in advice for text in told)
+    assert ("java" in checks) == ("local" in master and "pyspark-client" in installed)
 
 
 def test_the_doctor_looks_at_what_spark_will_use(

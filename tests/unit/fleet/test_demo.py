@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -69,23 +71,30 @@ def test_every_command_of_it_exists(
     """What the story types is understood by the program, flag by flag: it is asked for its help,
     which it gives for words that it knows alone."""
     typed: list[tuple[str, ...]] = []
+    ended: list[int] = []
 
-    def run(self: Any, *arguments: str, within: str = ".", expect: int = 0) -> None:
+    def open(self: Any, *arguments: str, within: str = ".", output: Any = None) -> Any:
         typed.append(arguments)
+        if output is not None and arguments[:2] == ("sandbox", "env"):
+            output.write(b"export KAFKAFORM_SANDBOX_BOOTSTRAP=a:1\n")
+            output.write(b"export KAFKAFORM_SANDBOX_PASSWORD='x'\n")
+        return SimpleNamespace(wait=lambda: ended.append(len(typed)))
 
     for name in ("alter", "consume", "create", "delete", "open_to_everybody", "produce"):
         monkeypatch.setattr(demo, name, lambda *_: None)
-    monkeypatch.setattr(demo.Demo, "run", run)
-    monkeypatch.setattr(demo.Demo, "start", lambda *_: None)
+    monkeypatch.setattr(demo, "check", lambda *_: None)
+    monkeypatch.setattr(demo.Demo, "open", open)
     story = demo.Demo(tmp_path)
-    story.clusters = {name: demo.Cluster(name, "a:1", "x") for name in demo.CLUSTERS}
     demo.copied(tmp_path)
     demo.told(story)
     assert [words[1] for words in typed if words[0] == "fleet"] == [
         *("snapshot", "snapshot", "run", "snapshot", "run"),
         *("query", "history", "who-can", "status", "report", "report"),
     ]
-    assert demo.WAITS.keys() <= {("sandbox", "up"), *(words[:2] for words in typed)}
+    # Three brokers before it waits for one, and their addresses; then both applies.
+    assert ended[:7] == [3, 3, 3, 6, 6, 6, 8]
+    assert story.clusters["us"] == demo.Cluster("us", "a:1", "x")
+    assert all(any(line.startswith(wait) for line in map(" ".join, typed)) for wait in demo.WAITS)
     assert 'operation_timeout = "2s"' in (EXAMPLE / "fleet.hcl").read_text("utf-8")
     for words in dict.fromkeys(typed):
         flags = {word.partition("=")[0].lstrip("-") for word in words if word.startswith("-")}
@@ -108,13 +117,36 @@ def test_nothing_stays_when_it_is_stopped(
         folder.mkdir()
         return str(folder)
 
-    def start(self: Any, name: str) -> None:
+    def start(self: Any) -> None:
         raise end
 
     monkeypatch.setattr(demo.tempfile, "mkdtemp", made)
     monkeypatch.setattr(demo.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(demo.Demo, "start", start)
+    monkeypatch.setattr(demo.Demo, "start_clusters", start)
     monkeypatch.setattr(demo.Demo, "stop", lambda self: stopped.append(folder.is_dir()))
     with pytest.raises(SystemExit) as ended:
         demo.main()
     assert (ended.value.code, stopped, folder.exists()) == (code, [True], False)
+
+
+def test_commands_that_still_run_end_before_the_brokers(
+    demo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each gets a signal and is waited for, and every broker is ended, however far it came."""
+    story, ended = demo.Demo(tmp_path), []
+    program = "import time; print('begun', flush=True); time.sleep(600)"
+    running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert running.stdout is not None and running.stdout.readline()
+    story.processes.append(running)
+
+    def begin(*arguments: str) -> Any:
+        assert running.poll() is not None
+        ended.append(arguments)
+        return SimpleNamespace(process=SimpleNamespace(wait=lambda: 0))
+
+    monkeypatch.setattr(story, "begin", begin)
+    story.stop()
+    running.stdout.close()
+    assert ended == [
+        ("sandbox", "down", "--name", f"{demo.TOUR}-{name}") for name in ("eu", "us", "staging")
+    ]
