@@ -185,15 +185,20 @@ def _add_sides(intervals: DataFrame, frames: Frames) -> DataFrame:
 
     live = F.get(F.filter("sides", lambda it: it["source"] == LIVE), F.lit(0))
     first = F.coalesce(get_side(STATE), get_side(DESIRED))
-    sides = {
-        "d": get_side(DESIRED)["attrs"],
-        "s": get_side(STATE)["attrs"],
-        "l": live["attrs"],
-        "first_d": first["first_d"],
-        "first_s": first["first_s"],
-    }
-    placed = chosen.withColumns(sides).join(
-        F.broadcast(_list_first_looks(frames)), ["cluster", "kind"], how="left"
+    sides = F.struct(
+        get_side(DESIRED)["attrs"].alias("d"),
+        get_side(STATE)["attrs"].alias("s"),
+        live["attrs"].alias("l"),
+        first["first_d"].alias("first_d"),
+        first["first_s"].alias("first_s"),
+    )
+    # `explode` of one: the conditions below are not pushed into the expressions above, which would
+    # then be planned and computed for each mention.
+    placed = (
+        chosen.withColumn("_side", F.explode(F.array(sides)))
+        .select("*", "_side.*")
+        .drop("_side")
+        .join(F.broadcast(_list_first_looks(frames)), ["cluster", "kind"], how="left")
     )
     firsts = {"d": F.col("first_d"), "s": F.col("first_s"), "l": F.col("first_l")}
     is_free = F.col("lineage").isNull()

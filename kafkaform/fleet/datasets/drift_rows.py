@@ -47,15 +47,20 @@ def list_rows(objects: DataFrame) -> DataFrame:
     """Add path, desired, state, live and drift_class: a row for each object and each path that
     tells something. objects: has_d, has_s, has_l, d, s, l whether each side has the object (null:
     unknown), and its attributes there."""
-    # Null where one side is unknown; `when` takes null for false, but say so.
-    has_all = F.coalesce(F.col("has_d") & F.col("has_s") & F.col("has_l"), F.lit(False))
-    judged = objects.withColumn("_paths", _find_differing()).withColumn(
-        "drift_class", _classify_object(has_all)
+    # Null where one side is unknown, which counts as false.
+    has_all = (F.col("has_d") & F.col("has_s") & F.col("has_l")).eqNullSafe(F.lit(True))
+    # Each step is a column of its own: what a step uses twice would be planned twice as text.
+    judged = (
+        objects.withColumns({f"_{side}_keys": _list_keys(side) for side in "dsl"})
+        .withColumns({f"_{side}_heads": F.transform(f"_{side}_keys", _get_head) for side in "sl"})
+        .withColumn("_paths", _find_differing())
+        .withColumn("drift_class", _classify_object(has_all))
     )
     rows = F.array(_make_object_rows(), _make_path_rows(has_all), _make_undeclared_rows())
     # `flatten`: Sail's `concat` rejects arrays that differ in what may be null.
     return (
-        judged.withColumn("_row", F.explode(F.flatten(rows)))
+        judged.withColumn("_rows", rows)
+        .withColumn("_row", F.explode(F.flatten("_rows")))
         .drop("drift_class")
         .select("*", "_row.*")
     )
@@ -68,15 +73,10 @@ def _find_differing() -> Column:
     Objects that are written alike on all sides are skipped: searching maps costs a hundred times as
     much as comparing whole arrays, and almost all objects are in sync.
     """
-    of_declared = F.filter(
-        _list_keys("d"), lambda p: _is_unlike("d", "s", p) | _is_unlike("d", "l", p)
-    )
-    of_others = F.filter(
-        F.array_union(_list_keys("s"), _list_keys("l")), lambda p: _is_unlike("s", "l", p)
-    )
-    judged = F.transform(
-        F.when(F.col("d").isNotNull(), of_declared).otherwise(of_others), _judge_path
-    )
+    of_declared = F.filter("_d_keys", lambda p: _is_unlike("d", "s", p) | _is_unlike("d", "l", p))
+    of_others = F.filter(F.array_union("_s_keys", "_l_keys"), lambda p: _is_unlike("s", "l", p))
+    paths = F.when(F.col("d").isNotNull(), of_declared).otherwise(of_others)
+    judged = F.transform(F.transform(paths, _list_values), _judge_values)
     differing = F.filter(judged, lambda it: ~(it["ds"] & it["dl"]))
     is_alike = _is_alike("d", "s") & _is_alike("d", "l") & _is_alike("s", "l")
     return F.when(is_alike, F.array().cast(_JUDGED_PATHS)).otherwise(differing)
@@ -85,7 +85,8 @@ def _find_differing() -> Column:
 def _is_alike(first_side: str, second_side: str) -> Column:
     """True if one side lacks the object, or both have the same attributes in the same order."""
     keys = F.map_keys(first_side) == F.map_keys(second_side)
-    return F.coalesce(keys & (F.map_values(first_side) == F.map_values(second_side)), F.lit(True))
+    values = F.map_values(first_side) == F.map_values(second_side)
+    return ~(keys & values).eqNullSafe(F.lit(False))
 
 
 def _is_unlike(first_side: str, second_side: str, path: Column) -> Column:
@@ -95,17 +96,25 @@ def _is_unlike(first_side: str, second_side: str, path: Column) -> Column:
     return F.col(first_side).isNotNull() & F.col(second_side).isNotNull() & ~is_equal
 
 
-def _judge_path(path: Column) -> Column:
+def _list_values(path: Column) -> Column:
+    """Return the values of a path, and those that its state and the cluster count as having."""
     declared, recorded, live = (F.try_element_at(side, path) for side in "dsl")
     shows_s, shows_l = _shows("s", path), _shows("l", path)
-    in_state = F.when(shows_s, recorded).when(shows_l, live).otherwise(declared)
-    on_cluster = F.when(shows_l, live).when(shows_s, recorded).otherwise(declared)
-    configured = F.when(F.col("d").isNotNull(), declared).otherwise(in_state)
     return F.struct(
         path.alias("path"),
         declared.alias("desired"),
         recorded.alias("state"),
         live.alias("live"),
+        F.when(shows_s, recorded).when(shows_l, live).otherwise(declared).alias("in_state"),
+        F.when(shows_l, live).when(shows_s, recorded).otherwise(declared).alias("on_cluster"),
+    )
+
+
+def _judge_values(values: Column) -> Column:
+    in_state, on_cluster = values["in_state"], values["on_cluster"]
+    configured = F.when(F.col("d").isNotNull(), values["desired"]).otherwise(in_state)
+    return F.struct(
+        *(values[name].alias(name) for name in ("path", "desired", "state", "live")),
         configured.eqNullSafe(in_state).alias("ds"),
         configured.eqNullSafe(on_cluster).alias("dl"),
         in_state.eqNullSafe(on_cluster).alias("sl"),
@@ -118,8 +127,8 @@ def _list_keys(side: str) -> Column:
 
 def _shows(side: str, path: Column) -> Column:
     """True if this side has the object and shows the path's attribute."""
-    heads = F.transform(_list_keys(side), _get_head)
-    is_shown = (_get_head(path) == "config") | F.array_contains(heads, _get_head(path))
+    head = _get_head(path)
+    is_shown = (head == "config") | F.array_contains(f"_{side}_heads", head)
     return F.col(side).isNotNull() & is_shown
 
 
@@ -187,7 +196,7 @@ def _make_path_rows(has_all: Column) -> Column:
 def _make_undeclared_rows() -> Column:
     """Live overrides of a declared object that its block does not declare."""
     foreign = F.filter(
-        _list_keys("l"),
+        "_l_keys",
         lambda path: (
             F.col("d").isNotNull() & path.startswith("config.") & ~F.map_contains_key("d", path)
         ),
