@@ -157,10 +157,7 @@ def take_in(
     bad_files = {*bad_logs, *(stem + end for stem in refused for end in (META, ROWS))}
     bad_reader = replace(reader, names=tuple(name for name in reader.names if name in bad_files))
     bad = (
-        _select_bad(judge_lines(_read_audit_lines(bad_reader.read_folder(AUDIT)))),
-        _select_bad(
-            Snapshots.from_files(bad_reader.read_metas(), bad_reader.read_rows()).find_faults()
-        ),
+        *(_select_bad_of_files(bad_reader) if bad_files else ()),
         _select_bad(snapshots.metas),
         _select_bad(registers),
         *_select_bad_of_topics(bronze),
@@ -245,6 +242,14 @@ def _weigh_bad(
             "Find out what changed that file and restore it. Or raise max_corrupt: then the bad "
             "lines go to the table `quarantine`, and the rest is used.",
         )
+
+
+def _select_bad_of_files(bad_reader: _Files) -> tuple[DataFrame, DataFrame]:
+    """Return the bad lines of logs and of the rows of snapshots. bad_reader: of files that have
+    some: usually there is none, and planning what finds nothing takes longer than the rest."""
+    logs = _read_audit_lines(bad_reader.read_folder(AUDIT))
+    rows = Snapshots.from_files(bad_reader.read_metas(), bad_reader.read_rows())
+    return _select_bad(judge_lines(logs)), _select_bad(rows.find_faults())
 
 
 def _select_bad(frame: DataFrame) -> DataFrame:

@@ -118,7 +118,7 @@ def parse_registers(files: DataFrame) -> DataFrame:
         "_file",
         "position",
         "line",
-        reason.alias("reason"),
+        _keep_apart(reason).alias("reason"),
         _parse_time("parsed.taken").alias("taken"),
         F.col("line").alias("body"),
     )
@@ -162,7 +162,8 @@ class Snapshots(Struct, frozen=True):
                 "bad_value",
             )
         )
-        return cls(parsed.withColumn("reason", reason), rows.withColumn("stem", _get_stem(ROWS)))
+        judged = parsed.withColumn("reason", _keep_apart(reason))
+        return cls(judged, rows.withColumn("stem", _get_stem(ROWS)))
 
     def select_rows(self) -> DataFrame:
         """Return the rows for `snapshot_raw`, without stamps: all rows of a file, or none if the
@@ -292,6 +293,12 @@ def _read_members(files: DataFrame, members: str) -> DataFrame:
     line = F.explode(F.array(line)).alias("line")
     lines = files.select("_file", F.lit(1).cast("bigint").alias("position"), line)
     return lines.withColumn("parsed", F.from_json("line", members))
+
+
+def _keep_apart(reason: Column) -> Column:
+    """`explode` of one: conditions on the result are not pushed into its expression, which would
+    then be planned and computed for each mention of it."""
+    return F.explode(F.array(reason))
 
 
 def _has_repeated_member() -> Column:

@@ -20,7 +20,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -321,9 +321,21 @@ def _list_lacking(table: str, names: Sequence[str]) -> list[str]:
 
 
 def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of a batch as Python values."""
+    """Return the rows of a batch as Python values; times are UTC."""
+    zoned = [
+        (index, field)
+        for index, field in enumerate(batch.schema)
+        if pa.types.is_timestamp(field.type) and field.type.tz
+    ]
+    # For the first time that has a zone, Arrow imports pandas, which takes longer than most
+    # queries. All of our times are UTC.
+    for index, field in zoned:
+        plain = batch.column(index).cast(pa.timestamp(field.type.unit))
+        batch = batch.set_column(index, field.name, plain)
     # `lossy`: a map with a repeated key keeps the last value instead of failing the whole query.
     rows: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="lossy")
+    for row in rows:
+        row.update({f.name: row[f.name].replace(tzinfo=UTC) for _, f in zoned if row[f.name]})
     return rows
 
 
