@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from typer.core import TyperGroup
 
 from kafkaform.apply.freshness import RULE, compute_approval
-from kafkaform.audit.event import KINDS
+from kafkaform.audit.records import KINDS
 from kafkaform.cli.app import run_command_line
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.options.translation import normalise_flags
