@@ -386,6 +386,7 @@ def _find_fewer_tasks(name: str, before: FrozenMap, after: FrozenMap) -> Iterato
 
 def _read_tasks(config: FrozenMap) -> int | None:
     """The most tasks, None for what only the workers can resolve."""
+    # The default is that of ConnectorConfig.
     return parse_whole(str(config.get("tasks.max", "1")))
 
 

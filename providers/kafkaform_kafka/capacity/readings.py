@@ -203,6 +203,7 @@ def read_growth(
     growth: dict[Place, LogGrowth] = {}
     for row in rows:
         limits = read_limits(settings[row.name].values) if row.name in settings else None
+        # With tiered storage, a log begins long before what is on the disks of brokers (KIP-405).
         local_starts = offsets[EARLIEST_LOCAL if row.name in tiered_names else EARLIEST]
         for partition in ((row.name, number) for number in range(len(row.replicas))):
             answers = offsets[LATEST], offsets[EARLIEST], local_starts, offsets[now - DAY_MS]
@@ -239,6 +240,8 @@ def compute_rate(size: int, log: _Log, first: DatedOffset, now: int) -> float | 
         least = _LEAST_OF_OLD_MS if log.start > 0 else _LEAST_MS
         if span < least:
             return None
+    # Brokers report written bytes by JMX alone, so each record counts with the average size of
+    # those on disk.
     return (log.end - first.offset) * (size / records) * (DAY_MS / span)
 
 

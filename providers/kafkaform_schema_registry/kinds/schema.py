@@ -206,6 +206,8 @@ def _write_arguments(attributes: FrozenMap) -> FrozenMap:
     arguments = attributes.without(["history", *NUMBERS_OF_VERSION, *contract]).with_items(
         {name: value for name, value in contract.items() if value is not None}
     )
+    # A text that comes twice cannot be declared: no registry makes an older version the latest one
+    # again.
     if len(history) < 2 or not is_plain or len(set(history.values())) < len(history):
         return arguments
     texts = tuple(history[place] for place in sorted(history, key=int))
@@ -318,6 +320,8 @@ def _is_made_true(path: Path, place: str, *, first: bool, last: bool) -> bool:
 def _delete_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     payload = {"subject": change.identity.key}
     soft = make_step(change, 1, DELETE, payload, list_paths(change))
+    # A soft deletion is enough unless the provider block says otherwise: clients can still read
+    # older records by the id.
     if not RegistryFacts.of(facts).hard_delete:
         return (soft,)
     return soft, make_step(change, 2, PURGE, payload, list_paths(change), after=(soft.id,))
