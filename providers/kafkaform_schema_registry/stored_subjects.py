@@ -104,6 +104,7 @@ class Subjects:
         key = self._make_key(draft)
         versions = self._versions.setdefault(subject, [])
         number = draft.version or max((v.number for v in versions), default=0) + 1
+        # One content has one id, whatever subjects have it.
         free_id = max((0, *self._ids.values())) + 1
         if draft.id is not None:
             self._ids[key] = draft.id
@@ -152,6 +153,7 @@ class Subjects:
     def _make_key(self, item: SchemaDraft | StoredVersion) -> str:
         draft = SchemaDraft(item.kind, item.text, tuple(item.references))
         text = item.text if self._verbatim else draft.normalize()
+        # Metadata and rules are a part of the content: the same text with others has another id.
         contract = [document or {} for document in (item.metadata, item.rule_set)]
         return dumps([item.kind, text, list(item.references), *contract])
 

@@ -66,6 +66,7 @@ def read_files(
     for path in paths:
         listed = sorted(_list_files(path, endings, omit)) if path.is_dir() else [path]
         for name in listed:
+            # A link to a file that is read anyway would add the same objects a second time.
             names.setdefault(name.resolve(), name)
     folders = ", ".join(map(str, paths))
     if len(names) > MAX_FILES:
@@ -123,6 +124,7 @@ def read_file(path: Path) -> bytes:
 
 FACTOR = "replication_factor"
 """The argument for the number of replicas, which other tools call differently."""
+# `prefix` is what some tools call the pattern type.
 _ALIASES = {"prefix": "Prefixed", "transactionalid": "TransactionalID"}
 
 

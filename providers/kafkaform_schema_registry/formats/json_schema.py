@@ -90,6 +90,7 @@ def describe_json_type(node: Any) -> str:
 
 
 def _compare(before: Any, after: Any, path: str) -> Iterator[SchemaEdit]:
+    # Python has 1 == True == 1.0, which a schema tells apart.
     if before == after and write_sorted(before) == write_sorted(after):
         return
     subject = f"property {path}" if path else "the schema"
@@ -114,6 +115,7 @@ def _compare(before: Any, after: Any, path: str) -> Iterator[SchemaEdit]:
 def _make_type_edit(before: Any, after: Any, path: str) -> SchemaEdit:
     old, new = describe_json_type(before), describe_json_type(after)
     if old == new:
+        # Two types can have one short text, such as two objects.
         old, new = _show(before), _show(after)
     subject = f"property {path}" if path else "the schema"
     text = f"{subject}: the type changes from {old} to {new}"
