@@ -19,11 +19,11 @@ from kafka.errors import (
     NodeNotReadyError,
     RequestTimedOutError,
     SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
 )
 from msgspec import Struct
 
 from ..connection.failures import ConnectionFailure, FailureKind, Listener
-from .logins import NoCredentials, OtherMechanisms
 
 
 class Synonym(Struct, frozen=True):
@@ -96,6 +96,21 @@ def parse_id(text: str) -> uuid.UUID:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
     except (binascii.Error, ValueError):
         raise ValueError(f"{text!r} is not a topic id") from None
+
+
+class NoCredentials(KafkaConnectionError):  # type: ignore[misc]  # kafka-python has no types
+    """There is no ticket or token to log in with."""
+
+
+class OtherMechanisms(UnsupportedSaslMechanismError):  # type: ignore[misc]  # the same
+    """The listener does not take our mechanism."""
+
+    def __init__(self, mechanism: str, offered: tuple[str, ...], *, tls: bool) -> None:
+        """offered: the mechanisms of the listener, none if it takes no login; tls: whether it has
+        TLS."""
+        super().__init__(f"the listener does not offer {mechanism}")
+        self.offered = offered
+        self.tls = tls
 
 
 _CLOSED = "the broker closed the connection"

@@ -45,8 +45,7 @@ from ..connection.settings import (
 )
 from ..protocol.apis import APIS
 from .answers import HANDSHAKE_FAILED, describe_error, name_address, name_broker
-from .logins import SaslLogin, TokenProvider, make_login
-from .pool import PER_BROKER, ConnectionPool, Elsewhere
+from .connections import PER_BROKER, ConnectionPool, Elsewhere, SaslLogin, TokenProvider, make_login
 
 _PAUSE = 0.05
 _LARGEST_ANSWER = 100_000_000

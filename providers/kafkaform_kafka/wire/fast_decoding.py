@@ -6,7 +6,7 @@ other sources, in the answers of DescribeConfigs and of CreateTopics. It also en
 because kafka-python needs as long for a name as the broker needs for the configs of that topic.
 `tests/unit/kafka/wire/test_fast_decoding.py` compares both ways with kafka-python's own and tests
 the private parts on which they depend: the class of a request's header, which waits for the answer,
-tells `pool.py` how to decode it.
+tells `connections.py` how to decode it.
 """
 
 from __future__ import annotations

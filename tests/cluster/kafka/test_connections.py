@@ -21,7 +21,7 @@ from kafkaform.core.secret import Secret
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.review import list_live_groups
 from kafkaform_kafka.session import KafkaSession, open_session
-from kafkaform_kafka.wire import pool
+from kafkaform_kafka.wire import connections
 from kafkaform_kafka.wire.cluster import read_certificate
 
 from ...kit.kafka import doors
@@ -280,7 +280,7 @@ def test_a_port_where_something_else_listens(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mail server says its name to everybody who connects."""
-    monkeypatch.setattr(pool, "SETTLED", 0.1)
+    monkeypatch.setattr(connections, "SETTLED", 0.1)
     with greeting(b"220 mail.example.com ESMTP ready\r\n") as address:
         said = refusal(KafkaSettings("kafka", (address,), protocol))
     assert f"{address}: the server there is not Kafka -> check host and port" in said

@@ -14,7 +14,7 @@ from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform_kafka.connection.login_attributes import KerberosSettings
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.session import KafkaSession, open_session
-from kafkaform_kafka.wire.logins import KerberosExchange, TicketError, prepare_kerberos
+from kafkaform_kafka.wire.connections import KerberosExchange, TicketError, prepare_kerberos
 
 from ...kit.kafka import kerberos
 from ...kit.kafka.kerberos import HOST, REALM, Realm

@@ -12,7 +12,7 @@ import pytest
 from kafkaform.core.clock import SystemClock
 from kafkaform.workflow.configuration.untrusted import name_variable
 from kafkaform_kafka.connection.provider_block import CONFIG
-from kafkaform_kafka.wire import pool
+from kafkaform_kafka.wire import connections
 
 from ...kit.commands.folder import Folder
 from ...kit.commands.here import Here
@@ -30,7 +30,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings of whoever runs the tests, and no patience."""
     for name in [name for name in os.environ if name.startswith("KAFKAFORM_KAFKA")]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(pool, "SETTLED", 0.1)  # nobody here is a broker that may come yet
+    monkeypatch.setattr(connections, "SETTLED", 0.1)  # nobody here is a broker that may come yet
 
 
 # ── where it connects to ────────────────────────────────────────────────────────────────

@@ -39,7 +39,7 @@ REVEALED = {
     "kafkaform/provider/http/connection.py": 1,  # the form that asks for a login token
     "kafkaform/provider/http/tokens.py": 1,  # what that form says
     "providers/kafkaform_kafka/publishing.py": 1,  # a login token
-    "providers/kafkaform_kafka/wire/logins.py": 2,  # the HMAC of a delegation token, a login token
+    "providers/kafkaform_kafka/wire/connections.py": 2,  # the HMAC of a token, a login token
     "providers/kafkaform_kafka/wire/security.py": 1,  # how a request names a token
     "providers/kafkaform_kafka/commands/commanded.py": 1,  # the file that is named for it
 }

@@ -23,7 +23,7 @@ from kafkaform_kafka.connection.settings import (
     read_settings,
 )
 from kafkaform_kafka.publishing import publish
-from kafkaform_kafka.wire.logins import TokenScram, prepare_kerberos
+from kafkaform_kafka.wire.connections import TokenScram, prepare_kerberos
 
 from ....kit.kafka.terraform import desired
 

@@ -12,10 +12,8 @@ import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, SaslAuthenticationFailedError
 
 from kafkaform_kafka.connection.failures import FailureKind, Listener
-from kafkaform_kafka.wire.answers import explain_failure
-from kafkaform_kafka.wire.logins import (
-    NoCredentials,
-    OtherMechanisms,
+from kafkaform_kafka.wire.answers import NoCredentials, OtherMechanisms, explain_failure
+from kafkaform_kafka.wire.connections import (
     SaslLogin,
     TicketError,
     find_login,
