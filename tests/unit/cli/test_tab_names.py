@@ -40,9 +40,9 @@ RULES = 'policy_set "kafka" {\n  enable = ["no_wildcard_principals"]\n}\n'
 
 PROGRAM = """\
 from kafkaform.cli.app import main
-from kafkaform.cli.options import tab_names
+from kafkaform.cli.options import flags
 
-tab_names.SECONDS = 60.0
+flags.SECONDS = 60.0
 main()
 """
 """A loaded computer can take longer than somebody at a keyboard would wait."""
