@@ -217,9 +217,7 @@ def import_command(
     else:
         _import_objects(named, open_space, lock_timeout, console, json=json, quiet=quiet)
         return
-    generated = write(
-        name=target.name if target else "generated", split=split, documents=target is not None
-    )
+    generated = write(name=_get_name(target), split=split, documents=target is not None)
     show_generated(generated, target, console)
 
 
@@ -337,6 +335,10 @@ def _require_objects(named: Sequence[str]) -> list[tuple[str, str]]:
     for address, _ in objects:
         check_address(address)
     return objects
+
+
+def _get_name(target: Path | None) -> str:
+    return target.name if target else "generated"
 
 
 def _choose_target(configuration: Configuration, out: str) -> Path | None:

@@ -33,14 +33,14 @@ from ....workflow.history import (
     make_run_document,
     read_history,
 )
-from ....workflow.model import ApplyRequest
+from ....workflow.model import ApplyRequest, Approve
 from ....workflow.repository.history import (
     RepositoryHistory,
     make_repository_document,
     read_repository_history,
 )
 from ....workflow.stores import STATE_VARIABLE, Store, open_store
-from ....workflow.undo import choose_run, plan_undo
+from ....workflow.undo import ChosenRun, choose_run, plan_undo
 from ....workflow.workspace import Workspace, open_workspace
 from ...options.flags import (
     AllFolders,
@@ -206,18 +206,7 @@ def undo(
             space = open_workspace(
                 variables=var, variable_files=var_file, state=doing.state, policies=doing.policies
             )
-        ask = ApplyRequest(
-            Options(accept=doing.accept),
-            approve=accept if doing.auto_approve else screen.ask_approval,
-            approved_by="auto_approve" if doing.auto_approve else "terminal",
-            wait=doing.wait,
-            lock_timeout=doing.lock_timeout,
-            command="undo",
-            make=lambda scene: plan_undo(scene, chosen.run),
-            undoes=chosen.run,
-            further=chosen.instances,
-            rerun=replace(advise("undo"), command_text=f"`kafkaform undo {chosen.run}`"),
-        )
+        ask = _make_request(doing, chosen, screen.ask_approval)
         if doing.validate:
             plan = rehearse(space, ask, screen.progress, validate=True)
             screen.note(VALIDATED if plan.effective else IDLE)
@@ -225,6 +214,21 @@ def undo(
         applied = show_run(screen, partial(run_apply, space, ask), outputs=False)
         if applied.report is None:
             screen.note(IDLE)
+
+
+def _make_request(doing: RunOptions, chosen: ChosenRun, approve: Approve) -> ApplyRequest:
+    return ApplyRequest(
+        Options(accept=doing.accept),
+        approve=accept if doing.auto_approve else approve,
+        approved_by="auto_approve" if doing.auto_approve else "terminal",
+        wait=doing.wait,
+        lock_timeout=doing.lock_timeout,
+        command="undo",
+        make=lambda scene: plan_undo(scene, chosen.run),
+        undoes=chosen.run,
+        further=chosen.instances,
+        rerun=replace(advise("undo"), command_text=f"`kafkaform undo {chosen.run}`"),
+    )
 
 
 def _open_log(opener: Opener, doing: RunOptions) -> Store:
