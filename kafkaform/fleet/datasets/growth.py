@@ -102,6 +102,31 @@ def build_topics(frames: Frames, context: BuildContext) -> DataFrame:
     disk. Of what is not on disk as it was written, a compacted topic or one with tiered storage, no
     mean is known; without records a day, nothing was written or read.
     """
+    followed = _gather_topics(frames, context).withColumn("points", _begin_at_zero())
+    records = F.col("end_offsets_sum") - F.col("start_offsets_sum")
+    written = F.col("records_per_day")
+    read = F.when(F.col("readers").isNull(), F.lit(0.0)).otherwise(F.col("read_per_day"))
+    grown = {
+        "days": F.coalesce(F.size(_keep_known("points", "bytes")), F.lit(0)).cast("int"),
+        "bytes_skew": _compute_skew("partition_bytes_max", F.col("bytes"), F.col("factor")),
+        "records_skew": _compute_skew("partition_records_max", records, F.lit(1)),
+        "records_per_day": _count_advance(),
+        "mean": _compute_mean(records),
+    }
+    traffic = {
+        "ingress_per_day": _weigh(written),
+        "egress_per_day": F.when(F.col("shows_groups"), _weigh(read)),
+    }
+    return (
+        _add_slope(followed, "bytes_per_day")
+        .withColumns(grown)
+        .withColumns(traffic)
+        .select(*TABLES["topic_growth"].names)
+    )
+
+
+def _gather_topics(frames: Frames, context: BuildContext) -> DataFrame:
+    """Return the topics with what the newest snapshot shows of them, and what was measured."""
     attrs, live = F.col("attrs"), frames["live"]
     named = add_owner(live.where(F.col("kind") == _TOPIC), frames, context.register).select(
         *("cluster", F.col("key").alias("topic"), "owner"),
@@ -126,34 +151,13 @@ def build_topics(frames: Frames, context: BuildContext) -> DataFrame:
         *("cluster", F.col("captured_at").alias("as_of")),
         F.coalesce(shows_groups, F.lit(False)).alias("shows_groups"),
     )
-    rows = (
+    return (
         named.join(as_of.where("as_of is not null"), "cluster", how="inner")
         .join(usage, ["cluster", "topic"], how="left")
         .join(points, ["cluster", "topic"], how="left")
         .join(_list_days(frames["snapshot"]), "cluster", how="left")
         .join(_count_read(frames["measured"], live), ["cluster", "topic"], how="left")
         .join(F.broadcast(_select_default_policies(live)), "cluster", how="left")
-    )
-    followed = rows.withColumn("points", _begin_at_zero())
-    records = F.col("end_offsets_sum") - F.col("start_offsets_sum")
-    written = F.col("records_per_day")
-    read = F.when(F.col("readers").isNull(), F.lit(0.0)).otherwise(F.col("read_per_day"))
-    grown = {
-        "days": F.coalesce(F.size(_keep_known("points", "bytes")), F.lit(0)).cast("int"),
-        "bytes_skew": _compute_skew("partition_bytes_max", F.col("bytes"), F.col("factor")),
-        "records_skew": _compute_skew("partition_records_max", records, F.lit(1)),
-        "records_per_day": _count_advance(),
-        "mean": _compute_mean(records),
-    }
-    traffic = {
-        "ingress_per_day": _weigh(written),
-        "egress_per_day": F.when(F.col("shows_groups"), _weigh(read)),
-    }
-    return (
-        _add_slope(followed, "bytes_per_day")
-        .withColumns(grown)
-        .withColumns(traffic)
-        .select(*TABLES["topic_growth"].names)
     )
 
 

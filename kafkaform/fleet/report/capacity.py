@@ -199,10 +199,10 @@ def _mark_cost(row: Mapping[str, Any]) -> float | None:
 
 def _list_uncounted(row: Mapping[str, Any]) -> str:
     """`ingress and egress of 3 topics`."""
-    parts = [_PART_WORDS.get(part, part) for part in COST_PARTS if row[f"unknown_{part}"]]
-    if not parts:
+    words = [_PART_WORDS.get(name, name) for name in COST_PARTS if row[f"unknown_{name}"]]
+    if not words:
         return ""
-    return f"{join_words(parts)} of {render_count(int(row['unpriced_topics']), 'topic')}"
+    return f"{join_words(words)} of {render_count(int(row['unpriced_topics']), 'topic')}"
 
 
 _PART_WORDS: Mapping[str, str] = {"bytes": "size"}
@@ -222,7 +222,7 @@ def show_cost(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
         for number, (currency, currency_rows) in enumerate(by_currency.items())
     )
     sums = [_sum_costs(currency, currency_rows) for currency, currency_rows in by_currency.items()]
-    total = {f"unknown_{part}": any(row[f"unknown_{part}"] for row in rows) for part in COST_PARTS}
+    total = {f"unknown_{name}": any(row[f"unknown_{name}"] for row in rows) for name in COST_PARTS}
     uncounted = _list_uncounted(
         {**total, "unpriced_topics": sum(row["unpriced_topics"] or 0 for row in rows)}
     )

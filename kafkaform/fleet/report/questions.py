@@ -57,8 +57,8 @@ def _sum_known(column: str) -> str:
 def _list_unknown(form: str) -> str:
     """`unknown_PART` for each part of a cost: true if it is unknown. form: how rows are taken
     together, with `{0}` for the test of one row."""
-    tests = ((part, f"array_has(cost_unknown, '{part}')") for part in COST_PARTS)
-    return ", ".join(f"{form.format(test)} as unknown_{part}" for part, test in tests)
+    tests = ((name, f"array_has(cost_unknown, '{name}')") for name in COST_PARTS)
+    return ", ".join(f"{form.format(test)} as unknown_{name}" for name, test in tests)
 
 
 NUMBERS: Mapping[str, ReportQuestion] = {

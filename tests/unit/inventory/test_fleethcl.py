@@ -97,6 +97,9 @@ rates {
   partition = 0.5
   replica   = 0
   gigabyte  = 0.1
+
+  ingress_gigabyte = 0.05
+  egress_gigabyte  = 0.07
 }
 rule "r1" {
   severity = "high"
@@ -140,7 +143,7 @@ REGISTER = Register(
     states=(RegisteredState("far", owner="orders"), RegisteredState("near", folder="../payments")),
     owners=(Owner("Orders & Co.", ("orders.*",), ("User:orders",)), Owner("empty")),
     principals=("User:a", "USER:B"),
-    rates=Rates("EUR", 1, 0.5, 0, 0.1),
+    rates=Rates("EUR", 1, 0.5, 0, 0.1, ingress_gigabyte=0.05, egress_gigabyte=0.07),
     rules=(
         PolicyRule(
             *("r1", "high", "kafka_*", "attrs['x'] = '1'", "No.", "desired", "sec"),
