@@ -191,28 +191,7 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
         states = (*states, *list_states(listed))
     # Every check runs even after faults: the user gets the whole list, not one fault per run.
     scope.faults.extend(_find_name_faults(blocks, registry, providers.values(), clusters))
-    # Waivers are read even if their rule has faults.
-    rules = [block for block in file.body.blocks if block.type == "rule"]
-    waiver_blocks = {
-        rule: [waiver for waiver in rule.body.blocks if waiver.type == "waiver"] for rule in rules
-    }
-    waiver_values = {
-        rule: [_evaluate_block(waiver, WAIVER, scope) for waiver in blocks]
-        for rule, blocks in waiver_blocks.items()
-    }
-    register = make_register(
-        blocks,
-        {
-            rule: tuple(
-                model.RegisteredWaiver(
-                    **{**select_set(waiver), "until": date.fromisoformat(waiver["until"])}
-                )
-                for waiver in values
-                if waiver is not None
-            )
-            for rule, values in waiver_values.items()
-        },
-    )
+    register = make_register(blocks, dict(_read_waivers(file, scope)))
     if listed is not None:
         register = add_listed(register, listed, folder)
     users = [(f'cluster "{e.name}"', e.settings.range, e.settings.config) for e in clusters]
@@ -233,6 +212,26 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
         next((values["notice_days"] for _, values in blocks["fleet"]), NOTICE_DAYS),
         tuple(_read_keeps(blocks)),
     )
+
+
+def _read_waivers(
+    file: File, scope: _FileScope
+) -> Iterator[tuple[Block, tuple[model.RegisteredWaiver, ...]]]:
+    """Yield the waivers of each rule, also of a rule with faults."""
+    for rule in file.body.blocks:
+        if rule.type == "rule":
+            blocks = rule.list_blocks("waiver")
+            evaluated = [_evaluate_block(waiver, WAIVER, scope) for waiver in blocks]
+            yield (
+                rule,
+                tuple(
+                    model.RegisteredWaiver(
+                        **{**select_set(waiver), "until": date.fromisoformat(waiver["until"])}
+                    )
+                    for waiver in evaluated
+                    if waiver is not None
+                ),
+            )
 
 
 def _read_keeps(blocks: Blocks) -> Iterator[model.RegisteredWaiver]:
