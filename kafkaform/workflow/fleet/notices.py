@@ -266,21 +266,6 @@ def make_notice(
             "",
             f"And {render_count(hidden, 'more topic')}: `kafkaform fleet unused` lists all.",
         ]
-    example = listed[0]
-    keep = write_blocks(
-        [
-            NewBlock(
-                "keep",
-                (),
-                {
-                    "topic": example.topic,
-                    "cluster": example.cluster,
-                    "until": f"{deadline + timedelta(days=365):%Y-%m-%d}",
-                    "reason": "…",
-                },
-            )
-        ]
-    )
     lines = (
         f"# Unused topics of {render_code(name)}",
         "",
@@ -295,7 +280,7 @@ def make_notice(
         "- Keep it with a reason, by a block in `fleet.hcl`:",
         "",
         "```hcl",
-        keep.rstrip("\n"),
+        _render_keep(listed[0], deadline + timedelta(days=365)),
         "```",
         "",
         "**What happens next.** Nothing is deleted now. After that day, a change of the "
@@ -305,6 +290,17 @@ def make_notice(
         "",
     )
     return OwnerNotice(owner, listed, title, "\n".join(lines))
+
+
+def _render_keep(topic: UnusedTopic, until: datetime) -> str:
+    """The block with which an owner can keep a topic."""
+    arguments = {
+        "topic": topic.topic,
+        "cluster": topic.cluster,
+        "until": f"{until:%Y-%m-%d}",
+        "reason": "…",
+    }
+    return write_blocks([NewBlock("keep", (), arguments)]).rstrip("\n")
 
 
 def _render_row(topic: UnusedTopic, fresh: set[tuple[str, str]], deadline: str) -> str:

@@ -290,7 +290,8 @@ def _make_import_file(cluster: str, topics: Sequence[UnusedTopic]) -> ProposedFi
         blocks.append(
             NewBlock("import", (), {"to": Code(f"{_TYPE}.{name}"), "id": topic.topic}),
         )
-        lifecycle = NewBlock("lifecycle", (), {"park": PARK})
+        # The block says nothing of configs, and a later plan would take those away that are set.
+        lifecycle = NewBlock("lifecycle", (), {"ignore_changes": Code("all"), "park": PARK})
         blocks.append(NewBlock(_RESOURCE, (_TYPE, name), {"name": topic.topic}, (lifecycle,)))
     usage = (
         f"copy it into a folder whose provider leads to {inline(cluster)}, and review its plan: it "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -9,7 +10,12 @@ from typing import Any
 
 import pytest
 
+from kafkaform.inventory.landing import render_row
+from kafkaform.inventory.live import list_recorded_rows
+from kafkaform.provider.registry import Registry
+from kafkaform.state.backends.local import LocalBackend
 from kafkaform.workflow.fleet.proposals import TextEdit, apply_edits
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ...kit.commands.fixtures import here as here
 from ...kit.commands.here import Here
@@ -292,6 +298,28 @@ def test_a_topic_without_a_state_is_imported_first(world: World) -> None:
     shutil.copy(world.here.path / "review/import-eu.kf.hcl", world.here.path / "shop")
     world.here.write("shop/main.kf.hcl", "")
     world.here.done("--chdir", "shop", "validate")
+
+
+def test_the_blocks_of_an_import_change_nothing_of_the_topic(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their apply takes it over as it is. The state then says for how long it is parked."""
+    cluster = SimulatedCluster()
+    cluster.outside.create("clicks", partitions=3, config={"retention.ms": "1000000"})
+    monkeypatch.setattr(Registry, "load", lambda self, name: MemoryProvider(cluster))
+    topic = cluster.topics["clicks"]
+    world.recorded = ()
+    propose(world)
+    shutil.copy(world.here.path / "review/import-eu.kf.hcl", world.here.path / "shop")
+    world.here.write("shop/main.kf.hcl", "")
+    world.here.done("--chdir", "shop", "apply", "--auto-approve")
+    assert cluster.topics["clicks"] == topic
+    state = LocalBackend(world.here.path / "shop/kafkaform.state.json").load().state
+    assert state is not None
+    (landed,) = list_recorded_rows(state)
+    assert json.loads(render_row(landed))["park"] == 604_800_000
+    text = world.here.done("plan").text
+    assert "No changes" in text, text
 
 
 def test_a_cluster_without_an_authorizer_gets_a_second_time_to_object(world: World) -> None:

@@ -189,6 +189,22 @@ def test_a_webhook_that_nobody_serves_is_not_told(world: World) -> None:
     assert "NOT told" in world.here.fails("fleet", "unused", "--tell-webhook", url, code=5)
 
 
+def test_an_answer_that_is_lost_is_not_repeated(world: World) -> None:
+    """The notice may have arrived; only --again sends it once more."""
+
+    def hang_up(_: Request) -> tuple[int, Any]:
+        raise ConnectionResetError
+
+    with serving(hang_up) as served:
+        hook = ("fleet", "unused", "--tell-webhook", served.url)
+        assert "nobody knows whether it was told" in world.here.fails(*hook, code=6)
+        world.here.done(*hook)
+        assert len(served.asked) == 1
+        world.now += timedelta(seconds=1)
+        world.here.fails(*hook, "--again", code=6)
+        assert len(served.asked) == 2
+
+
 @pytest.mark.parametrize(
     "url", ["http://example.com/x", "https://u:p@example.com/x", "example.com", "https://"]
 )

@@ -109,7 +109,11 @@ class Brokers:
         return GroupRows(0, tuple(self.groups.get(node, ())))
 
     def rows(
-        self, *, rights: Sequence[str] = ("Describe",), listed: str = "complete"
+        self,
+        *,
+        rights: Sequence[str] = ("Describe",),
+        listed: str = "complete",
+        acls: Sweep | None = None,
     ) -> dict[str, Any]:
         """Kind -> (coverage, key -> attributes)."""
         facts = Facts("c", ("1", "2"), values=FrozenMap(rights=tuple(rights)))
@@ -124,7 +128,7 @@ class Brokers:
                 {item.identity.key: dict(item.attributes) for item in sweep.items},
             )
             for sweep in usage.read_usage(
-                session, replace(SEEN, coverage=Coverage(CoverageKind(listed)))
+                session, replace(SEEN, coverage=Coverage(CoverageKind(listed))), acls
             )
         }
 
@@ -144,6 +148,20 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     monkeypatch.setattr(usage.wire, "fetch_offsets", lambda *_: made.committed)
     monkeypatch.setattr(usage.wire, "describe_members", lambda *_: made.members)
     return made
+
+
+def test_a_cluster_without_an_authorizer_is_not_one_without_acls(brokers: Brokers) -> None:
+    """Both show no ACLs, and only one of them can deny anything."""
+    off = Fault(usage.SWITCHED_OFF, "no authorizer", FaultClass.DEFINITE)
+    landed = []
+    for fault in (off, None):
+        listed = Sweep(
+            "kafka_acl", Depth.FULL, (), Coverage(CoverageKind.FAILED, fault), whole=True
+        )
+        (sharpened,) = usage.sharpen_sweeps(cast(KafkaSession, None), [listed])
+        (cluster,) = brokers.rows(acls=sharpened)["cluster"][1].values()
+        landed.append(flatten_attributes(FrozenMap(cluster)).get("has_authorizer"))
+    assert landed == ["false", None]
 
 
 def test_what_expires(brokers: Brokers) -> None:
