@@ -38,6 +38,7 @@ from kafkaform_kafka.protocol.acl import (
 
 from ...core.landing import GROUP_USAGE
 from ..landed.register import matches
+from ..landed.snapshots import keep_apart
 from ..tables.definitions import TABLES, BuildContext, Frames
 from . import acl_masks
 from .acl_masks import SOME_BEGUN, WRITES, WRITES_IF_OPEN, WRITES_SOME_TOPIC, add_producers
@@ -96,7 +97,9 @@ def select_acls(live: DataFrame) -> DataFrame:
     """Return cluster, key, owner and the columns of `_ATTRIBUTES`, unique by (cluster, key). As in
     `authorizer.index_acls`, ACLs with words that this version does not know are left out."""
     columns = [F.col("attrs")[attribute].alias(name) for name, attribute in _ATTRIBUTES.items()]
-    rows = live.where(F.col("kind") == ACL).select("cluster", "key", "owner", *columns)
+    acl = keep_apart(F.struct(*columns)).alias("_acl")
+    rows = live.where(F.col("kind") == ACL).select("cluster", "key", "owner", acl)
+    rows = rows.select("cluster", "key", "owner", "_acl.*")
     has_known_words = (F.col(name).isin(words) for name, words in _KNOWN_WORDS.items())
     is_complete = (F.col(name).isNotNull() for name in ("name", "principal", "host"))
     return rows.where(reduce(Column.__and__, (*has_known_words, *is_complete)))

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import DESIRED, LIVE, MEASURED, STATE
 from ..landed.register import Register
-from ..landed.snapshots import CHECKSUM_COLUMN, add_cluster_names, select_newest
+from ..landed.snapshots import CHECKSUM_COLUMN, add_cluster_names, keep_apart, select_newest
 from ..tables.definitions import TABLES, BuildContext, Frames
 from .drift_rows import UNDECLARED, UNKNOWN, has_side, list_rows
 from .history import is_internal, make_runs, select_good
@@ -192,10 +192,8 @@ def _add_sides(intervals: DataFrame, frames: Frames) -> DataFrame:
         first["first_d"].alias("first_d"),
         first["first_s"].alias("first_s"),
     )
-    # `explode` of one: the conditions below are not pushed into the expressions above, which would
-    # then be planned and computed for each mention.
     placed = (
-        chosen.withColumn("_side", F.explode(F.array(sides)))
+        chosen.withColumn("_side", keep_apart(sides))
         .select("*", "_side.*")
         .drop("_side")
         .join(F.broadcast(_list_first_looks(frames)), ["cluster", "kind"], how="left")

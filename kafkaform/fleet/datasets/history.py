@@ -166,7 +166,10 @@ def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
         _rows_if(F.col("_follows"), changes),
         _rows_if(F.col("deleted"), F.array(departure)),
     )
-    return intervals.select(*KEY, is_internal("attrs").alias("is_kafkas"), F.inline(rows))
+    # As a column first: Sail plans what `inline` is of once for each member.
+    return intervals.withColumn("_rows", rows).select(
+        *KEY, is_internal("attrs").alias("is_kafkas"), F.inline("_rows")
+    )
 
 
 def is_internal(attributes: str) -> Column:
@@ -199,7 +202,8 @@ def _list_effects(sent: DataFrame) -> DataFrame:
     values = F.when(removes, F.array().cast(_EFFECT)).otherwise(F.col("changes").cast(_EFFECT))
     # These may take effect after their end was recorded, so the window is open to later changes.
     is_long = F.col("outcome").isin("started", UNKNOWN) | (F.col("record") == "recover")
-    return sent.where(F.col("outcome").isin(*VERDICTS)).select(
+    done = sent.where(F.col("outcome").isin(*VERDICTS))
+    return done.withColumn("_effects", F.concat(object_effect, values)).select(
         *KEY,
         "lineage",
         "seq",
@@ -210,7 +214,7 @@ def _list_effects(sent: DataFrame) -> DataFrame:
         F.when(F.col("outcome") == UNKNOWN, UNCLEAR).otherwise(APPLIED).alias("verdict"),
         (F.col("outcome") == "applied").alias("is_done"),
         *_SENDER,
-        F.inline(F.concat(object_effect, values)),
+        F.inline("_effects"),
     )
 
 
@@ -300,10 +304,11 @@ def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: C
     can_show = is_whole | (head == "config") | F.array_contains(heads, head)
     verdicts = (
         candidates.join(spans, [*KEY], how="left")
+        .withColumns({"_shows": shows, "_can_show": at_look & can_show})
         .groupBy(*KEY, "path", "before", "after", "window_start", "window_end", *_SENDER)
         .agg(
-            F.max(F.coalesce(shows, F.lit(False))).alias("_shown"),
-            F.max(F.coalesce(at_look & can_show, F.lit(False))).alias("_there"),
+            F.max(F.coalesce("_shows", F.lit(False))).alias("_shown"),
+            F.max(F.coalesce("_can_show", F.lit(False))).alias("_there"),
         )
     )
     is_due = F.col("_there") | (is_whole & is_creation)

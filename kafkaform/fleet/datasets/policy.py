@@ -46,7 +46,10 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     rows = _add_past(_select_rows(frames, context).where(concerned), frames)
     # All rules in one array per row: one pass over the objects, however many rules there are.
     broken = F.array_compact(F.array(*_find_broken(rules, conditions, context.as_of.date())))
-    findings = rows.select(*_OBJECT, "owner", "n", "valid_from", "valid_to", F.inline(broken))
+    # As a column first: Sail plans what `inline` is of once for each member.
+    findings = rows.withColumn("_broken", broken).select(
+        *_OBJECT, "owner", "n", "valid_from", "valid_to", F.inline("_broken")
+    )
     return _date_findings(findings).select(*TABLES["policy_findings"].names)
 
 

@@ -10,7 +10,13 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ..landed.snapshots import STEPS, add_cluster_names, parse_claimed_seq, select_newest
+from ..landed.snapshots import (
+    STEPS,
+    add_cluster_names,
+    keep_apart,
+    parse_claimed_seq,
+    select_newest,
+)
 from ..tables.definitions import TABLES, BuildContext, Frames
 
 GENESIS = "0" * 64
@@ -171,7 +177,8 @@ def build_event(frames: Frames, context: BuildContext) -> DataFrame:
     """
     raw = frames["audit_raw"].where(F.col("kind").isin(*STEPS))
     quoted = reduce(lambda body, pair: F.regexp_replace(body, *pair), _NUMBERS, F.col("body"))
-    parsed = raw.select(*_ID, "time", "run", "actor", "kind", F.from_json(quoted, _BODY).alias("b"))
+    body = keep_apart(F.from_json(quoted, _BODY)).alias("b")
+    parsed = raw.select(*_ID, "time", "run", "actor", "kind", body)
     # A file and a topic may both have brought the record; the copies are equal, except for the
     # body.
     steps = select_newest(parsed.where(F.col("b.step").isNotNull()), _ID, F.asc("time"))

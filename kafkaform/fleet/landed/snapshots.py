@@ -89,6 +89,12 @@ _RECORD = (
 )
 
 
+def keep_apart(value: Column) -> Column:
+    """Return the value as an `explode` of one: conditions on it are not pushed into its expression,
+    which would then be planned and computed for each mention of it."""
+    return F.explode(F.array(value))
+
+
 def split_lines(files: DataFrame) -> DataFrame:
     """Return _file, position (counted from 1) and line. files: _file, content."""
     split = F.split(_read_text(), "\n")
@@ -118,7 +124,7 @@ def parse_registers(files: DataFrame) -> DataFrame:
         "_file",
         "position",
         "line",
-        _keep_apart(reason).alias("reason"),
+        keep_apart(reason).alias("reason"),
         _parse_time("parsed.taken").alias("taken"),
         F.col("line").alias("body"),
     )
@@ -162,7 +168,7 @@ class Snapshots(Struct, frozen=True):
                 "bad_value",
             )
         )
-        judged = parsed.withColumn("reason", _keep_apart(reason))
+        judged = parsed.withColumn("reason", keep_apart(reason))
         return cls(judged, rows.withColumn("stem", _get_stem(ROWS)))
 
     def select_rows(self) -> DataFrame:
@@ -188,12 +194,12 @@ class Snapshots(Struct, frozen=True):
             "found", lambda row: _lacks_members(row) | _has_wrong_kind(row)
         )
         names = [F.col(f"parsed.{name}") for name in ("source", "subject", "snapshot")]
-        return parsed.select(
+        return parsed.withColumn("sound", F.when(is_sound, F.col("found"))).select(
             *names,
             _parse_time("parsed.ended").alias("captured_at"),
             "_file",
             # `inline` of null gives no rows, which is exactly "nothing of this file".
-            F.inline(F.when(is_sound, F.col("found"))),
+            F.inline("sound"),
         )
 
     def find_refused(self, row_counts: DataFrame) -> tuple[str, ...]:
@@ -293,12 +299,6 @@ def _read_members(files: DataFrame, members: str) -> DataFrame:
     line = F.explode(F.array(line)).alias("line")
     lines = files.select("_file", F.lit(1).cast("bigint").alias("position"), line)
     return lines.withColumn("parsed", F.from_json("line", members))
-
-
-def _keep_apart(reason: Column) -> Column:
-    """`explode` of one: conditions on the result are not pushed into its expression, which would
-    then be planned and computed for each mention of it."""
-    return F.explode(F.array(reason))
 
 
 def _has_repeated_member() -> Column:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.util import find_spec
-from itertools import count
+from itertools import count as count_from
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -88,7 +88,7 @@ SPARK_ERRORS: tuple[type[Exception], ...] = tuple(_list_errors())
 """Constraint violations and lost JVMs arrive as plain Py4JError."""
 Start = Callable[[LandedBytes], SparkSession]
 """Returns the session, starting it if necessary."""
-_VIEW_NUMBERS = count()
+_VIEW_NUMBERS = count_from()
 """One session may have views of several roots."""
 
 
