@@ -78,6 +78,7 @@ def commit_step(
 
 def _keep_reported(row: Row | None, change: Change) -> FrozenMap:
     """What the system reports although nothing sets it, without what the change sets."""
+    # What a change sets is declared, so it is no longer something that the system only reports.
     if row is None or not row.reported:
         return EMPTY
     paths = {render_path(path) for path in flatten(change.after)}
@@ -172,6 +173,8 @@ class Ledger(Struct):
     ) -> None:
         if not entries:
             return
+        # What was started is owed before its outcome is known. A crash in between leaves an
+        # obligation whose end is asked for, and never work that nobody remembers.
         opened = self._list_started(plan, results)
         try:
             records = self.journal.write_all([*opened, *entries])
@@ -234,6 +237,8 @@ class Ledger(Struct):
         subject = self._make_subject(plan, result)
         repeat = result.step.repeat.value
         version = change.row_after.secret_version
+        # The whole target, and not only the paths of this step: after a crash, a recovery has to
+        # recognise it in the live object.
         return make_intent_body(subject, repeat, version, change.after, change.theirs)
 
     def _make_outcome(self, plan: Plan, result: Result) -> FrozenMap:
@@ -319,6 +324,8 @@ def lay_results_over(state: State, plan: Plan, results: Sequence[tuple[Result, R
             row, result.change, result.step.paths, result.outcome, record.seq
         )
         scope = plan.instances[identity.instance].facts.scope_id
+        # The first applied step binds the instance to its system. From then on, another one that
+        # answers is refused.
         if state.providers.get(identity.instance) != scope:
             state = set_scope(state, identity.instance, scope)
     remaining = [row for row in rows.values() if row is not None]

@@ -243,6 +243,7 @@ def _read_approved_plan(grounds: _Grounds) -> Plan | None:
         # An approval by older rules cannot be computed again. Its records have to agree at least.
         sound = plan.rule != RULE or compute_approval(plan) == plan.approval
     except StorageError:
+        # Somebody else may have written it, and what is not proven is not removed.
         return None
     return plan if sound and len(named) == 1 else None
 

@@ -48,6 +48,7 @@ class Stop(Struct):
             self.heard()
             return
         self._at_once = number
+        # A write that is interrupted would leave a torn end, so the signal counts after it.
         if not self._writing:
             raise Interrupted(SECOND, ADVICE, number)
 
@@ -89,4 +90,5 @@ class Stop(Struct):
         deadline = clock.monotonic() + seconds
         while (remaining := deadline - clock.monotonic()) > 0:
             self.check()
+            # A request from another thread does not end a sleep, so each one is short.
             clock.sleep(min(remaining, SLICE_SECONDS))

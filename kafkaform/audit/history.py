@@ -274,6 +274,8 @@ class _ChangeTeller(Struct):
         if live is None:
             return
         values = [value for value in _list_values(body) if not _is_private(value)]
+        # An object that is there after its deletion, or gone before it: between the two looks,
+        # somebody else made or deleted it.
         creates = body["action"] == Action.CREATE and not body["adopts"]
         if creates != (live.values is None) and body["action"] not in ENDING:
             before, after = ("present", None) if creates else (None, "present")
@@ -368,6 +370,8 @@ class _ChangeTeller(Struct):
         values: tuple[LoggedValue, ...],
     ) -> None:
         body, facts = record.body, self.told.runs.get(run)
+        # A `recover` record belongs to the run that closed the intent, and the change to the run
+        # that sent it.
         actor = facts.actor if facts is not None and run != record.run else record.actor
         error = body.get("error")
         self.told.changes.append(

@@ -66,6 +66,7 @@ class Origins(Struct):
 
     def note_step(self, seq: int, time: str, identity: Identity, body: Mapping[str, Any]) -> None:
         """A step was applied or has started. seq, time: those of the record."""
+        # A long log names the same few systems again and again.
         scope = intern(body["scope_id"])
         self.scopes[identity.instance] = scope
         origins = self._held.setdefault(scope, {})

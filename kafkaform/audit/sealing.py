@@ -127,6 +127,7 @@ def follow_lines(head: Head, lines: bytes, source: str) -> Head:
 
 def _write_segment(objects: Objects, before: Head, head: Head, lines: bytes, time: str) -> Segment:
     """Write a segment, and read it back. Raises StorageError."""
+    # Without a time in the header, the same lines become the same bytes in another run.
     data = gzip.compress(lines, LEVEL, mtime=0)
     digest = hashlib.sha256(lines).hexdigest()
     segment = Segment(

@@ -200,8 +200,10 @@ def _parse_manifest(data: bytes, source: str) -> SegmentManifest:
             raise Misfit(f"has a gap: no segment begins with record {head.seq + 1}")
         if segment.head_in != head.hash:
             raise Misfit(f"has a segment {segment.first} that does not follow the one before it")
+        # Only a beginning of the log can be elsewhere: readers begin behind it (`find_start`).
         if segment.archived is not None and head != archived:
             raise Misfit(f"has a segment {segment.first} in an archive, but not the one before it")
+        # Before any segment is opened: its length limits how much a reader unpacks.
         digests = (segment.head_out, segment.lines_sha256, segment.object_sha256)
         if not all(map(_DIGEST.fullmatch, digests)) or not 0 < segment.length < LARGEST:
             raise Misfit(f"has a segment {segment.first} with an impossible digest or length")
@@ -232,6 +234,7 @@ def read_sealed(
     for number, segment in enumerate(wanted, 1):
         data = read_segment(objects, segment)
         report(number)
+        # A long line is not kept: whoever needs it reads its segment again (`LongLine`).
         lines = split_lines(data, partial(read_segment, objects, segment))
         yield from islice(lines, max(0, after + 1 - segment.first), None)
 
@@ -261,6 +264,7 @@ def read_segment(objects: Objects, segment: Segment) -> bytes:
 def unpack_segment(objects: Objects, segment: Segment, data: bytes) -> bytes:
     """The lines in the bytes of a segment's object, which must be what the manifest says. Raises
     StorageError."""
+    # The object first: nothing is unpacked that is not, byte for byte, what was sealed.
     if hashlib.sha256(data).hexdigest() != segment.object_sha256:
         raise make_segment_error(objects, segment, "its bytes are not those that were sealed")
     lines = unpack(data, segment.length)
@@ -453,6 +457,7 @@ class MemorySink:
         self._lines: list[bytes] = []
 
     def lines(self, after: int = 0) -> Iterator[Line]:
+        # As of now: what is appended during the reading is not among them.
         return iter(tuple(self._lines[after:]))
 
     def tail(self, count: int) -> Tail:

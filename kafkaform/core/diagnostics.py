@@ -360,6 +360,8 @@ def suggest(word: str, words: Iterable[str], likeness: float = 0.6) -> str:
     folded = {item.casefold(): item for item in words}
     key = word.casefold()
     near, share = _find_nearest(key, folded, likeness)
+    # A word that is nearly one of ours is a misspelling. Of any other, the meaning that it has in
+    # another tool counts more than its letters.
     if share < _SAME:
         near = next((meant for meant in list_meant_words(key) if meant in folded), near)
     return f'Did you mean "{folded[near]}"?' if near else ""

@@ -141,6 +141,7 @@ class Ended(BaseException):
         return 128 + self.number
 
 
+# 2 is not among them: with --detailed-exitcode it means that there are changes, as in Terraform.
 EXIT_CODES: dict[type[KafkaformError], int] = {
     KafkaformError: 1,
     UsageError: 1,
@@ -161,6 +162,7 @@ EXIT_CODES: dict[type[KafkaformError], int] = {
 def exit_code(error: KafkaformError) -> int:
     """The process exit code for this error (architecture §7)."""
     if isinstance(error, Interrupted):
+        # As shells report a process that a signal has killed: 130 and 143.
         return 128 + error.signal_number
     return EXIT_CODES[type(error)]
 

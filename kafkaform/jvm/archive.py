@@ -90,6 +90,7 @@ class Archive(Struct, frozen=True):
                 [self.program, *words], capture_output=True, timeout=_PATIENCE_SECONDS, check=False
             )
         except (OSError, subprocess.TimeoutExpired):
+            # An archive only saves time: without one, Java starts as it would anyway.
             return False
         return result.returncode == 0
 

@@ -66,6 +66,7 @@ def tell_consequences(
     if not harmful or options.impact not in BOUNDS:
         return changes, remarks
     fast = options.impact is Extent.FAST
+    # A fast look shares what a run has with the plans of other folders. Any other was asked for.
     budget = look.budget if fast else LookBudget(BOUNDS[options.impact])
     bounds = replace(budget.bounds, sample=options.sample)
     ask = partial(_ask_system, harmful, providers, look, bounds)
@@ -142,6 +143,7 @@ def _ask_system(
     try:
         return find(look.sessions[instance], harmful[instance], bounds)
     except OtherSystem:
+        # Nothing that another system says is believed, not even why a look at it failed.
         raise
     except KafkaformError as error:
         cause = error.message

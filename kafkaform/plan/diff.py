@@ -88,7 +88,7 @@ def select_managed(before: FrozenMap, after: FrozenMap) -> FrozenMap:
 
 
 def agrees(target: FrozenMap, live: FrozenMap) -> bool:
-    """True if `live` has everything that `wanted` sets.
+    """True if `live` has everything that `target` sets.
 
     Almost every object of a large plan does, so no paths are made to find that out.
     """
@@ -189,6 +189,7 @@ def is_ignored(path: Path, lifecycle: Lifecycle) -> bool:
 def _matches_any(path: Path, globs: Iterable[str]) -> bool:
     """True if a glob names this path or the attribute that contains it."""
     text = render_path(path)
+    # `fnmatch.fnmatch` ignores case on some systems, and a plan must not depend on the computer.
     return any(fnmatch.fnmatchcase(text, glob) or glob == path[0] for glob in globs)
 
 

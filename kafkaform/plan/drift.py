@@ -68,6 +68,7 @@ def refresh_object(case: Case) -> Change:
     row, reading = case.claim.row, case.reading
     assert row is not None  # a refresh looks at recorded objects only
     if isinstance(reading, Hidden | Failed):
+        # A read that failed proves nothing, so the row stays as it is.
         return _keep_books(block_unreadable(case, reading), case)
     if isinstance(reading, Absent):
         reading = resolve_absence(reading, row.attributes)

@@ -63,6 +63,7 @@ def compute_row_after(case: Case, *, adopted: bool) -> Ownership:
     return Ownership(
         tuple(sorted({str(item.address) for item in declared})),
         max(
+            # Of several blocks that share an object, the strictest one decides.
             (choose_protection(item, case, adopted=adopted) for item in declared),
             key=PROTECTIONS.index,
         ),
@@ -135,6 +136,8 @@ def release_object(case: Case) -> Change:
 
 def _make_delete(case: Case, row: Row, live: Observed) -> Change:
     claim, kind = case.claim, case.kind
+    # A destroy has each system confirmed by its name. That lifts the default protection, and never
+    # prevent_destroy.
     lifted = case.mode is Mode.DESTROY
     own_attributes = lay_over(kind.canonical(live.attributes, case.facts), live.foreign, EMPTY)
     before = select_managed(own_attributes, row.attributes)

@@ -100,6 +100,7 @@ def find_needs(changes: Sequence[Change]) -> dict[str, set[str]]:
                     continue
                 if not _is_delete(step):
                     before[step.id].add(needed.id)
+                # Deletes go the other way round: what uses an object goes before the object.
                 elif _is_delete(needed) and not is_gate(step.request, needed.request):
                     before[needed.id].add(step.id)
     return before
@@ -122,6 +123,7 @@ def is_gate(later: Request, earlier: Request) -> bool:
 def _compute_rounds(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> dict[str, int]:
     """Step id -> round. Raises ConfigurationError if steps wait for each other."""
     gate_of = _find_gates(steps.values())
+    # Most plans have no dependencies, and then one round has everything.
     if not gate_of and not any(before.values()):
         return dict.fromkeys(steps, 0)
     graph: dict[str, set[str]] = {**before}

@@ -107,6 +107,7 @@ def _add_times(
     ]
     if not times or None in times:
         return parking
+    # The object is closed when its last closure is, so its time counts from then.
     since = max(datetime.fromisoformat(time) for time in times if time)
     until = since + timedelta(milliseconds=row.park or 0)
     return replace(
@@ -188,6 +189,7 @@ def _shorten(time: str) -> str:
     """`2026-12-06 10:00 UTC`, the minute that begins then or next; empty for no time."""
     if not time:
         return ""
+    # Rounded up: an apply in the minute that is named must not come too early.
     minute = datetime.fromisoformat(time) + timedelta(seconds=59)
     return minute.strftime("%Y-%m-%d %H:%M UTC")
 

@@ -202,6 +202,7 @@ def read_major_version(java: Path) -> int | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
+    # Java writes its version to standard error.
     match = _VERSION.search(answer.stderr)
     return int(match[1]) if match and answer.returncode == 0 else None
 

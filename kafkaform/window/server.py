@@ -478,6 +478,7 @@ def _read_head(connection: socket.socket) -> bytes | None:
         remaining = deadline - time.monotonic()
         if remaining <= 0 or len(head) > HEAD_BYTES:
             return None
+        # One limit for the whole head: a byte now and then must not keep the connection open.
         connection.settimeout(remaining)
         try:
             piece = connection.recv(HEAD_BYTES)

@@ -157,6 +157,7 @@ class LiveLooks:
 
     def _carry_out(self, subject: Subject, run: _Run) -> None:
         try:
+            # One look at a time: many open pages must not become as many logins.
             with self._turn, report_slow_tasks(ignore_event):
                 run.answer = self._look(subject)
         except Exception as error:  # noqa: BLE001  # whoever waits for the look gets it

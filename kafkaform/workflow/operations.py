@@ -70,6 +70,7 @@ def apply_changes(
     require_workspace(workspace)
     if not isinstance(plan, Plan | None):
         raise TypeError(f"a Plan is needed, not {type(plan).__name__}: load a file with load_plan")
+    # Its own options are a part of what was approved.
     if plan is not None and options != Options():
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."

@@ -388,6 +388,7 @@ class LocalSink(Struct):
 
     def _open_for_reading(self) -> BinaryIO | None:
         try:
+            # Through a link, it could be any file of the user. A pipe of that name must not block.
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return None

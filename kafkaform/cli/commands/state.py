@@ -89,6 +89,7 @@ def _list_folders(chosen: FolderFlags, pattern: str, state: str | None) -> int:
     choice = choose_folders(chosen)
     for item in load_listed_states(choice.repository, choice.folders):
         path = item.folder.path
+        # A state that cannot be read does not hide those of the other folders.
         if item.error is not None:
             faults = (replace(f, summary=f"{path}: {f.summary}") for f in item.error.diagnostics)
             console.show_diagnostics(tuple(faults))

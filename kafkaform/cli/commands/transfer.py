@@ -388,6 +388,7 @@ def _has_text(path: Path, text: str) -> bool:
     try:
         return path.is_file() and path.read_text(encoding="utf-8") == text
     except (OSError, UnicodeDecodeError):
+        # It is something else then, which is never written over.
         return False
 
 

@@ -69,6 +69,7 @@ _ERRORS: Mapping[int, str] = {
     errno.EHOSTUNREACH: "check the host in url, and the network",
     errno.ENETUNREACH: "check the host in url, and the network",
 }
+# The limits of Python's own client.
 MAX_HEADERS = 100
 MAX_LINE = 65536
 """Bytes of one header."""

@@ -199,6 +199,7 @@ def _parse_object(text: bytes) -> Mapping[str, Any] | None:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
+        # Who answers is not trusted, and nesting that is too deep ends the parser.
         return None
     return value if isinstance(value, dict) else None
 

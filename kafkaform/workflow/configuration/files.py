@@ -48,6 +48,8 @@ _DEFAULT = f"{_REMOTE}HEAD"
 
 def ask_git(folder: Path, *words: str) -> bytes:
     """The output of git in a folder. Raises PermissionError with the reason if it fails."""
+    # A checkout can name a program in core.fsmonitor. In a pipeline, it often belongs to another
+    # user, and git would refuse it.
     command = ("git", "-c", "core.fsmonitor=false", "-c", "safe.directory=*", *words)
     # Variables such as GIT_DIR and GIT_INDEX_FILE would lead to another repository.
     environment = {n: text for n, text in os.environ.items() if not n.startswith("GIT_")}

@@ -214,6 +214,7 @@ def evaluate_block(
     try:
         return evaluate_arguments(arguments, env, scope.report, title)
     except Poisoned:
+        # Its fault is reported already.
         return None
 
 

@@ -152,6 +152,7 @@ def apply_repository(
         {"fail_on": fail_on, "verify_log": verify_log},
     )
     job.claims.extend(plan.claims)
+    # Without changes, there is nothing to approve.
     asked = approve if expect is None and approval.tokens else None
     if asked is not None and asked(plan) is not True:
         raise KafkaformError("not approved; nothing was sent")
@@ -230,6 +231,7 @@ class _Job(Struct, frozen=True):
 
     def list_earlier(self, path: str) -> Collection[str]:
         """The folders that must be done before this one."""
+        # A destroy goes the other way round: what reads the outputs of a folder goes first.
         return self.plan.order.list_users(path) if self.destroys else self.plan.order.needs[path]
 
 
@@ -240,6 +242,7 @@ def _run(job: _Job) -> RepositoryApplied:
         try:
             result = _try_folder(job, opened[path], outcomes[path])
         except Ended as ended:
+            # Nothing of this folder was sent yet, so it only counts as not begun.
             ended.handled = True
             result = _make_unbegun(opened[path].folder, ended.number)
         job.results[path] = result
@@ -312,6 +315,7 @@ def _open_to_apply(job: _Job, opened: OpenFolder, *, renewed: bool) -> Workspace
     # As in the plan that was approved.
     opened = job.plan.remainder.add_objects(opened, job.plan.scopes[opened.folder.path])
     assert opened.workspace is not None, "it was open before"
+    # Shared logins only serve plans. A run that sends has a login of its own.
     return replace(opened.workspace, opener=open_session, look_budget=job.look_budget)
 
 

@@ -73,6 +73,7 @@ class SharedLook:
         requests."""
         if (kind, depth) not in self._sweeps:
             self._unproven = True
+            # A deeper listing shows all objects in full anyway.
             wanted = self._wanted[kind] if depth is Depth.NAMES else ()
             sweep = self.session.sweep(kind, depth, full=wanted)
             self._sweeps[kind, depth] = sweep
@@ -232,6 +233,7 @@ class SharedSystems:
     def want(self, folder: Path, block: ProviderConfig, ids: Collection[Identity]) -> None:
         """Note objects that a folder reads through this provider block, before it does."""
         self._wanted[_make_key(folder, block)].update(ids)
+        # What was collected before lacks these objects.
         self._collected.clear()
 
     def collect_wanted(self, folder: Path, blocks: Collection[ProviderConfig]) -> FolderObjects:
@@ -259,6 +261,7 @@ class SharedSystems:
         self, folder: Path, provider: Provider, block: ProviderConfig, secrets: Secrets
     ) -> SharedLook:
         key = _make_key(folder, block)
+        # Equal blocks can have different secrets, and then they have different rights.
         login = next((item for known, item in self._logins[key] if known == secrets), None)
         if login is None:
             try:
@@ -289,6 +292,7 @@ class SharedSystems:
 
 
 def _make_key(folder: Path, block: ProviderConfig) -> BlockKey:
+    # Two folders can mean different files by one relative path, such as that of a certificate.
     return block.name, block.instance, block.config, tuple(_list_files(folder, block.config))
 
 

@@ -279,6 +279,7 @@ def head(state: StateFile = None) -> None:
     Keep it elsewhere, such as in a CI log.
     """
     sink = open_store(state).sink
+    # If the beginning is archived, the manifest has the head that the other records follow.
     start = find_start(sink.sealed)
     Console.make_standard().write(str(verify_chain(sink.lines(start.seq), start=start).head))
 
