@@ -152,7 +152,6 @@ def apply_repository(
         {"fail_on": fail_on, "verify_log": verify_log},
     )
     job.claims.extend(plan.claims)
-    # Without changes, there is nothing to approve.
     asked = approve if expect is None and approval.tokens else None
     if asked is not None and asked(plan) is not True:
         raise KafkaformError("not approved; nothing was sent")

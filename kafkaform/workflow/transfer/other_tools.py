@@ -3,8 +3,7 @@ writes what this folder manages in its form, and with `export acls --for folders
 that a login of each folder needs for what its boundary covers.
 
 Nothing connects for `--from`. The import blocks name exactly the objects of the files, so that the
-next plan compares each with the live object, and never creates one. The rights for folders need
-nothing but the repository file.
+next plan never creates one. The rights for folders need nothing but the repository file.
 """
 
 from __future__ import annotations
