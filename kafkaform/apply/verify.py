@@ -413,7 +413,7 @@ def _wait_for_nodes(
             unseen = [c for c in changes if c.identity in missing]
             gaps[node] = asker.look(node, unseen, whole=whole and node not in quiet)
             _show_progress(report, noun, nodes, gaps, len(changes))
-        # A node that gives no answer about any of its objects can be about to leave the cluster.
+        # A node that gives no answer about any of its objects can be about to leave.
         quiet = {
             node
             for node, missing in gaps.items()
