@@ -50,9 +50,9 @@ from ..render.text import render_count
 from ..state.codec import ADVICE
 from ..state.model import Backend, Lease, LockInfo, Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
-from .configuration.folder_outputs import LoadOutputs
 from .configuration.instances import Opener, open_session
 from .configuration.policies import NO_POLICIES, Policies, choose_policies
+from .configuration.repository_place import LoadOutputs
 from .stores import STATE_VARIABLE, find_anchor, load_outputs, open_folder_store
 
 if TYPE_CHECKING:

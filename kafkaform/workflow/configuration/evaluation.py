@@ -64,10 +64,11 @@ from .files import (
     read_file_secret,
     read_folder,
 )
-from .folder_outputs import FolderOutputs, LoadOutputs
 from .instances import Opener, Systems, complete_connection, complete_provider, open_session
 from .places import find_backend_faults
 from .repository_place import (
+    FolderOutputs,
+    LoadOutputs,
     add_defaults,
     add_providers,
     find_place,

@@ -31,10 +31,10 @@ from ...core.words import Words
 from ...provider.contract import Provider, Secrets, Session
 from ...state.model import Backend, State
 from ..configuration.evaluation import Inputs
-from ..configuration.folder_outputs import LoadOutputs
 from ..configuration.instances import Opener, open_session
 from ..configuration.repository import FILES, Repository, RepositoryFolder
 from ..configuration.repository_choice import FolderChoice, choose_folders
+from ..configuration.repository_place import LoadOutputs
 from ..configuration.untrusted import choose_trusted_state
 from ..stores import STATE_VARIABLE, STORES_AT_ONCE, open_folder_store
 from ..workspace import Workspace, open_read_workspace

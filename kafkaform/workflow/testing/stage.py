@@ -30,8 +30,8 @@ from ...provider.registry import Registry
 from ...state.model import MemoryBackend
 from ...syntax.nodes import Attribute, Block, File
 from ..configuration.evaluation import Configuration, DataAnswers
-from ..configuration.folder_outputs import FolderOutputs
 from ..configuration.policies import NO_POLICIES, Policies
+from ..configuration.repository_place import FolderOutputs
 from ..model import PlanChosen, RunEvent
 from ..operations import apply_changes
 from ..workspace import Workspace
