@@ -11,9 +11,9 @@ from .figures import (
     CHART_ROWS,
     CLUSTER,
     COST_COLUMNS,
-    MEASURE_COLUMNS,
     OWNER,
     SIZE_COLUMNS,
+    STORAGE_COLUMNS,
     TRAFFIC_COLUMNS,
     UNITS,
     AtLeast,
@@ -30,7 +30,7 @@ from .figures import (
     make_grid,
     render_count,
 )
-from .questions import COST_PARTS, Rows
+from .questions import COST_PARTS
 
 _KIBI = 1024
 _REPLICAS = (Series("applied", "replicas", "R"),)
@@ -42,7 +42,7 @@ _CLUSTERS = (
     GridColumn("growth_per_day", "Replicas more a day", ColumnKind.NUMBER, "unknown"),
     GridColumn("breach_on", "Full on", ColumnKind.DAY, "not in sight"),
     GridColumn("below_rf", "Topics with few replicas", ColumnKind.NUMBER, "unknown"),
-    *MEASURE_COLUMNS,
+    *STORAGE_COLUMNS,
     *COST_COLUMNS,
 )
 _DISKS = (
@@ -71,15 +71,17 @@ _TOPIC_GROWTH = (
 _OWNERS = (
     OWNER,
     *COST_COLUMNS,
+    GridColumn("uncounted", "Not in the cost", ColumnKind.LONG),
     GridColumn("clusters", "Clusters", ColumnKind.NUMBER),
-    *MEASURE_COLUMNS,
+    *STORAGE_COLUMNS,
+    *TRAFFIC_COLUMNS,
     *SIZE_COLUMNS,
 )
 
 
 def show_capacity(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on capacity."""
-    rows = _tell_costs(answers["capacity_clusters"])
+    rows = [{**row, "cost": _mark_cost(row)} for row in answers["capacity_clusters"]]
     table = make_grid("Capacity by cluster, fullest first", _CLUSTERS, rows, "capacity")
     bars = tuple(
         Bar(
@@ -184,14 +186,8 @@ def _count_more(count: int) -> tuple[str, ...]:
     return (f"{count:,} more",) if count > 0 else ()
 
 
-def _tell_costs(rows: Sequence[Mapping[str, Any]]) -> Rows:
-    """Add what is not in a cost, and mark a cost that lacks something."""
-    return [
-        {**row, "cost": _mark_cost(row), "uncounted": _list_uncounted(row) or None} for row in rows
-    ]
-
-
 def _mark_cost(row: Mapping[str, Any]) -> float | None:
+    """The cost of a row, marked if it lacks something."""
     # Builds of earlier versions have only costs of which all is known.
     cost: float | None = row["cost"] if row["cost_at_least"] is None else row["cost_at_least"]
     return AtLeast(cost) if cost is not None and row["unpriced_topics"] else cost
@@ -210,7 +206,10 @@ _PART_WORDS: Mapping[str, str] = {"bytes": "size"}
 
 def show_cost(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on cost."""
-    rows = _tell_costs(answers["capacity_owners"])
+    rows = [
+        {**row, "cost": _mark_cost(row), "uncounted": _list_uncounted(row)}
+        for row in answers["capacity_owners"]
+    ]
     table = make_grid("Cost by owner, most first", _OWNERS, rows, "capacity")
     paid = [row for row in rows if row["cost"] is not None]
     by_currency = {

@@ -98,15 +98,13 @@ TRAFFIC_COLUMNS = (
     GridColumn("ingress_per_day", "Written a day", ColumnKind.BYTES, "unknown"),
     GridColumn("egress_per_day", "Read a day", ColumnKind.BYTES, "unknown"),
 )
-MEASURE_COLUMNS = (
+STORAGE_COLUMNS = (
     GridColumn("bytes", "Size", ColumnKind.BYTES, "not measured"),
     GridColumn("bytes_per_day", "Size, growth a day", ColumnKind.BYTES, "unknown"),
-    *TRAFFIC_COLUMNS,
 )
 COST_COLUMNS = (
     GridColumn("cost", "Cost a month", ColumnKind.MONEY, "no rates"),
     GridColumn("currency", "Currency"),
-    GridColumn("uncounted", "Not in the cost", ColumnKind.LONG),
 )
 
 

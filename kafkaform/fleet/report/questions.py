@@ -54,11 +54,10 @@ def _sum_known(column: str) -> str:
     return f"case when count({column}) = count(*) then sum({column}) end as {column}"
 
 
-def _list_unknown(form: str) -> str:
-    """`unknown_PART` for each part of a cost: true if it is unknown. form: how rows are taken
-    together, with `{0}` for the test of one row."""
-    tests = ((name, f"array_has(cost_unknown, '{name}')") for name in COST_PARTS)
-    return ", ".join(f"{form.format(test)} as unknown_{name}" for name, test in tests)
+_UNKNOWN_PARTS = ", ".join(
+    f"bool_or(array_has(cost_unknown, '{name}')) as unknown_{name}" for name in COST_PARTS
+)
+"""Columns for each part of a cost: true if it is unknown."""
 
 
 NUMBERS: Mapping[str, ReportQuestion] = {
@@ -257,10 +256,8 @@ DETAILS: Mapping[str, ReportQuestion] = {
     "capacity_clusters": ReportQuestion(
         ("capacity",),
         "select count(*) over () as total, cluster, topics, partitions, replicas, limit_replicas,"
-        " growth_per_day, breach_on, below_rf, bytes, bytes_per_day, ingress_per_day,"
-        " egress_per_day, cost, cost_at_least, unpriced_topics, currency,"
-        f" {_list_unknown('{0}')}"
-        " from capacity where subject = 'cluster'"
+        " growth_per_day, breach_on, below_rf, bytes, bytes_per_day, cost, cost_at_least,"
+        " unpriced_topics, currency from capacity where subject = 'cluster'"
         " order by replicas * 1.0 / limit_replicas desc nulls last,"
         " replicas desc, cluster limit {limit}",
     ),
@@ -272,7 +269,7 @@ DETAILS: Mapping[str, ReportQuestion] = {
         " sum(partitions) as partitions, sum(replicas) as replicas,"
         f" {', '.join(map(_sum_known, _SUMS))},"
         " sum(cost_at_least) as cost_at_least, sum(unpriced_topics) as unpriced_topics,"
-        f" {_list_unknown('bool_or({0})')}"
+        f" {_UNKNOWN_PARTS}"
         " from capacity where subject like 'owner %' or subject = 'unowned'"
         " group by subject, currency"
         " order by cost_at_least desc nulls last, replicas desc, owner, currency limit {limit}",
