@@ -93,6 +93,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "fleet permissions": ("--root=nowhere", "--expand"),
     "fleet history": ("--key=topic/orders", "--cluster=one", "--root=nowhere"),
     "fleet status": ("--root=nowhere",),
+    "fleet unused": ("--root=nowhere",),
     "fleet doctor": ("--root=nowhere",),
     # Anywhere else it would start Spark and leave what it keeps.
     "fleet prepare": ("--master=spark://nowhere:7077",),

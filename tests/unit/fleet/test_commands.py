@@ -133,6 +133,7 @@ READERS = (
     *(
         "who-can READ topic/orders",
         "status",
+        "unused --tell-file told",
         "history --key topic/orders --cluster c --since 3650d",
     ),
 )
@@ -157,6 +158,7 @@ def run_without(packages: str, root: Path, code: int, *lines: str) -> str:
 def test_what_is_not_installed_is_named(tmp_path: Path) -> None:
     """Each command says which extra it needs: those that read need the small one."""
     lacking = f"{SPARK_PACKAGES},deltalake,pyarrow"
+    (tmp_path / "fleet.hcl").write_text("fleet {}\n")
     output = run_without(lacking, tmp_path, 1, *READERS)
     assert output.count("what reads the fleet's tables is not installed") == len(READERS)
     assert output.count("[fleet-read]") == len(READERS)
@@ -176,6 +178,7 @@ def test_readers_need_the_small_extra_only(tmp_path: Path) -> None:
     tables["live"] = [{"cluster": "c", "kind": "kafka_topic", "key": "orders"}]
     tables["change_attribution"] = [{**changed, "window_end": captured, "path": "partitions"}]
     publish(tmp_path, "b", tables)
+    (tmp_path / "fleet.hcl").write_text("fleet {}\n")
     output = run_without(SPARK_PACKAGES, tmp_path, 0, *READERS)
     assert "Wrote r.html" in output
     assert "changed  partitions" in output
