@@ -91,7 +91,10 @@ def _check_readers() -> Iterator[DoctorCheck]:
 
 def _check_builders(setup: SparkSetup, reason: str) -> Iterator[DoctorCheck]:
     """Yield the checks of what makes tables on this master."""
-    yield _check_engine(setup, reason)
+    engine = _check_engine(setup, reason)
+    yield engine
+    if not engine.good:
+        return
     extra = "fleet-small" if setup.embedded else "fleet"
     # Spark's own package has its client, too.
     client = ("pyspark" if find_spec("py4j") else "pyspark-client", *_PYSPARK)

@@ -421,8 +421,8 @@ def need_spark(setup: SparkSetup) -> None:
     if not (setup.connect or setup.embedded) and find_spec("py4j") is None:
         raise UsageError(
             f"--master {setup.master} needs Spark itself, and only its client is installed",
-            f"Run `{render_extra_command('fleet')}` in an environment without [fleet-small]: both "
-            f"have a package pyspark. `fleet run --master {EMBEDDED}` needs no Spark.",
+            "Install kafkaform with [fleet] into a new environment: beside [fleet-small], both "
+            f"would write a package pyspark. `fleet run --master {EMBEDDED}` needs no Spark.",
         )
 
 
