@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "examples/pipelines/ci/requirements.lock"
 EXTRAS_LOCK = ROOT / "docs/release/extras.lock"
 """What `EXTRAS` install beyond `LOCK`, for the bill of materials."""
-EXTRAS = ("sandbox", "fleet", "aws", "keystores", "codecs", "lsp")
+EXTRAS = ("sandbox", "fleet", "fleet-small", "aws", "keystores", "codecs", "lsp")
 """The extras that users install. `kerberos` is left out, because nobody can resolve it without the
 headers of MIT Kerberos. The others are for the project's own tests."""
 HEAD = """\
