@@ -202,8 +202,8 @@ def _list_effects(sent: DataFrame) -> DataFrame:
     values = F.when(removes, F.array().cast(_EFFECT)).otherwise(F.col("changes").cast(_EFFECT))
     # These may take effect after their end was recorded, so the window is open to later changes.
     is_long = F.col("outcome").isin("started", UNKNOWN) | (F.col("record") == "recover")
-    done = sent.where(F.col("outcome").isin(*VERDICTS))
-    return done.withColumn("_effects", F.concat(object_effect, values)).select(
+    tries = sent.where(F.col("outcome").isin(*VERDICTS))
+    return tries.withColumn("_effects", F.concat(object_effect, values)).select(
         *KEY,
         "lineage",
         "seq",

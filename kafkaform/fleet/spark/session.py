@@ -87,7 +87,7 @@ DELTA_READER = "spark.kafkaform.deltaReader"
 """Set in sessions that read tables by Delta's log; see `store`."""
 _NO_CALL_SITES: Mapping[str, str] = {
     # Otherwise PySpark sends the Python call site of every column to the server, for error messages
-    # that we shorten anyway. To find the call sites took a sixth of a small build on Sail.
+    # that we shorten anyway. To find the call sites took an eighth of a small build on Sail.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """A static setting of Spark: only who starts the engine can set it."""

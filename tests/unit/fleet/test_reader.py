@@ -172,20 +172,29 @@ def test_files_that_are_gone(root: Path) -> None:
         tables.read_rows("select * from drift")
 
 
+_TYPE = """'Timestamp(Microsecond, Some("UTC"))'"""
+_A_TIME = (
+    f"select key, arrow_cast('2026-01-02T03:04:05', {_TYPE}) as at, "
+    f"arrow_cast(null, {_TYPE}) as never from drift"
+)
+
+
 def test_the_process_ends_well_and_without_a_jvm(root: Path) -> None:
-    """Neither pyspark nor pyarrow's datasets are loaded, and nothing aborts at the end."""
+    """Neither pyspark nor pandas nor pyarrow's datasets are loaded, not even for a time, and nothing
+    aborts at the end."""
     code = (
         "import json, sys; from kafkaform.fleet.tables import reader;"
         "t = reader.Gold(reader.read_current(sys.argv[1]));"
-        "rows = t.read_rows('select key from drift');"
+        f"rows = t.read_rows({_A_TIME!r});"
         "loaded = {'pyspark', 'pandas', 'pyarrow.dataset'} & {*sys.modules};"
-        "print(json.dumps([rows, sorted(loaded)]))"
+        "print(json.dumps([rows, sorted(loaded)], default=str))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(root)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == [[{"key": "orders"}], []]
+    row = {"key": "orders", "at": "2026-01-02 03:04:05+00:00", "never": None}
+    assert json.loads(done.stdout) == [[row], []]
 
 
 def test_literals_hold_anything() -> None:
@@ -193,9 +202,16 @@ def test_literals_hold_anything() -> None:
     assert quote_text("o'rders\\'; drop") == "'o''rders\\''; drop'"
 
 
+class FakeSession:
+    """A session that has one setting, or none."""
+
+    def __init__(self, setting: str | None) -> None:
+        self.conf = SimpleNamespace(get=lambda *_: setting)
+
+
 def open_lake(root: Path, setting: str | None = None) -> TableStore:
     """A store that creates tables. setting: that of Sail."""
-    session: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: setting))
+    session: Any = FakeSession(setting)
     return TableStore(session, str(root))
 
 

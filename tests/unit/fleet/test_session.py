@@ -369,6 +369,21 @@ def test_java_is_not_asked_for_a_class_with_each_column(
     assert not is_debugging_enabled()
 
 
+@pytest.mark.usefixtures("own_spark")
+def test_sail_is_not_told_where_a_column_is_named(tmp_path: Path) -> None:
+    """To find these places in Python would take an eighth of a small build."""
+    pytest.importorskip("pysail")
+    code = (
+        "import sys; from pathlib import Path; from kafkaform.fleet.spark import session;"
+        "session.build_session(session.SparkSetup(session.EMBEDDED, Path(sys.argv[1])));"
+        "import pyspark.sql.functions as F; from pyspark.errors.utils import is_debugging_enabled;"
+        "F.col('a') + 1; print(is_debugging_enabled())"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_nothing_of_spark_is_loaded_with_the_session_module() -> None:
     """`fleet doctor` must be able to say that it is missing."""
     code = (
