@@ -180,8 +180,8 @@ _A_TIME = (
 
 
 def test_the_process_ends_well_and_without_a_jvm(root: Path) -> None:
-    """Neither pyspark nor pandas nor pyarrow's datasets are loaded, not even for a time, and nothing
-    aborts at the end."""
+    """Neither pyspark nor pandas nor pyarrow's datasets are loaded, not even for a time, and
+    nothing aborts at the end."""
     code = (
         "import json, sys; from kafkaform.fleet.tables import reader;"
         "t = reader.Gold(reader.read_current(sys.argv[1]));"
