@@ -465,7 +465,7 @@ def _make_idle(row: Row, as_of: datetime) -> Cause:
     return Cause(
         SEVERITIES[int(row["severity"])],
         f"{render_count(count, 'topic')} may be unused",
-        "Ask the owner. Then delete in two steps: say park in the block, and remove the block.",
+        "Ask the owner, and then delete in two steps: kafkaform fleet unused helps with both.",
         _make_query(query),
         "unused",
         reach=_measure(row),
