@@ -167,9 +167,8 @@ def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
         _rows_if(F.col("deleted"), F.array(departure)),
     )
     # As a column first: Sail plans what `inline` is of once for each member.
-    return intervals.withColumn("_rows", rows).select(
-        *KEY, is_internal("attrs").alias("is_kafkas"), F.inline("_rows")
-    )
+    changed = intervals.withColumn("_rows", rows)
+    return changed.select(*KEY, is_internal("attrs").alias("is_kafkas"), F.inline("_rows"))
 
 
 def is_internal(attributes: str) -> Column:
@@ -302,14 +301,12 @@ def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: C
     heads = F.transform(F.map_keys("attrs"), lambda p: F.substring_index(p, ".", 1))
     # The live object shows the path's attribute.
     can_show = is_whole | (head == "config") | F.array_contains(heads, head)
+    flags = {"_shown": shows, "_there": at_look & can_show}
     verdicts = (
         candidates.join(spans, [*KEY], how="left")
-        .withColumns({"_shows": shows, "_can_show": at_look & can_show})
+        .withColumns(flags)
         .groupBy(*KEY, "path", "before", "after", "window_start", "window_end", *_SENDER)
-        .agg(
-            F.max(F.coalesce("_shows", F.lit(False))).alias("_shown"),
-            F.max(F.coalesce("_can_show", F.lit(False))).alias("_there"),
-        )
+        .agg(*(F.max(F.coalesce(name, F.lit(False))).alias(name) for name in flags))
     )
     is_due = F.col("_there") | (is_whole & is_creation)
     return (
