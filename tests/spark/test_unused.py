@@ -32,7 +32,11 @@ from .live_rows import (
 from .oracle_unused import Shot
 
 GRACE = 30
+COVERAGE = {"kafka_topic": "complete", TOPIC_USAGE: "complete", GROUP_USAGE: "complete"}
+PLAIN_TOPICS = ("idle", "full", "young")
 TOPICS = ("orders.a", "orders.b", "pay", "x", "__internal")
+NAMES = (*TOPICS, *PLAIN_TOPICS)
+"""Of all topics that snapshots list."""
 OWNERS = (Owner("sales", ("orders.*",), ("User:sales", "User:etl")), Owner("risk", ("pay",)))
 REGISTER = Register(owners=OWNERS, settings=FleetSettings(grace_days=GRACE))
 TABLES = ("live", "history", "cluster", "snapshot", "snapshot_raw", "desired", "recorded")
@@ -61,7 +65,7 @@ def _shots(dice: Random) -> list[Shot]:
             offsets.pop(dice.choice(list(offsets)), None) if offsets else None
         if dice.random() < reading / 3:
             offsets["new", dice.choice(TOPICS)] = 1
-        coverage = {TOPIC_USAGE: "complete", GROUP_USAGE: "complete", **covered}
+        coverage = {**COVERAGE, **covered}
         if dice.random() < 0.03:
             coverage[dice.choice((TOPIC_USAGE, GROUP_USAGE))] = "failed"
         there = {key: v for key, v in offsets.items() if dice.random() >= reading / 5}
@@ -117,7 +121,8 @@ def _landed(shots: Mapping[str, Sequence[Shot]], build: str) -> Tables:
             tables["snapshot"].append({**known, "coverage": shot.coverage, "sha256": "0"})
             failed = {**known, "captured_at": shot.at - timedelta(hours=9), "snapshot": "failed"}
             tables["snapshot"].append({**failed, "coverage": {GROUP_USAGE: "complete"}})
-            for row in _usage(name, shot):
+            listed = [topic(name, key, [[1]]) for key in NAMES]
+            for row in (*_usage(name, shot), *listed):
                 about = {n: row[n] for n in ("kind", "key", "attrs")}
                 tables["snapshot_raw"].append({**known, **about})
     return tables
@@ -199,7 +204,7 @@ World = tuple[dict[str, list[Shot]], Tables]
 
 def _plain_case() -> tuple[list[Shot], Tables]:
     """A cluster that was looked at each week for 42 days, and whose topics stand still."""
-    how = {TOPIC_USAGE: "complete", GROUP_USAGE: "complete", "kafka_acl": "complete"}
+    how = {**COVERAGE, "kafka_acl": "complete"}
     ends, starts = {"idle": 0, "full": 9, "young": 0}, {"idle": 0, "full": 0, "young": 0}
     groups = {("g", "full"): (9, 0)}
     shots = [Shot(days(7 * week), how, ends, starts, groups) for week in range(6, 0, -1)]
@@ -358,7 +363,7 @@ def test_what_is_said_of_the_signals(found: list[Row]) -> None:
 
 def test_two_snapshots_that_ended_at_one_time(spark: SparkSession) -> None:
     """Nobody knows which came first: the larger numbers count, in whatever order they landed."""
-    how = {TOPIC_USAGE: "complete", GROUP_USAGE: "complete"}
+    how = COVERAGE
     low, high = (
         Shot(NOW, how, {"x": n}, {"x": 0}, {("g", "x"): (n, 0), ("h", "x"): (None, 0)})
         for n in (3, 4)
@@ -371,3 +376,30 @@ def test_two_snapshots_that_ended_at_one_time(spark: SparkSession) -> None:
     for row in made_of.values():
         assert (row["end_offset"], row["committed"]) == (4, {"g": 4, "h": None})
         assert row["verdict"] == "in_use"
+
+
+def test_a_topic_is_watched_from_the_first_snapshot_that_lists_it(spark: SparkSession) -> None:
+    """Its use can be in an earlier one, because a snapshot is not of one moment. Builds one after
+    the other say the same as one of everything."""
+    groups = {("g", "x"): (3, 0)}
+    shots = {"c": [Shot(days(ago), COVERAGE, {"x": 3}, {"x": 0}, groups) for ago in (2, 1, 0)]}
+    tables: Tables = {table: [] for table in TABLES}
+    tables["cluster"] = [cluster("c", coverage=COVERAGE)]
+    tables["live"] = [topic("c", "x", [[1]])]
+    tables["history"] = [past("c", "x", {}, days(1))]
+    landed = _landed(shots, BUILD)
+    landed["snapshot_raw"] = [
+        row
+        for row in landed["snapshot_raw"]
+        if row["kind"] != "kafka_topic" or row["captured_at"] > days(2)
+    ]
+    first = {"c": shots["c"][:1]}
+    early = {
+        name: [row for row in landed[name] if row["captured_at"] <= days(2)] for name in landed
+    }
+    known = _as_of({**tables, "live": [], "history": []}, first)
+    before = frames(spark, {"unused_topics": rows_of(made(spark, first, known, early, None))})
+    followed = rows_of(made(spark, shots, tables, landed, before["unused_topics"]))
+    whole = rows_of(made(spark, shots, tables, landed, None))
+    assert _plain(followed) == _plain(whole)
+    assert [row["offsets_since"] for row in whole] == [days(1)]

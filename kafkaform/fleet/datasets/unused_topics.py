@@ -52,21 +52,23 @@ def build_usage(frames: Frames) -> DataFrame:
         .select(*KEY, *STATE)
         .join(covered.select("cluster"), "cluster", how="left_semi")
     )
-    snapshots = select_unread(good, covered)
+    # A topic counts as watched only where a snapshot lists it. Otherwise a row about the use of a
+    # topic that no snapshot listed yet would count in a build of everything, and be forgotten by
+    # builds that follow each other.
+    has_topics = F.try_element_at("coverage", F.lit(_TOPIC)).isin(COMPLETE, VISIBLE)
+    snapshots = select_unread(good, covered).where(has_topics)
     looks = _list_looks(snapshots, before)
+    key, attrs = F.col("key"), F.col("attrs")
     # A row per look at a topic, some of them twice.
-    end = F.col("attrs")["end_offsets_sum"].try_cast("bigint")
-    topic_offsets = _list_seen(frames, snapshots, TOPIC_USAGE).select(
-        "cluster", F.col("key").alias("topic"), "at", end.alias("end_offset")
+    topic_offsets = _list_seen(frames, snapshots, TOPIC_USAGE, key).select(
+        "cluster", "topic", "at", attrs["end_offsets_sum"].try_cast("bigint").alias("end_offset")
     )
     offsets = _find_written(topic_offsets.where(F.col("end_offset").isNotNull()), before)
     # A group's name may contain spaces, a topic's cannot.
-    key, attrs = F.col("key"), F.col("attrs")
-    topic = F.substring_index(key, " ", -1)
     groups = _find_read(
-        _list_seen(frames, snapshots, GROUP_USAGE).select(
-            *("cluster", topic.alias("topic"), "at"),
-            F.left(key, F.length(key) - F.length(topic) - 1).alias("group"),
+        _list_seen(frames, snapshots, GROUP_USAGE, F.substring_index(key, " ", -1)).select(
+            *("cluster", "topic", "at"),
+            F.left(key, F.length(key) - F.length("topic") - 1).alias("group"),
             attrs["committed_sum"].try_cast("bigint").alias("committed"),
             attrs["members"].try_cast("bigint").alias("members"),
         ),
@@ -108,13 +110,24 @@ def _select_covered(frames: Frames, good: DataFrame) -> DataFrame:
     return clusters.join(returned.select("cluster").distinct(), "cluster", how="left_anti")
 
 
-def _list_seen(frames: Frames, snapshots: DataFrame, kind: str) -> DataFrame:
-    """Return cluster, key, attrs, at: rows of this kind in these snapshots."""
-    rows = frames["snapshot_raw"].where((F.col("source") == LIVE) & (F.col("kind") == kind))
+def _list_seen(frames: Frames, snapshots: DataFrame, kind: str, topic: Column) -> DataFrame:
+    """Return cluster, topic, key, attrs, at: rows of this kind in these snapshots, about topics
+    that the same snapshot lists. topic: the name in a row of this kind."""
     chosen = F.broadcast(snapshots.select("cluster", "snapshot").distinct())
-    columns = ("key", "attrs", F.col("captured_at").alias("at"))
-    named = rows.select(F.col("subject").alias("cluster"), "snapshot", *columns)
-    return named.join(chosen, ["cluster", "snapshot"], how="left_semi").drop("snapshot")
+    rows = (
+        frames["snapshot_raw"]
+        .where((F.col("source") == LIVE) & F.col("kind").isin(kind, _TOPIC))
+        .select(
+            *(F.col("subject").alias("cluster"), "snapshot", "kind", "key", "attrs"),
+            F.col("captured_at").alias("at"),
+        )
+        .join(chosen, ["cluster", "snapshot"], how="left_semi")
+    )
+    listed = rows.where(F.col("kind") == _TOPIC).select(
+        "cluster", "snapshot", F.col("key").alias("topic")
+    )
+    named = rows.where(F.col("kind") == kind).withColumn("topic", topic)
+    return named.join(listed, ["cluster", "snapshot", "topic"], how="left_semi")
 
 
 # -- writes
