@@ -162,6 +162,7 @@ def permissions() -> Iterator[Row]:
         "principal": "User:CN=Ann Lee, OU=ops",
         "host": "*",
         "effective_mask": 8,
+        "effective": ["Read"],
         "via": ["User:CN=Ann Lee, OU=ops|*|Read|Allow|Topic|orders.|Prefixed"],
     }
 
