@@ -200,14 +200,14 @@ def read_facts(gold: Gold, noticed: Collection[Key], find_park: FindPark) -> tup
             f" WHERE u.verdict = '{CANDIDATE}' OR u.topic IN ({names})"
         )
     }
-    wanted = {key for key, row in rows.items() if row["verdict"] == CANDIDATE} | {*noticed}
+    topic_keys = {key for key, row in rows.items() if row["verdict"] == CANDIDATE} | {*noticed}
     clusters = {row["cluster"]: row for row in gold.read_rows("SELECT * FROM cluster")}
     closed = gold.read_rows(
         "SELECT cluster FROM live WHERE kind = 'cluster' AND attrs['has_authorizer'] = 'false'"
     )
     without_authorizer = {row["cluster"] for row in closed}
     ids = {name: row["cluster_id"] for name, row in clusters.items()}
-    recordings = _read_recordings(gold, wanted, ids, find_park)
+    recordings = _read_recordings(gold, topic_keys, ids, find_park)
     return tuple(
         TopicFacts(
             key[0],
@@ -218,12 +218,12 @@ def read_facts(gold: Gold, noticed: Collection[Key], find_park: FindPark) -> tup
             key[0] not in without_authorizer,
             recordings.get(key, ()),
         )
-        for key in sorted(wanted)
+        for key in sorted(topic_keys)
     )
 
 
 def _read_recordings(
-    gold: Gold, wanted: Collection[Key], ids: Mapping[str, str | None], find_park: FindPark
+    gold: Gold, topic_keys: Collection[Key], ids: Mapping[str, str | None], find_park: FindPark
 ) -> dict[Key, tuple[Recording, ...]]:
     lineages = {row["lineage"]: row for row in gold.read_rows("SELECT * FROM lineage")}
     declared = {
@@ -239,7 +239,7 @@ def _read_recordings(
         " AND address IS NOT NULL ORDER BY lineage"
     ):
         key = row["cluster"], row["key"]
-        if key not in wanted:
+        if key not in topic_keys:
             continue
         lineage = lineages.get(row["lineage"], {})
         times = closures.get((row["lineage"], row["cluster"], row["address"]), {})
@@ -308,8 +308,8 @@ def judge_topics(
         if not obstacle:
             topics.append(_judge_topic(topic, own, limits, now))
         elif sent and now - sent[-1].at < timedelta(days=FORGET_DAYS):
-            told = render_utc(sent[-1].at)
-            dropped.append(DroppedTopic(topic.cluster, topic.topic, owner, told, obstacle))
+            notice_time = render_utc(sent[-1].at)
+            dropped.append(DroppedTopic(topic.cluster, topic.topic, owner, notice_time, obstacle))
     return UnusedTopics(tuple(topics), tuple(dropped))
 
 

@@ -302,12 +302,12 @@ def _sum_costs(rates: Rates | None) -> Iterator[Column]:
     """Sum up the cost a month of what is known, rounded to cents, and say what is not; all null
     without rates."""
     prices = rates.prices if rates else {}
-    parts = {name: word for name, word in _PARTS.items() if name in prices}
-    known = (F.coalesce(F.sum(name), F.lit(0)) * F.lit(price) for name, price in prices.items())
-    at_least = F.round(sum(known, F.lit(0.0)), 2)
-    gaps = (F.when(~_all_known(name), F.lit(word)) for name, word in parts.items())
+    words = {name: word for name, word in _PARTS.items() if name in prices}
+    amounts = (F.coalesce(F.sum(name), F.lit(0)) * F.lit(price) for name, price in prices.items())
+    at_least = F.round(sum(amounts, F.lit(0.0)), 2)
+    gaps = (F.when(~_all_known(name), F.lit(word)) for name, word in words.items())
     unknown = F.array_compact(F.array(*gaps, F.lit(None).cast("string")))
-    unpriced = F.count_if(reduce(or_, map(F.isnull, parts), F.lit(False)))
+    unpriced = F.count_if(reduce(or_, map(F.isnull, words), F.lit(False)))
     values = {"cost_at_least": at_least, "cost_unknown": unknown, "unpriced_topics": unpriced}
     for name, value in values.items():
         yield F.when(F.lit(rates is not None), value).alias(name)
