@@ -68,7 +68,8 @@ MARGIN_SECONDS = 5.0
 POLL_SECONDS = 0.25
 INTENT_SECONDS = 60.0
 """How long after its intent a request may be sent again without a new one, after the system has
-refused it for now. Whoever recovers the intent later reckons with a request of that age."""
+refused it for now. Whoever recovers the intent later assumes that a request of that age can still
+arrive."""
 
 
 def is_in_vain(result: Result) -> bool:

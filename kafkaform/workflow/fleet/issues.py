@@ -28,6 +28,7 @@ from .notices import Channel, MaybeDelivered, NotDelivered, OwnerNotice
 
 PAGE = 100
 """Issues of a page, the most that GitHub and GitLab give."""
+MOST_PAGES = 100
 _PROJECT = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 
 
@@ -143,32 +144,34 @@ def _write_issue(project: _Project, notice: OwnerNotice) -> str:
 
 def _find_issue(client: HttpClient, project: _Project, mark: str) -> int | None:
     """Return the number of the issue that begins with this mark; None: there is none."""
-    page = 0
-    while True:
-        page += 1
+    for page in range(1, MOST_PAGES + 1):
         query = {**project.forge.own, "per_page": str(PAGE), "page": str(page)}
         answer = _send(client, Call("GET", project.path, query=query, reads=True), project.host)
         issues: Any = answer.body
-        if not isinstance(issues, list):
+        if not isinstance(issues, list) or not all(isinstance(issue, dict) for issue in issues):
             raise NotDelivered(f"{project.host} did not list its issues")
         for issue in issues:
             if str(issue.get(project.forge.text) or "").startswith(mark):
                 return int(issue[project.forge.number])
         if len(issues) < PAGE:
             return None
+    # A second issue of the same owner would be worse than none.
+    raise NotDelivered(
+        f"{project.host} lists more than {PAGE * MOST_PAGES:,} open issues of this token's user"
+    )
 
 
 def _send(client: HttpClient, call: Call, host: str) -> HttpAnswer:
     """Return a successful answer. Raises NotDelivered, MaybeDelivered."""
-    lost = NotDelivered if call.reads else MaybeDelivered
+    no_answer = NotDelivered if call.reads else MaybeDelivered
     try:
         answer = client.send(call)
     except NotSent as error:
         raise NotDelivered(f"{host}: {error.cause}") from None
     except AnswerLost as error:
-        raise lost(f"{host}: {error.cause}") from None
+        raise no_answer(f"{host}: {error.cause}") from None
     if answer.succeeded:
         return answer
     kind = make_fault(answer, {}, call).kind
-    problem = lost if kind is FaultClass.AMBIGUOUS else NotDelivered
+    problem = no_answer if kind is FaultClass.AMBIGUOUS else NotDelivered
     raise problem(f"{host} answered {call.method} of issues with {answer.status}")

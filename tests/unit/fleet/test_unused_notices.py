@@ -16,6 +16,7 @@ from kafkaform.fleet.answers.unused import NoticeOutcome
 from kafkaform.inventory.landing import open_place
 from kafkaform.workflow.fleet import notices
 from kafkaform.workflow.fleet.channels import TOKEN_VARIABLE
+from kafkaform.workflow.fleet.issues import PAGE
 
 from ...kit.commands.fixtures import here as here
 from ...kit.fleet.unused import TOLD, World, tell
@@ -300,6 +301,27 @@ def test_a_forge_that_fails_is_named(
     with open_forge(world, api, variables):
         text = world.here.fails("fleet", "unused", "--tell-issue", code=code)
     assert f"127.0.0.1 answered {method} of issues with {status}" in text
+    assert not api.issues
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({"message": "moved"}, "127.0.0.1 did not list its issues"),
+        (["an issue"], "127.0.0.1 did not list its issues"),
+        ([{"number": 7, "body": ""}] * PAGE, "127.0.0.1 lists more than 200 open issues"),
+    ],
+)
+def test_a_list_that_is_none_or_has_no_end(
+    world: World, monkeypatch: pytest.MonkeyPatch, body: object, sentence: str
+) -> None:
+    """Nothing is written, because the owner may have an issue that was not found."""
+    monkeypatch.setattr("kafkaform.workflow.fleet.issues.MOST_PAGES", 2)
+    api = github.Api()
+    api.web.routes = {"GET .*": lambda *_: Answer(200, body), **api.web.routes}
+    with open_forge(world, api, GITHUB):
+        text = world.here.fails("fleet", "unused", "--tell-issue", code=5)
+    assert sentence in " ".join(text.split())
     assert not api.issues
 
 
