@@ -21,8 +21,8 @@ from docs.release import sbom
 from docs.release.build import release_lock
 from docs.release.lock import EXTRAS_LOCK, LOCK, read_lock
 from kafkaform.sandbox.jars import read_pinned_jars
-from kafkaform.sandbox.servers import programs
-from kafkaform.sandbox.servers.programs import list_connect_versions
+from kafkaform.sandbox.servers import start
+from kafkaform.sandbox.servers.start import list_connect_versions
 from kafkaform.sandbox.versions import list_versions
 from kafkaform.version import VERSION
 from kafkaform.workflow.fleet.runs import DELTA
@@ -190,8 +190,8 @@ def test_the_bill_of_materials_is_complete(tmp_path: Path) -> None:
     pinned = {
         *DELTA,
         *(jar for each in list_versions() for jar in read_pinned_jars(each)),
-        *(jar for each in list_connect_versions() for jar in programs.read_pinned_jars(each)),
-        programs.read_pinned_archive().jar,
+        *(jar for each in list_connect_versions() for jar in start.read_pinned_jars(each)),
+        start.read_pinned_archive().jar,
     }
     assert len(jars) == len(pinned)
     assert {jar["hashes"][0]["content"] for jar in jars.values()} == {jar.sha256 for jar in pinned}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkaform.core import diagnostics as core
-from kafkaform.core.text.display import inline
+from kafkaform.core.text import inline
 from kafkaform.render.diagnostics import join_alike
 from kafkaform.render.review.comment_rows import render_code
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkaform.core.errors import UsageError
-from kafkaform.core.text.display import inline
+from kafkaform.core.text import inline
 from kafkaform.workflow.configuration.files import find_base, find_top, list_changed_files
 from kafkaform.workflow.configuration.repository import FILES
 from kafkaform.workflow.stores import STATE_VARIABLE

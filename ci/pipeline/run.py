@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 
-from kafkaform.core.text.display import inline
+from kafkaform.core.text import inline
 
 from .apply import apply_job
 from .diagnostics import Diagnostic

@@ -12,8 +12,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from kafkaform.sandbox.jars import Jar, read_pinned_jars
-from kafkaform.sandbox.servers import programs
-from kafkaform.sandbox.servers.programs import list_connect_versions
+from kafkaform.sandbox.servers import start
+from kafkaform.sandbox.servers.start import list_connect_versions
 from kafkaform.sandbox.versions import list_versions
 from kafkaform.workflow.fleet.runs import DELTA
 
@@ -90,8 +90,8 @@ def _license(name: str) -> Data:
 
 def _jars() -> tuple[Jar, ...]:
     brokers = [jar for each in list_versions() for jar in read_pinned_jars(each)]
-    workers = [jar for each in list_connect_versions() for jar in programs.read_pinned_jars(each)]
-    found = (*brokers, *workers, programs.read_pinned_archive().jar, *DELTA)
+    workers = [jar for each in list_connect_versions() for jar in start.read_pinned_jars(each)]
+    found = (*brokers, *workers, start.read_pinned_archive().jar, *DELTA)
     return tuple({jar.coordinate: jar for jar in found}.values())
 
 

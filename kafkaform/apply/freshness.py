@@ -19,7 +19,7 @@ from ..core.change import PARK, Action, Change, Ownership, Path
 from ..core.clock import Clock
 from ..core.errors import OtherSystem, PlanRefused
 from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
-from ..core.text.display import inline, make_sentence
+from ..core.text import inline, make_sentence
 from ..core.value import EMPTY, Value
 from ..plan.diff import equals_target, flatten, render_leaf, render_path, render_sides
 from ..plan.model import RULE, Mode, Plan, compute_approval, is_same_change

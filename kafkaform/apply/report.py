@@ -19,7 +19,7 @@ from ..core.errors import (
     OutcomeUnknown,
 )
 from ..core.resource import SETTING, FaultClass
-from ..core.text.quantity import render_count
+from ..core.text import render_count
 from ..core.words import NEUTRAL, Words, shared
 from .verify import Invisible, Sight, is_untellable
 

@@ -30,7 +30,7 @@ from ..core import canonical
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity
-from ..core.text.quantity import render_count
+from ..core.text import render_count
 from ..core.value import FrozenMap
 from .bodies import BadRecord, check_body, check_members, parse_step_record
 

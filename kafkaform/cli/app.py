@@ -24,7 +24,7 @@ from typing import Any
 
 from ..core.errors import Ended, KafkaformError, exit_code
 from ..core.progress import Event, Message, report_slow_tasks
-from ..core.text.display import inline
+from ..core.text import inline
 from . import terminal
 from .terminal.console import Console, Unwritable, filter_output, make_unwritten_fault
 from .terminal.signals import (

@@ -93,7 +93,7 @@ class PathChange(Struct, frozen=True):
     sensitive: bool = False
     """The values are never shown. They are no secrets, which are references everywhere."""
     unit: str = ""
-    """The unit of the values (`ms`, `bytes`, see `core/text/quantity.py`), empty for none."""
+    """The unit of the values (`ms`, `bytes`, see `core/text.py`), empty for none."""
     effective_before: Value = None
     """The value that is in effect before the change where `before` is None, as far as known."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from .text.quantity import parse_whole
+from .text import parse_whole
 
 
 class Head(Struct, frozen=True):

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from msgspec import Struct, field
 
 from .clock import Clock, SystemClock
-from .text.display import inline
+from .text import inline
 
 PATIENCE, INTERVAL = 2.0, 10.0
 """Seconds for which a slow task says nothing, and then between two lines."""

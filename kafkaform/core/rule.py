@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 from .diagnostics import Range
 from .finding import AccessRow, Block, Finding, Harm, Level, Path
 from .resource import Facts, Identity, Sweep
-from .text.display import make_sentence
+from .text import make_sentence
 from .value import EMPTY, FrozenMap
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ class KindWords(Struct, frozen=True):
     names: tuple[str, ...]
     """The attributes whose values people call an object by. Equal objects differ in them."""
     unit: Callable[[tuple[str, ...]], str] | None = None
-    """The unit of the value at a path (`core/text/quantity.py`), empty for none. It is for objects
+    """The unit of the value at a path (`core/text.py`), empty for none. It is for objects
     that are shown whole; changed paths have theirs."""
     sentence: Callable[[str], str] | None = None
     """The object with this key in one sentence, empty for a key that is none. For kinds whose

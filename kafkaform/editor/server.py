@@ -24,7 +24,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from ..core.errors import UsageError
-from ..core.text.display import inline
+from ..core.text import inline
 from ..version import VERSION
 from ..workflow.configuration.files import Buffers
 from .completion import complete

@@ -17,7 +17,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..core.secret import mask_secrets
-from ..core.text.display import inline
+from ..core.text import inline
 
 BASE_STYLE = "base.css.j2"
 """The style sheet that all pages share."""

@@ -16,8 +16,7 @@ from ..core.canonical import dumps
 from ..core.change import Path, PathChange
 from ..core.resource import Lifecycle, Observed, Reading
 from ..core.schema import ObjectSchema
-from ..core.text.display import inline
-from ..core.text.quantity import render_quantity, render_with_exact
+from ..core.text import inline, render_quantity, render_with_exact
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..provider.contract import ResourceType
 

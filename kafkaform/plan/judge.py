@@ -18,7 +18,7 @@ from ..core.change import Action, Change, RateLimit, add_findings
 from ..core.finding import POLICY, Block, Finding, Harm, Level, Waiver
 from ..core.resource import Desired, Facts, Identity
 from ..core.rule import Judge, Rule, RuleBook, Scene
-from ..core.text.quantity import render_count
+from ..core.text import render_count
 from ..provider.contract import Provider
 from ..state.model import State
 from .model import Mode, Options, Plan, PolicyFolders, seal_plan

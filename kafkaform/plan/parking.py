@@ -23,7 +23,7 @@ from ..core.change import Change
 from ..core.finding import UNREAD, Finding, Level
 from ..core.resource import Declared, Desired, Facts, Failed, Identity, Observed, Parking, Reading
 from ..core.secret import mask_secrets
-from ..core.text.quantity import render_with_exact
+from ..core.text import render_with_exact
 from ..provider.contract import ResourceType
 from ..state.model import Row, State
 from .model import Mode, Options

@@ -26,7 +26,7 @@ from ..core.change import Change
 from ..core.diagnostics import Diagnostics, suggest
 from ..core.errors import KafkaformError
 from ..core.resource import Declared, Identity, Reading, Use
-from ..core.text.display import Grid, Page, inline
+from ..core.text import Grid, Page, inline
 from ..core.value import EMPTY, FrozenMap
 from .contract import MissingRight, Session
 

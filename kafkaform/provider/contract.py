@@ -144,7 +144,7 @@ class ResourceType(Struct, frozen=True):
     sets these values as they are, and of the one that removes them again; None if the step cannot
     be repaired so. Without this function, removals without effect are only reported."""
     unit: Callable[[Path], str] | None = None
-    """The unit of the value at a path (`core/text/quantity.py`), empty for none."""
+    """The unit of the value at a path (`core/text.py`), empty for none."""
     shareable: bool = False
     """Several configurations can declare the same object with `lifecycle { shared = true }`: it has
     no data, and equal blocks want the same of it. A composite says it for what it stands for."""

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from ..core.change import Action, Change, Path, PathChange
 from ..core.resource import Output
-from ..core.text.display import cell_width
-from ..core.text.quantity import NO_LIMIT, render_quantity
+from ..core.text import NO_LIMIT, cell_width, render_quantity
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import Words
 from ..plan.model import OutputChange

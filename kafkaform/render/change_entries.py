@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..core.change import Action, Change, Impact, Ownership, PathChange
 from ..core.finding import Finding, Level
-from ..core.text.quantity import render_amount
+from ..core.text import render_amount
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, NO_WORDS, KindWords, Vocabulary, Words
 

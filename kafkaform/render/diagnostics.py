@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..core.diagnostics import Diagnostic, Range, Severity
-from ..core.text.display import cell_width
+from ..core.text import cell_width
 from .change_entries import LEAST, join_names, join_sentences, mask_names
 from .change_lines import ADDRESS_PARTS
 from .text import Paint, inline, render_block, render_count

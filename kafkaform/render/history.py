@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from ..core.change import PathChange
-from ..core.text.display import Grid, Page
+from ..core.text import Grid, Page
 from ..core.value import freeze
 from ..core.words import NEUTRAL, Vocabulary, Words
 from .attributes import are_long, render_sides

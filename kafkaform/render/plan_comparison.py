@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.text.quantity import render_with_exact
+from ..core.text import render_with_exact
 from ..core.value import FrozenMap, freeze
 from .text import ARROW, NOT_SET, inline, render_path, render_value
 

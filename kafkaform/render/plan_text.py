@@ -14,7 +14,7 @@ from ..core.change import Change
 from ..core.diagnostics import Diagnostic
 from ..core.finding import Finding, Harm, Level
 from ..core.resource import SETTING, TASK
-from ..core.text.display import cell_width
+from ..core.text import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import Plan, Removal
 from .attributes import Line, list_output_lines

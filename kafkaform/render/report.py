@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..core.change import Action, Change, Evidence, Outcome, OutcomeStatus, Verdict
 from ..core.resource import FaultClass
-from ..core.text.display import make_sentence
+from ..core.text import make_sentence
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Plan
 from .change_entries import LEAST, join_names, join_sentences, join_texts, mask_names, read_names

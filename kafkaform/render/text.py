@@ -1,7 +1,7 @@
 """Turn values and messages into text that is safe to print.
 
 Names, configuration values, principals and server messages are foreign text
-(`core/text/display.py`): they can contain terminal escapes, line breaks or log commands. Every
+(`core/text.py`): they can contain terminal escapes, line breaks or log commands. Every
 renderer passes them through `inline`, `render_block` or `render_value`. So are the pages of
 providers, such as those of `describe`. `Paint` adds the colours of a terminal.
 """
@@ -18,11 +18,18 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ..core.canonical import dumps, render_number
-from ..core.text.display import Grid, Page, Prose, cell_width, escape_log_commands
-from ..core.text.display import escape_formula as escape_formula
-from ..core.text.display import inline as inline
-from ..core.text.quantity import render_count as render_count
-from ..core.text.quantity import render_quantity, render_with_exact
+from ..core.text import (
+    Grid,
+    Page,
+    Prose,
+    cell_width,
+    escape_log_commands,
+    render_quantity,
+    render_with_exact,
+)
+from ..core.text import escape_formula as escape_formula
+from ..core.text import inline as inline
+from ..core.text import render_count as render_count
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"

@@ -48,7 +48,7 @@ _GRAPHEME = re.compile(
 _LINE = 80
 """A list that is longer than this on one line gets a line for each element."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  # ASCII only, though HCL allows more
-# The last alternative is a command to the logs of build servers (see `core.text.display`), which
+# The last alternative is a command to the logs of build servers (see `core.text`), which
 # obey it wherever it stands in a line.
 _ESCAPED = re.compile(r'["\\]|[$%](?=\{)|[^\x20-\x7e]|(?<=#)#(?=\w*\[)')
 _SHORT: Mapping[str, str] = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
-from ..core.text.quantity import render_count
+from ..core.text import render_count
 from ..fleet import report, tables
 from ..fleet.report.rows import INTERNAL, expand_mask, render_utc, to_text
 from ..fleet.tables.definitions import GOLD, TABLES, quote_text

@@ -11,7 +11,7 @@ from ..audit.records import Glance, Record, RecordKind
 from ..audit.sink import read_archived, read_present
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
-from ..core.text.quantity import render_count
+from ..core.text import render_count
 from ..core.value import EMPTY, FrozenMap
 from ..render.text import render_value
 from ..state.model import Row, State

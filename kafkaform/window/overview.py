@@ -17,7 +17,7 @@ from ..audit.index import LoggedRun, LogIndex, list_pending
 from ..core.errors import KafkaformError
 from ..core.finding import Level
 from ..core.parallel import map_parallel
-from ..core.text.quantity import render_count
+from ..core.text import render_count
 from ..state.model import State
 from ..workflow.configuration.repository import Cluster, Repository, RepositoryFolder
 from ..workflow.configuration.repository_file import read_repository

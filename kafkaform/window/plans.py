@@ -16,7 +16,7 @@ from ..core.change import Action
 from ..core.errors import KafkaformError
 from ..core.finding import Level
 from ..core.resource import Identity
-from ..core.text.quantity import render_count
+from ..core.text import render_count
 from ..plan.codec import read_recorded_plan
 from ..plan.model import Plan
 from ..render.change_lines import render_brief

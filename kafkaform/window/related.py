@@ -23,8 +23,7 @@ from kafkaform_kafka.protocol.acl import KIND as ACL
 
 from ..core.errors import KafkaformError
 from ..core.resource import Facts, Identity, Use
-from ..core.text.display import Cells, Grid, Prose
-from ..core.text.quantity import render_count, render_span
+from ..core.text import Cells, Grid, Prose, render_count, render_span
 from ..core.value import EMPTY, FrozenMap
 from ..plan.uses import find_used, list_partners
 from ..provider.contract import collect_types

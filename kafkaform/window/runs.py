@@ -15,7 +15,7 @@ from ..core.change import OutcomeStatus
 from ..core.errors import KafkaformError
 from ..core.head import GENESIS, Head
 from ..core.resource import SETTING, TASK, Identity
-from ..core.text.quantity import render_count
+from ..core.text import render_count
 from ..core.value import EMPTY
 from ..plan.codec import read_recorded_plan
 from ..workflow.stores import Store

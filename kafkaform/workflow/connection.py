@@ -29,7 +29,7 @@ from ..core.errors import ConfigurationError, UsageError
 from ..core.resource import Desired, ProviderConfig
 from ..core.secret import PartialRepr, remember_secret
 from ..core.storage import read_named_file
-from ..core.text.display import make_sentence
+from ..core.text import make_sentence
 from ..language.declare.blocks import ProviderBlock
 from ..language.desired import Tree
 from ..language.evaluate.providers import ProviderInfo, configure_provider

@@ -24,8 +24,7 @@ from ..core.errors import ConfigurationError, KafkaformError, OtherSystem
 from ..core.progress import ignore_event, report_slow_tasks
 from ..core.resource import CoverageKind, InstanceWorld
 from ..core.secret import mask_secrets
-from ..core.text.display import Grid, Prose, make_sentence
-from ..core.text.quantity import render_span
+from ..core.text import Grid, Prose, make_sentence, render_span
 from ..core.value import FrozenMap
 from ..plan.model import Extent
 from ..plan.observe import BOUNDS, Look

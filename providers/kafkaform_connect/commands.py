@@ -13,8 +13,7 @@ import kafkaform_connect
 from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Depth, Reading
-from kafkaform.core.text.display import Grid, Page, Prose, inline
-from kafkaform.core.text.quantity import render_count
+from kafkaform.core.text import Grid, Page, Prose, inline, render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.commands import (
     Alteration,

@@ -10,7 +10,7 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
-from kafkaform.core.text.quantity import parse_whole
+from kafkaform.core.text import parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from .connector import KIND, MIRROR

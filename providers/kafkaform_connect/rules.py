@@ -13,7 +13,7 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, RuleBook, Scene, Survey
-from kafkaform.core.text.quantity import parse_whole, render_count
+from kafkaform.core.text import parse_whole, render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from . import config_rules, offset_rules

@@ -28,7 +28,7 @@ from kafkaform.core.resource import (
     Sweep,
     Use,
 )
-from kafkaform.core.text.quantity import render_amount
+from kafkaform.core.text import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import MissingRight
 

@@ -11,8 +11,7 @@ from typing import Annotated
 import kafkaform_schema_registry
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Depth, Observed, Reading
-from kafkaform.core.text.display import Grid, Page, Prose, inline
-from kafkaform.core.text.quantity import render_count
+from kafkaform.core.text import Grid, Page, Prose, inline, render_count
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import (
     Alteration,

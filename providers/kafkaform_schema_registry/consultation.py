@@ -12,7 +12,7 @@ import msgspec
 
 from kafkaform.core.change import Impact
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
-from kafkaform.core.text.quantity import render_count
+from kafkaform.core.text import render_count
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 

@@ -17,8 +17,7 @@ import pytest
 
 from kafkaform.core.errors import Locked
 from kafkaform.sandbox import Sandbox, ServerKind
-from kafkaform.sandbox.servers.programs import list_connect_versions
-from kafkaform.sandbox.servers.start import start_servers
+from kafkaform.sandbox.servers.start import list_connect_versions, start_servers
 
 from .kafka.versions import get_choice
 

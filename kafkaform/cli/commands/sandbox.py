@@ -17,7 +17,7 @@ from ... import sandbox
 from ...core.errors import ConnectError, KafkaformError, UsageError
 from ...core.progress import Event, Message
 from ...core.secret import Secret
-from ...core.text.quantity import render_amount
+from ...core.text import render_amount
 from ...core.value import FrozenMap, SecretRef
 from ...provider.registry import Registry
 from ...sandbox import ServerKind, servers

@@ -18,7 +18,7 @@ from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError, exit_code
 from ...core.resource import Identity
-from ...core.text.quantity import render_with_exact
+from ...core.text import render_with_exact
 from ...core.value import FrozenMap
 from ...core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ...render.plan_comparison import compare_plans, render_comparison

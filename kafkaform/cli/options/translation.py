@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
-from ...core.text.display import inline
+from ...core.text import inline
 
 TYPE, NAME, DEFAULT = "--entity-type", "--entity-name", "--entity-default"
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from ...core.errors import StorageError, UsageError
-from ...core.text.display import inline
+from ...core.text import inline
 from ..report.figures import render_age, render_moment
 from ..report.questions import PLACED, UNKNOWN
 from ..report.rows import Sheet

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from ...core.text.display import inline
+from ...core.text import inline
 from .figures import clip_text, join_words, render_age, render_bytes, render_count
 
 SEVERITIES = ("low", "medium", "high", "critical")

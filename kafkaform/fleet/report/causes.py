@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...core.text.display import inline
+from ...core.text import inline
 from .access import RULES, USELESS
 from .cause_model import CLIPPED, NAME_CHARACTERS, SEVERITIES, Cause, Reach, name_some
 from .figures import (

@@ -26,7 +26,7 @@ from ...core.canonical import dumps
 from ...core.errors import StorageError, UsageError
 from ...core.landing import LOGIN
 from ...core.secret import PartialRepr
-from ...core.text.display import inline
+from ...core.text import inline
 from ...html.document import make_environment, render_document
 from ..access.permission_rows import MASKS
 from ..tables.definitions import GOLD, TABLES, quote_text

@@ -15,8 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...core.text.display import inline
-from ...core.text.quantity import render_with_exact
+from ...core.text import inline, render_with_exact
 from .questions import Answers, Rows
 from .rows import to_jsonable, to_text
 

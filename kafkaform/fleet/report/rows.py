@@ -20,8 +20,14 @@ from msgspec import Struct
 
 from ...core.canonical import dumps
 from ...core.storage import make_storage_error
-from ...core.text.display import cell_width, escape_formula, escape_log_commands, inline
-from ...core.text.quantity import render_amount, render_quantity
+from ...core.text import (
+    cell_width,
+    escape_formula,
+    escape_log_commands,
+    inline,
+    render_amount,
+    render_quantity,
+)
 from ..access.permission_rows import MASKS, list_operations
 from ..tables.definitions import SCHEMA_VERSION
 
@@ -43,7 +49,7 @@ _LARGE = 1000
 Mask = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """Turns a row of a table into the row that may be shown."""
 FindUnit = Callable[[Mapping[str, Any], str], str]
-"""A row and one of its columns -> the unit of the value (`core/text/quantity.py`), empty for
+"""A row and one of its columns -> the unit of the value (`core/text.py`), empty for
 none."""
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...core.schema import ANY, STRING, Type
-from ...core.text.display import make_sentence
+from ...core.text import make_sentence
 from ...core.value import SecretRef, Value
 from ...syntax.nodes import Attribute, Expression, File, Lit
 from ...syntax.parse import parse_expression

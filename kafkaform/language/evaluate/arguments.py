@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic
 from ...core.schema import NUMBER, AttributeSchema, ObjectSchema, Refuses, Type
-from ...core.text.display import make_sentence
+from ...core.text import make_sentence
 from ...core.value import EMPTY, FrozenMap, SecretRef, Value
 from ...syntax import nodes
 from ...syntax.nodes import Block, Body, Expression, Lit

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic
 from ...core.schema import BOOL, NUMBER
-from ...core.text.display import make_sentence
+from ...core.text import make_sentence
 from ...syntax.nodes import Block, Body, Expression, Root
 from ..declare.blocks import (
     Header,

@@ -14,8 +14,7 @@ from ...core.change import PARK
 from ...core.diagnostics import Diagnostic, Range
 from ...core.resource import Declared, Identity, Lifecycle
 from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSchema, map_of
-from ...core.text.display import make_sentence
-from ...core.text.quantity import parse_amount
+from ...core.text import make_sentence, parse_amount
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression
 from ..declare.addresses import read_ignored_paths, read_provider_instance

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.schema import STRING
-from ...core.text.display import make_sentence
+from ...core.text import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import Expression, FunctionCall
 from ...syntax.parse import parse_template

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from ...core.schema import ANY, STRING
-from ...core.text.display import make_sentence
+from ...core.text import make_sentence
 from ...core.value import SecretRef
 from ...syntax import nodes
 from ...syntax.nodes import (

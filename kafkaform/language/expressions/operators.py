@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from ...core.schema import ANY, BOOL, NUMBER, Type
-from ...core.text.display import make_sentence
+from ...core.text import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import (
     Attr,

@@ -10,7 +10,7 @@ from decimal import Decimal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...core.text.display import make_sentence
+from ...core.text import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import Attr, Index, LegacyIndex, Root, SplatItem
 from ..values.conversion import convert_value

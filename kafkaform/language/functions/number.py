@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 
 from ...core.schema import NUMBER
-from ...core.text.quantity import MILLISECONDS, parse_amount
+from ...core.text import MILLISECONDS, parse_amount
 from ..values.conversion import convert_value
 from ..values.faults import LIMITS, FunctionFault, LimitFault
 from ..values.value import PRECISION, Null, Number, Val, add, check_digits, normalise_number
@@ -105,7 +105,7 @@ _CALLS: Mapping[str, tuple[str, tuple[tuple[str, int], ...]]] = {
     "bytes": ("bytes", _SIZES),
     "bytes/s": ("bytes", _SIZES),
 }
-"""Unit of a value (`core/text/quantity.py`) -> the function that computes it, and its units."""
+"""Unit of a value (`core/text.py`) -> the function that computes it, and its units."""
 
 
 def render_call(value: object, unit: str) -> str:

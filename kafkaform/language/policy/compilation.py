@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ...core import finding
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ...core.finding import POLICY
-from ...core.text.display import make_sentence
+from ...core.text import make_sentence
 from ...core.value import EMPTY
 from ...syntax.nodes import Block, Expression, Lit
 from ...syntax.parse import parse

@@ -17,7 +17,7 @@ from ...core.change import Action, Change
 from ...core.finding import Finding, Harm, Level
 from ...core.resource import Identity
 from ...core.secret import mask_secrets
-from ...core.text.quantity import render_count
+from ...core.text import render_count
 from ...core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
 from ...html.document import make_environment, render_document
 from ...plan.model import Plan, PlanInstance

@@ -10,8 +10,8 @@ from ...core.lazy import load_on_use
 
 # They load an HTTP client, which a sandbox of brokers alone does without.
 if TYPE_CHECKING:
-    from . import programs, start
+    from . import start
 else:
     __getattr__ = load_on_use(__name__)
 
-__all__ = ["programs", "start"]
+__all__ = ["start"]

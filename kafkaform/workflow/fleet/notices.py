@@ -21,7 +21,7 @@ from msgspec import Struct
 from ...core.canonical import Misfit, dumps, from_data, parse_json
 from ...core.errors import StorageError
 from ...core.secret import mask_secrets
-from ...core.text.quantity import render_quantity
+from ...core.text import render_quantity
 from ...core.value import FrozenMap
 from ...fleet.answers.unused import Notice, NoticeOutcome, UnusedTopic
 from ...fleet.report.rows import render_utc

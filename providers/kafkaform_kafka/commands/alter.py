@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Change, add_findings
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Identity, Observed, Reading
-from kafkaform.core.text.display import inline
+from kafkaform.core.text import inline
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.commands import (
     Alteration,

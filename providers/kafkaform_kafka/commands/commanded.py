@@ -27,7 +27,7 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError, StorageError, UsageError
 from kafkaform.core.resource import Absent, Fault, Identity, Observed, Reading
 from kafkaform.core.secret import Secret
-from kafkaform.core.text.display import inline
+from kafkaform.core.text import inline
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.commands import (
     Alteration,

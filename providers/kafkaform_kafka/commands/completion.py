@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import UsageError
-from kafkaform.core.text.display import inline
+from kafkaform.core.text import inline
 from kafkaform.provider.commands import Ask, Complete, NameListing
 from kafkaform.provider.contract import Session
 

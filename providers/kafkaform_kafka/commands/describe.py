@@ -11,7 +11,7 @@ from typing import Annotated
 
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError, UsageError
-from kafkaform.core.text.display import Page, inline
+from kafkaform.core.text import Page, inline
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import (
     Answer,

@@ -23,8 +23,7 @@ from kafkaform.core.change import Change, add_findings
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Absent, Hidden, Identity, Reading
-from kafkaform.core.text.display import inline
-from kafkaform.core.text.quantity import WRITTEN, parse_amount, parse_whole
+from kafkaform.core.text import WRITTEN, inline, parse_amount, parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value, freeze
 from kafkaform.provider.commands import Draft
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from kafkaform.core.diagnostics import Diagnostic, Severity, suggest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import CoverageKind, Depth, Sweep
-from kafkaform.core.text.display import inline
+from kafkaform.core.text import inline
 from kafkaform.provider.commands import (
     Answer,
     Ask,

@@ -20,8 +20,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Change, add_findings
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import Absent, Failed, Hidden, Identity, Observed, Reading
-from kafkaform.core.text.display import inline
-from kafkaform.core.text.quantity import parse_amount, parse_whole
+from kafkaform.core.text import inline, parse_amount, parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.commands import Alteration, Draft
 

@@ -10,8 +10,7 @@ from typing import Annotated
 
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Declared
-from kafkaform.core.text.display import Cells, Grid, Page, Prose
-from kafkaform.core.text.quantity import parse_whole
+from kafkaform.core.text import Cells, Grid, Page, Prose, parse_whole
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import (
     Command,

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import MASK, mask_secrets
-from kafkaform.core.text.quantity import parse_whole
+from kafkaform.core.text import parse_whole
 from kafkaform.provider.http.connection import advise_certificate
 
 from .settings import KafkaSettings

@@ -14,8 +14,7 @@ from kafkaform.core.finding import Finding
 from kafkaform.core.parallel import map_parallel
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.secret import mask_secrets
-from kafkaform.core.text.display import Page, Prose, make_sentence
-from kafkaform.core.text.quantity import render_count
+from kafkaform.core.text import Page, Prose, make_sentence, render_count
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import (
     NOTHING,

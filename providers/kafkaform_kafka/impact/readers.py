@@ -11,7 +11,7 @@ from msgspec import Struct
 from kafkaform.core.change import Change
 from kafkaform.core.finding import AccessRow, Finding, Level
 from kafkaform.core.resource import Fault, Identity
-from kafkaform.core.text.quantity import render_count, render_quantity, render_span
+from kafkaform.core.text import render_count, render_quantity, render_span
 from kafkaform.core.value import FrozenMap, Value
 
 from ..inspect.group_details import (

@@ -11,7 +11,7 @@ from msgspec import Struct
 from kafkaform.core.finding import Finding, Harm, Level
 from kafkaform.core.installation import render_extra_command
 from kafkaform.core.resource import Fault
-from kafkaform.core.text.quantity import render_count, render_span
+from kafkaform.core.text import render_count, render_span
 from kafkaform.core.value import FrozenMap, Value
 
 from ..inspect.source import Gap, NodeRequest, cut_batches, send_each

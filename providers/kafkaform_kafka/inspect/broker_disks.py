@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kafkaform.core.resource import Fault
-from kafkaform.core.text.display import Page
-from kafkaform.core.text.quantity import render_amount, render_days
+from kafkaform.core.text import Page, render_amount, render_days
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Column, cell, make_grid
 

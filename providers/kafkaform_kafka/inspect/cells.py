@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafkaform.core.text.quantity import render_amount, render_quantity, render_with_exact
+from kafkaform.core.text import render_amount, render_quantity, render_with_exact
 from kafkaform.provider.commands import NOTHING, cell
 
 from ..kinds.quota.limits import find_quota_unit

@@ -14,7 +14,7 @@ from msgspec import Struct
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.core.text.display import Cells, Grid, Page, Prose
+from kafkaform.core.text import Cells, Grid, Page, Prose
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import is_glob
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kafkaform.core.text.display import Grid, Page
+from kafkaform.core.text import Grid, Page
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Column, cell, make_grid, render_field
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
-from kafkaform.core.text.display import Grid, Page
+from kafkaform.core.text import Grid, Page
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import cell
 from kafkaform.provider.contract import Session

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.core.resource import Facts, Sweep
-from kafkaform.core.text.display import Cells, Grid, Page, inline
+from kafkaform.core.text import Cells, Grid, Page, inline
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import cell
 

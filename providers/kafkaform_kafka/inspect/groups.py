@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault
-from kafkaform.core.text.display import Cells, Grid, Page, inline
+from kafkaform.core.text import Cells, Grid, Page, inline
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import NOTHING, Answer, cell
 

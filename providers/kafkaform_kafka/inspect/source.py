@@ -18,7 +18,7 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.progress import SlowTask
 from kafkaform.core.resource import Depth, Fault, FaultClass, Sweep
-from kafkaform.core.text.display import Page
+from kafkaform.core.text import Page
 from kafkaform.core.value import FrozenMap, Value
 
 from ..kinds.context import ClusterContext, attempt, live_nodes

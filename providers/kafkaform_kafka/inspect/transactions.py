@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.core.text.display import Cells, Grid, Page, inline
-from kafkaform.core.text.quantity import render_amount
+from kafkaform.core.text import Cells, Grid, Page, inline, render_amount
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import NOTHING, Answer, cell
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kafkaform.core.canonical import render_number
 from kafkaform.core.schema import KeySchema
-from kafkaform.core.text.quantity import LONG_MAX, SCALES, render_amount, render_quantity
+from kafkaform.core.text import LONG_MAX, SCALES, render_amount, render_quantity
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from .tables import read_table

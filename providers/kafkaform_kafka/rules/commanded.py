@@ -17,7 +17,7 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
-from kafkaform.core.text.quantity import render_amount, render_count
+from kafkaform.core.text import render_amount, render_count
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ..kinds.commanded.group_offsets import (

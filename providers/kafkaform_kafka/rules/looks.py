@@ -18,7 +18,7 @@ from msgspec import UNSET
 from kafkaform.core.finding import Finding, Harm, Level
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.rule import Needs, Rule
-from kafkaform.core.text.quantity import render_amount, render_count, render_days
+from kafkaform.core.text import render_amount, render_count, render_days
 from kafkaform.core.value import FrozenMap, Value
 
 from ..capacity.amounts import EGRESS, INGRESS, Cost, find_limits

@@ -22,7 +22,7 @@ from kafkaform.core.change import Action, Change, RateLimit
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
-from kafkaform.core.text.quantity import render_amount
+from kafkaform.core.text import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ..kinds.quota.limits import (

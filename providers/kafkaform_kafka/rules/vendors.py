@@ -13,7 +13,7 @@ from kafkaform.core.change import Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
-from kafkaform.core.text.display import make_sentence
+from kafkaform.core.text import make_sentence
 from kafkaform.core.value import Value
 
 from ..protocol.cluster_facts import KafkaFacts

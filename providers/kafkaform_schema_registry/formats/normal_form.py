@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform.core.text.quantity import render_amount, render_count
+from kafkaform.core.text import render_amount, render_count
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import parse_json
 

@@ -8,7 +8,7 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
-from kafkaform.core.text.quantity import render_count
+from kafkaform.core.text import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..kinds import schema

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 
 from kafkaform.sandbox import Sandbox, ServerKind
 from kafkaform.sandbox.record import Server
-from kafkaform.sandbox.servers import programs
+from kafkaform.sandbox.servers import start
 from kafkaform.sandbox.servers.start import start_servers
 
 from ...kit.kafka.clusters import own_sandbox
@@ -36,12 +36,12 @@ NAME = "reads"
 def box(own_brokers: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     """A broker and a worker of this test alone."""
     require_connect()
-    render = programs.render_properties
+    render = start.render_properties
 
     def render_enabled(sandbox: Sandbox, server: Server) -> str:
         return f"{render(sandbox, server)}exactly.once.source.support=enabled\n"
 
-    monkeypatch.setattr(programs, "render_properties", render_enabled)
+    monkeypatch.setattr(start, "render_properties", render_enabled)
     with own_sandbox(f"exactly-once-{os.getpid()}") as sandbox:
         yield start_servers(sandbox.name, (ServerKind.CONNECT,), READY_SECONDS)
 

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change, add_findings
 from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
 from kafkaform.core.resource import Identity
-from kafkaform.core.text.quantity import render_span
+from kafkaform.core.text import render_span
 from kafkaform.plan.model import Extent
 from kafkaform.plan.observe import BOUNDS
 from kafkaform.sandbox import Sandbox

@@ -29,7 +29,7 @@ ALLOWED = {
         "ctypes",
     ): "has Linux end a child with its parent",
     (
-        "kafkaform/sandbox/servers/programs.py",
+        "kafkaform/sandbox/servers/start.py",
         "tarfile",
     ): "reads files of pinned names and checksums, and gives each of them a place of its own",
 }

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from kafkaform.core.text.quantity import (
+from kafkaform.core.text import (
     SCALES,
     parse_amount,
     render_amount,

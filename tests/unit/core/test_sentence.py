@@ -6,7 +6,7 @@ import pytest
 
 from kafkaform.core.finding import Harm, Level
 from kafkaform.core.rule import Needs, Rule
-from kafkaform.core.text.display import make_sentence
+from kafkaform.core.text import make_sentence
 
 
 @pytest.mark.parametrize(

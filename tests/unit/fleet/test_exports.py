@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafkaform.core.errors import StorageError
-from kafkaform.core.text import display
+from kafkaform.core.text import escape_formula, inline
 from kafkaform.fleet.report.documents import render_rows, write_csv
 from kafkaform.fleet.report.rows import (
     INTERNAL,
@@ -108,9 +108,9 @@ def test_csv_of_any_text(value: str) -> None:
     """Any text is one cell of one row, and the rule is the one of the other renderers."""
     table = render_csv(Sheet(("a", "b"), ((value, "x"),)))
     rows = list(csv.reader(io.StringIO(table, newline="")))
-    assert rows == [["a", "b"], [display.escape_formula(display.inline(value)), "x"]]
-    assert display.escape_formula(value) == render_text.escape_formula(value)
-    assert display.inline(value) == render_text.inline(value)
+    assert rows == [["a", "b"], [escape_formula(inline(value)), "x"]]
+    assert escape_formula(value) == render_text.escape_formula(value)
+    assert inline(value) == render_text.inline(value)
 
 
 def test_files(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Harm
-from kafkaform.core.text.display import cell_width
+from kafkaform.core.text import cell_width
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.text import Detail

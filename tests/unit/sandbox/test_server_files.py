@@ -18,8 +18,8 @@ from kafkaform.core.progress import Event, Progress, ignore_event
 from kafkaform.sandbox import configuration, jars, record, versions
 from kafkaform.sandbox.jars import Fetch, Jar, Source
 from kafkaform.sandbox.record import Broker, Ports, Sandbox, Server, ServerKind
-from kafkaform.sandbox.servers import programs
-from kafkaform.sandbox.servers.programs import (
+from kafkaform.sandbox.servers import start
+from kafkaform.sandbox.servers.start import (
     ProgramArchive,
     ensure_archive,
     list_connect_versions,
@@ -49,7 +49,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read_settings(box: Sandbox) -> dict[str, str]:
-    text = programs.render_properties(box, box.servers[1])
+    text = start.render_properties(box, box.servers[1])
     lines = (line.partition("=") for line in text.splitlines())
     return {key: value for key, _, value in lines}
 
@@ -136,7 +136,7 @@ def test_the_registry_listens_on_the_loopback_address_and_keeps_its_schemas(
     served: Sandbox,
 ) -> None:
     """In a file of the data folder, so that they survive with the topics."""
-    options = programs.SCHEMA_REGISTRY_PROGRAM.make_options(served, served.servers[0])
+    options = start.SCHEMA_REGISTRY_PROGRAM.make_options(served, served.servers[0])
     assert "-Dquarkus.http.host=127.0.0.1" in options
     assert "-Dquarkus.http.port=20005" in options
     assert any("jdbc:h2:file:./data/schema-registry/" in option for option in options)
@@ -163,7 +163,7 @@ def test_the_environment_names_the_servers(box: Sandbox, served: Sandbox) -> Non
 @every_version
 def test_list_of_connect_is_complete_and_well_formed(version: str) -> None:
     """Each list has the worker, its connectors, its login and a logging binding, with checksums."""
-    pinned = programs.read_pinned_jars(version)
+    pinned = start.read_pinned_jars(version)
     artifacts = {jar.artifact for jar in pinned}
     assert len({jar.file_name for jar in pinned}) == len(pinned) > 60
     assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) and jar.size > 0 for jar in pinned)
@@ -176,14 +176,14 @@ def test_list_of_connect_is_complete_and_well_formed(version: str) -> None:
 def test_jars_that_brokers_and_workers_share_are_one_file() -> None:
     """All lists share one cache: no name is that of two contents."""
     brokers = (jars.read_pinned_jars(each) for each in versions.list_versions())
-    workers = (programs.read_pinned_jars(each) for each in list_connect_versions())
+    workers = (start.read_pinned_jars(each) for each in list_connect_versions())
     pinned = {jar for each in (*brokers, *workers) for jar in each}
     assert len({jar.file_name for jar in pinned}) == len(pinned)
 
 
 def test_the_list_of_the_registry_is_well_formed() -> None:
     """One program with its libraries, none of them outside of its folder; no host is named."""
-    pinned = programs.read_pinned_archive()
+    pinned = start.read_pinned_archive()
     names = [member.name for member in pinned.members]
     assert pinned.jar.file_name.endswith("-all.tar.gz")
     assert len(set(names)) == len(names) > 300

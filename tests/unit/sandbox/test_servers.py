@@ -19,8 +19,12 @@ from kafkaform.sandbox.brokers import SandboxState
 from kafkaform.sandbox.process import Process, identify_process
 from kafkaform.sandbox.record import Broker, Phase, Sandbox, Server, ServerKind
 from kafkaform.sandbox.servers import start
-from kafkaform.sandbox.servers.programs import Program, list_connect_versions
-from kafkaform.sandbox.servers.start import check_servers, start_servers
+from kafkaform.sandbox.servers.start import (
+    Program,
+    check_servers,
+    list_connect_versions,
+    start_servers,
+)
 
 REGISTRY, CONNECT = ServerKind.SCHEMA_REGISTRY, ServerKind.CONNECT
 GONE = Process(2, "never")

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Identity
 from kafkaform.core.secret import remember_secret, watch_secrets
-from kafkaform.core.text.display import Grid
+from kafkaform.core.text import Grid
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Answer, Command, CommandGroup, Question
 from kafkaform.provider.contract import LookBounds

@@ -19,7 +19,7 @@ from ....core.clock import SystemClock
 from ....core.diagnostics import suggest
 from ....core.errors import UsageError
 from ....core.head import Head, parse_head
-from ....core.text.display import Grid, escape_log_commands
+from ....core.text import Grid, escape_log_commands
 from ....provider.registry import Registry
 from ....render.history import list_change_rows
 from ....render.text import inline, render_count, render_json, render_page

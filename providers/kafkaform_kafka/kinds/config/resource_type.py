@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change, Path, Request, Step
 from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.schema import NUMBER, STRING, TEXT, AttributeSchema, make_schema, map_of
-from kafkaform.core.text.quantity import parse_whole
+from kafkaform.core.text import parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 

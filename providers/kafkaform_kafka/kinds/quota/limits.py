@@ -19,7 +19,7 @@ from msgspec import Struct
 from kafkaform.core.change import Path
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.schema import KeySchema
-from kafkaform.core.text.quantity import INT_MAX, LONG_MAX, render_quantity
+from kafkaform.core.text import INT_MAX, LONG_MAX, render_quantity
 from kafkaform.core.value import FrozenMap, Value
 
 MUTATION_RATE = "controller_mutation_rate"

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from kafkaform.core import canonical
 from kafkaform.core.change import Change, Evidence, Outcome, OutcomeStatus, Repeat, Step
 from kafkaform.core.resource import Facts, Fault, FaultClass, Remark
-from kafkaform.core.text.quantity import render_count
+from kafkaform.core.text import render_count
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol.cluster_facts import KafkaFacts

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.core.text.quantity import render_amount
+from kafkaform.core.text import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ...protocol.apis import ALTER_PARTITION_REASSIGNMENTS, MAX_PARTITIONS_MOVED

@@ -11,8 +11,7 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
-from kafkaform.core.text.display import inline
-from kafkaform.core.text.quantity import render_count
+from kafkaform.core.text import inline, render_count
 from kafkaform.core.value import EMPTY
 
 from ...kinds.topic.configs import find_effective, get_config

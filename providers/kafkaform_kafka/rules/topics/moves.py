@@ -8,7 +8,7 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
-from kafkaform.core.text.quantity import render_count
+from kafkaform.core.text import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ...kinds.kind import paths_below
