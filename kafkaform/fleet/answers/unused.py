@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 TABLES = ("cluster", "desired", "event", "lineage", "live", "recorded", "unused_topics")
 CANDIDATE = "candidate"
+_UNWATCHED = "insufficient_evidence"
 FORGET_DAYS = 90
 """A notice of a topic that has dropped out is shown for so many days."""
 _READ = ("read", "partial")
@@ -122,6 +123,14 @@ class UnusedTopics(Struct, frozen=True):
 
     topics: tuple[UnusedTopic, ...]
     dropped: tuple[DroppedTopic, ...]
+
+
+class Obstacle(Struct, frozen=True):
+    """Why nobody may go on with a topic."""
+
+    reason: str
+    is_known: bool = True
+    """False: whether the topic is in use is not known now, because nobody looked."""
 
 
 class UnusedLimits(Struct, frozen=True):
@@ -308,25 +317,63 @@ def judge_topics(
         if not obstacle:
             topics.append(_judge_topic(topic, own, limits, now))
         elif sent and now - sent[-1].at < timedelta(days=FORGET_DAYS):
-            notice_time = render_utc(sent[-1].at)
-            dropped.append(DroppedTopic(topic.cluster, topic.topic, owner, notice_time, obstacle))
+            dropped.append(_drop_topic(topic, owner, sent[-1], obstacle))
     return UnusedTopics(tuple(topics), tuple(dropped))
 
 
-def find_obstacle(topic: TopicFacts, limits: UnusedLimits, now: datetime) -> str:
-    """Say why nobody may go on with this topic; empty if nothing is known against it."""
+def _drop_topic(
+    topic: TopicFacts, owner: str | None, notice: Notice, obstacle: Obstacle
+) -> DroppedTopic:
+    told = render_utc(notice.at)
+    return DroppedTopic(topic.cluster, topic.topic, owner, told, obstacle.reason)
+
+
+def find_obstacle(topic: TopicFacts, limits: UnusedLimits, now: datetime) -> Obstacle | None:
+    """Say why nobody may go on with this topic; None if nothing is known against it."""
     if topic.status not in _READ or topic.captured_at is None:
-        return f"the cluster was not read: {topic.status}"
+        return Obstacle(f"the cluster was not read: {topic.status}", is_known=False)
     if now - topic.captured_at > limits.stale_after:
-        return f"the cluster was last read on {_render_day(topic.captured_at)}"
+        day = _render_day(topic.captured_at)
+        return Obstacle(f"the cluster was last read on {day}", is_known=False)
     if topic.row is None:
-        return "the cluster does not show it any more"
+        return Obstacle("the cluster does not show it any more")
     keep = find_keep(topic, limits.keeps, now.date())
     if keep is not None:
-        return f"fleet.hcl keeps it until {keep.until.isoformat()}: {keep.reason}"
-    if topic.row["verdict"] != CANDIDATE:
-        return _REASONS[topic.row["verdict"]](topic.row)
-    return ""
+        return Obstacle(f"fleet.hcl keeps it until {keep.until.isoformat()}: {keep.reason}")
+    verdict = topic.row["verdict"]
+    if verdict != CANDIDATE:
+        return Obstacle(_REASONS[verdict](topic.row), is_known=verdict != _UNWATCHED)
+    return None
+
+
+def find_settled_owners(
+    facts: Iterable[TopicFacts],
+    notices: Iterable[Notice],
+    channel: str,
+    limits: UnusedLimits,
+    now: datetime,
+) -> dict[str | None, tuple[DroppedTopic, ...]]:
+    """Return each owner who was told by a channel, or may have been, and has no topic on its way
+    any more, with what became of the topics.
+
+    An owner is not among them while it is not known whether one of its topics is in use.
+    """
+    told: dict[Key, dict[str | None, Notice]] = {}
+    for notice in sorted(notices, key=lambda notice: notice.at):
+        if notice.channel == channel and notice.outcome is not NoticeOutcome.FAILED:
+            told.setdefault((notice.cluster, notice.topic), {})[notice.owner] = notice
+    dropped: dict[str | None, list[DroppedTopic]] = {}
+    busy: set[str | None] = set()
+    for topic in facts:
+        owners = told.get((topic.cluster, topic.topic), {})
+        obstacle = find_obstacle(topic, limits, now)
+        if obstacle is None or not obstacle.is_known:
+            busy.update(owners)
+            busy.update([topic.row["owner"]] if topic.row else [])
+            continue
+        for owner, notice in owners.items():
+            dropped.setdefault(owner, []).append(_drop_topic(topic, owner, notice, obstacle))
+    return {owner: tuple(topics) for owner, topics in dropped.items() if owner not in busy}
 
 
 def find_keep(
@@ -353,7 +400,7 @@ def _explain_use(row: Row) -> str:
 _REASONS: Mapping[str, Callable[[Row], str]] = {
     "in_use": _explain_use,
     "too_new": lambda row: f"it is too new: {row['evidence'][-1]}",
-    "insufficient_evidence": lambda row: (
+    _UNWATCHED: lambda row: (
         f"its use was not watched all the time: {'; '.join(row['evidence'][:2])}"
     ),
 }

@@ -73,16 +73,31 @@ def choose_channel(flags: TellFlags, environment: Mapping[str, str]) -> Channel 
 
 def make_file_channel(folder: Path) -> Channel:
     """Write one Markdown file for each owner, which replaces the owner's earlier one."""
-    return Channel("file", partial(_save_notice, folder))
+    return Channel("file", partial(_save_notice, folder), partial(_replace_notice, folder))
 
 
-def _save_notice(folder: Path, notice: OwnerNotice) -> str:
-    owner = notice.owner if notice.owner is not None else NOBODY
+def _replace_notice(folder: Path, notice: OwnerNotice) -> str:
+    path = folder / _name_file(notice.owner)
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise NotDelivered(f"{path}: {error.strerror}") from None
+    return "" if text == notice.markdown.encode() else _save_notice(folder, notice)
+
+
+def _name_file(owner: str | None) -> str:
+    owner = owner if owner is not None else NOBODY
     name = _UNSAFE.sub("-", owner).strip(".-")[:_LONGEST_NAME]
     if name != owner:
         # Two owners must not write the same file.
         name = f"{name}-{sha256(owner.encode()).hexdigest()[:8]}"
-    path = folder / f"{name}.md"
+    return f"{name}.md"
+
+
+def _save_notice(folder: Path, notice: OwnerNotice) -> str:
+    path = folder / _name_file(notice.owner)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         save_file(path, notice.markdown.encode(), private=False)

@@ -1,5 +1,6 @@
 """Tell the owners of unused topics by issues of the project whose pipeline runs, on GitHub or
-GitLab: one open issue for each owner, which later notices bring up to date.
+GitLab: one open issue for each owner, which later notices bring up to date, and which is closed
+when none of the owner's topics is left.
 
 An issue is found by the hidden mark in its first line, among those that the token's user has
 opened, so that nobody else's issue is ever changed.
@@ -49,7 +50,8 @@ class Forge(Struct, frozen=True):
     """The member of an issue with its number; `text`: that with its text."""
     text: str
     edit: str
-    """The method that changes an issue."""
+    """The method that changes an issue; `close`: the members that close it, too."""
+    close: Mapping[str, str]
     header: str
     """The header with the token, and what is written before it."""
     scheme: str = ""
@@ -67,6 +69,7 @@ FORGES = (
         "number",
         "body",
         "PATCH",
+        {"state": "closed"},
         "Authorization",
         "Bearer ",
     ),
@@ -80,6 +83,7 @@ FORGES = (
         "iid",
         "description",
         "PUT",
+        {"state_event": "close"},
         "PRIVATE-TOKEN",
     ),
 )
@@ -121,16 +125,34 @@ def make_issue_channel(environment: Mapping[str, str]) -> Channel:
         headers={forge.header: Secret(forge.scheme + token)},
     )
     host = urlsplit(address).hostname or ""
-    return Channel(
-        "issue", partial(_write_issue, _Project(forge, settings, forge.path.format(project), host))
-    )
+    target = _Project(forge, settings, forge.path.format(project), host)
+    return Channel("issue", partial(_write_issue, target), partial(_close_issue, target))
+
+
+def _make_mark(owner: str | None) -> str:
+    return f"<!-- kafkaform:unused:{sha256((owner or '').encode()).hexdigest()[:16]} -->"
+
+
+def _make_text(forge: Forge, notice: OwnerNotice) -> dict[str, str]:
+    mark = _make_mark(notice.owner)
+    return {"title": notice.title, forge.text: f"{mark}\n{notice.markdown}"}
+
+
+def _close_issue(project: _Project, notice: OwnerNotice) -> str:
+    """Return nothing if the owner has no open issue."""
+    forge = project.forge
+    with closing(HttpClient(project.settings)) as client:
+        number = _find_issue(client, project, _make_mark(notice.owner))
+        if number is None:
+            return ""
+        text = {**_make_text(forge, notice), **forge.close}
+        _send(client, Call(forge.edit, f"{project.path}/{number}", text), project.host)
+    return f"issue {number} at {project.host}, which is closed now"
 
 
 def _write_issue(project: _Project, notice: OwnerNotice) -> str:
-    key = sha256((notice.owner or "").encode()).hexdigest()[:16]
-    mark = f"<!-- kafkaform:unused:{key} -->"
-    forge = project.forge
-    text = {"title": notice.title, forge.text: f"{mark}\n{notice.markdown}"}
+    mark, forge = _make_mark(notice.owner), project.forge
+    text = _make_text(forge, notice)
     with closing(HttpClient(project.settings)) as client:
         number = _find_issue(client, project, mark)
         if number is None:

@@ -23,7 +23,7 @@ from ...core.errors import StorageError
 from ...core.secret import mask_secrets
 from ...core.text import render_quantity
 from ...core.value import FrozenMap
-from ...fleet.answers.unused import Notice, NoticeOutcome, UnusedTopic
+from ...fleet.answers.unused import DroppedTopic, Notice, NoticeOutcome, UnusedTopic
 from ...fleet.report.rows import render_utc
 from ...inventory.landing import LandingPlace, make_snapshot_name, write_new
 from ...render.review.comment_rows import render_cell, render_code
@@ -79,7 +79,7 @@ class Delivery(Struct, frozen=True):
 
     owner: str | None
     topics: int
-    """How many topics it was told about now."""
+    """How many topics it was told about now. 0: that none of its topics is left."""
     channel: str
     outcome: NoticeOutcome
     location: str
@@ -102,6 +102,10 @@ class Channel(Struct, frozen=True):
     """file, webhook or issue."""
     deliver: Callable[[OwnerNotice], str]
     """Sends the notice once, and returns where it went. Raises NotDelivered, MaybeDelivered."""
+    withdraw: Callable[[OwnerNotice], str] | None = None
+    """Replaces what stands of the owner's earlier notice by one without topics, and returns where;
+    empty: nothing stands. It looks first, so it can be repeated. None: nothing can stand. Raises
+    NotDelivered, MaybeDelivered."""
 
 
 # ── what was told ───────────────────────────────────────────────────────────────────────
@@ -176,19 +180,39 @@ def tell_owners(
     for owner, owner_topics in sorted(new.items(), key=lambda item: item[0] or ""):
         notice = make_notice(owner, topics[owner], owner_topics, notice_time, now)
         stem = _record_lines(place, channel.name, owner, owner_topics, now)
-        delivery = Delivery(
-            owner, len(owner_topics), channel.name, NoticeOutcome.TOLD, f"the {channel.name}"
-        )
-        try:
-            location, outcome, error = channel.deliver(notice), NoticeOutcome.TOLD, ""
-        except NotDelivered as cause:
-            location, outcome, error = delivery.location, NoticeOutcome.FAILED, str(cause)
-        except MaybeDelivered as cause:
-            location, outcome, error = delivery.location, NoticeOutcome.UNKNOWN, str(cause)
-        error = mask_secrets(error)
-        file = OutcomeFile(outcome, _render_time(now), error or None)
+        delivery = _deliver(channel.deliver, channel, notice, len(owner_topics))
+        file = OutcomeFile(delivery.outcome, _render_time(now), delivery.error or None)
         write_new(place, stem + OUTCOME, _render_line(file))
-        yield Delivery(owner, len(owner_topics), channel.name, outcome, location, error)
+        yield delivery
+
+
+def withdraw_notices(
+    channel: Channel, settled: Mapping[str | None, Iterable[DroppedTopic]]
+) -> Iterator[Delivery]:
+    """Say in what stands of earlier notices that nothing is left to do; yield what became of each.
+
+    settled: owner -> what became of its topics. Nothing is recorded, because each run looks again
+    at what stands.
+    """
+    if channel.withdraw is None:
+        return
+    for owner, topics in sorted(settled.items(), key=lambda item: item[0] or ""):
+        delivery = _deliver(channel.withdraw, channel, make_ending(owner, topics), 0)
+        if delivery.location:
+            yield delivery
+
+
+def _deliver(
+    send: Callable[[OwnerNotice], str], channel: Channel, notice: OwnerNotice, topics: int
+) -> Delivery:
+    location, outcome, error = f"the {channel.name}", NoticeOutcome.TOLD, ""
+    try:
+        location = send(notice)
+    except NotDelivered as cause:
+        outcome, error = NoticeOutcome.FAILED, mask_secrets(str(cause))
+    except MaybeDelivered as cause:
+        outcome, error = NoticeOutcome.UNKNOWN, mask_secrets(str(cause))
+    return Delivery(notice.owner, topics, channel.name, outcome, location, error)
 
 
 def _group_by_owner(
@@ -292,6 +316,29 @@ def make_notice(
     return OwnerNotice(owner, listed, title, "\n".join(lines))
 
 
+def make_ending(owner: str | None, topics: Iterable[DroppedTopic]) -> OwnerNotice:
+    """Return what replaces the notice of an owner who has nothing left to do."""
+    dropped = tuple(topics)
+    name = inline(owner) if owner is not None else NOBODY
+    rows = [
+        f"| {render_cell(topic.cluster)} | {render_cell(topic.topic)} | {inline(topic.reason)} |"
+        for topic in dropped[:ROWS]
+    ]
+    if len(dropped) > ROWS:
+        rows += ["", f"And {render_count(len(dropped) - ROWS, 'more topic')}."]
+    lines = (
+        f"# Unused topics of {render_code(name)}",
+        "",
+        "None of these topics is on the list any more. There is nothing left to do.",
+        "",
+        "| cluster | topic | why |",
+        "|---|---|---|",
+        *rows,
+        "",
+    )
+    return OwnerNotice(owner, (), f"Unused topics of {name}: none left", "\n".join(lines))
+
+
 def _render_keep(topic: UnusedTopic, until: datetime) -> str:
     """The block with which an owner can keep a topic."""
     arguments = {
@@ -322,11 +369,14 @@ def _render_row(topic: UnusedTopic, fresh: set[tuple[str, str]], deadline: str) 
 def render_delivery(delivery: Delivery) -> str:
     """Say what became of a notice, in one sentence."""
     owner = delivery.owner if delivery.owner is not None else NOBODY
-    topics = f"{inline(owner)}: {render_count(delivery.topics, 'topic')}"
+    topics, advice = f"{inline(owner)}: none of its topics is left", "The next run looks again"
+    if delivery.topics:
+        topics = f"{inline(owner)}: {render_count(delivery.topics, 'topic')}"
+        advice = "Look there; --again sends it once more"
     texts: Mapping[NoticeOutcome, str] = {
         NoticeOutcome.TOLD: f"{topics}, told by {inline(delivery.location)}.",
         NoticeOutcome.FAILED: f"{topics}, NOT told: {inline(delivery.error)}. Run it again.",
         NoticeOutcome.UNKNOWN: f"{topics}, nobody knows whether it was told: "
-        f"{inline(delivery.error)}. Look there; --again sends it once more.",
+        f"{inline(delivery.error)}. {advice}.",
     }
     return texts[delivery.outcome]

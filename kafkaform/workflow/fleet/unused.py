@@ -81,7 +81,9 @@ class UnusedView(Struct, frozen=True):
     facts: tuple[TopicFacts, ...]
     sent: tuple[Notice, ...]
     """Every notice that was ever sent."""
+    selection: Selection
     listed: UnusedTopics
+    """Of the selection."""
     limits: UnusedLimits
     now: float
     """Seconds since the epoch."""
@@ -109,22 +111,29 @@ def read_view(
     )
     noticed = {(notice.cluster, notice.topic) for notice in sent}
     facts = answers.unused.read_facts(gold, noticed, _make_finder(place))
-    moment = datetime.fromtimestamp(now, UTC)
-    listed = answers.unused.judge_topics(facts, sent, limits, moment, Selection(cluster, owner))
+    moment, selection = datetime.fromtimestamp(now, UTC), Selection(cluster, owner)
+    listed = answers.unused.judge_topics(facts, sent, limits, moment, selection)
     build = gold.build
-    return UnusedView(place, build.name, build.as_of, facts, sent, listed, limits, now)
+    return UnusedView(place, build.name, build.as_of, facts, sent, selection, listed, limits, now)
 
 
 def tell_owners(
     view: UnusedView, channel: notices.Channel, *, again: bool
 ) -> Iterator[notices.Delivery]:
-    """Tell the owners of the topics that they were not told about. again: also of those that they
-    were. Raises StorageError."""
+    """Tell the owners of the topics that they were not told about; and, if all topics were looked
+    at, those of whose topics none is left. again: also of topics that owners were told about.
+    Raises StorageError."""
     untold = answers.unused.list_untold(view.listed, view.facts, view.sent, again=again)
     listed = (t for t in view.listed.topics if t.step in (Step.CANDIDATE, Step.TOLD))
-    return notices.tell_owners(
+    yield from notices.tell_owners(
         view.place, tuple(untold), tuple(listed), channel, view.limits.notice, view.now
     )
+    if view.selection == Selection():
+        moment = datetime.fromtimestamp(view.now, UTC)
+        settled = answers.unused.find_settled_owners(
+            view.facts, view.sent, channel.name, view.limits, moment
+        )
+        yield from notices.withdraw_notices(channel, settled)
 
 
 def propose_changes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -55,6 +55,21 @@ def test_each_owner_gets_a_file_that_says_everything(world: World) -> None:
     assert "audit\\|log" in texts["a-b-c14cddc0.md"]
     assert "x\\ny" in texts["nobody.md"]
     assert "clicks" not in texts["nobody.md"]
+
+
+def test_a_file_says_when_nothing_is_left(world: World) -> None:
+    """Once, and only a file that is there."""
+    tell(world)
+    world.topics["clicks"]["verdict"] = "in_use"
+    world.build(days=1)
+    assert tell(world, "--tell-file", "elsewhere") == ""
+    file = world.here.path / "told/shop.md"
+    assert f"shop: none of its topics is left, told by {file.relative_to(world.here.path)}" in (
+        tell(world)
+    )
+    assert "There is nothing left to do" in file.read_text()
+    assert tell(world) == ""
+    assert len(notices.read_notices(open_place("data"))) == 1
 
 
 def test_what_is_sent_is_recorded_before(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,6 +294,100 @@ def test_each_owner_has_one_issue(
     assert "`carts`" in first[member] and "`clicks`" in first[member]
     assert second["title"] == "Unused topics of nobody: 1 topic"
     assert all(asked.has_token for asked in api.web.asked)
+
+
+@pytest.mark.parametrize(("make_api", "variables", "member"), FORGES)
+def test_an_issue_is_closed_when_nothing_is_left(
+    world: World, make_api: Any, variables: Mapping[str, str], member: str
+) -> None:
+    """Every run looks at what is open, so the second one finds nothing to close. A topic that is
+    unused later gets a new issue."""
+    api = make_api()
+    world.add("lost", owner=None)
+    world.build()
+    with open_forge(world, api, variables):
+        tell(world, "--tell-issue")
+        world.topics["clicks"] |= {"verdict": "in_use", "evidence": ("read, as shown on 2026-11",)}
+        world.build(days=1)
+        text = tell(world, "--tell-issue")
+        assert "shop: none of its topics is left, told by issue 2 at 127.0.0.1, which" in text
+        assert "nobody" not in text
+        assert tell(world, "--tell-issue") == ""
+        world.add("clicks", idle_since=world.now)
+        world.build(days=91)
+        assert "shop: 1 topic, told by issue 3" in tell(world, "--tell-issue")
+    lost, clicks, later = api.issues.values()
+    assert clicks["state"] == "closed"
+    assert clicks["title"] == "Unused topics of shop: none left"
+    assert "| `clicks` | it is in use: read, as shown on 2026-11 |" in clicks[member]
+    assert lost["state"] == later["state"] != "closed"
+
+
+def _hide(world: World) -> None:
+    world.cluster["status"] = "failed"
+
+
+def _stop_watching(world: World) -> None:
+    world.topics["clicks"] |= {"verdict": "insufficient_evidence", "evidence": ("a gap", "x")}
+
+
+def _leave_another(world: World) -> None:
+    world.topics["clicks"]["verdict"] = "in_use"
+    world.add("carts")
+
+
+@pytest.mark.parametrize("change", [_hide, _stop_watching, _leave_another])
+def test_an_issue_stays_open_while_something_is_left_or_unknown(
+    world: World, change: Callable[[World], None]
+) -> None:
+    """A cluster that was not read, and a use that was not watched, prove nothing."""
+    api = github.Api()
+    with open_forge(world, api, GITHUB):
+        tell(world, "--tell-issue")
+        change(world)
+        world.build(days=1)
+        text = world.here.run("fleet", "unused", "--tell-issue").text
+    assert "none of its topics is left" not in text
+    (issue,) = api.issues.values()
+    assert issue["state"] == "open"
+
+
+@pytest.mark.parametrize("flags", [("--cluster", "eu"), ("--owner", "shop")])
+def test_a_part_of_the_topics_closes_no_issue(world: World, flags: tuple[str, str]) -> None:
+    """What else an owner has was not looked at."""
+    api = github.Api()
+    with open_forge(world, api, GITHUB):
+        tell(world, "--tell-issue")
+        world.topics["clicks"]["verdict"] = "in_use"
+        world.build(days=1)
+        assert tell(world, "--tell-issue", *flags) == ""
+        assert api.issues[1]["state"] == "open"
+        assert "none of its topics is left" in tell(world, "--tell-issue")
+
+
+@pytest.mark.parametrize(
+    ("route", "status", "code", "sentence"),
+    [
+        ("GET", 500, 5, "shop: none of its topics is left, NOT told: 127.0.0.1 answered GET"),
+        ("PATCH", 403, 5, "shop: none of its topics is left, NOT told: 127.0.0.1 answered PATCH"),
+        ("PATCH", 502, 6, "nobody knows whether it was told: 127.0.0.1 answered PATCH of issues "),
+    ],
+)
+def test_an_issue_that_cannot_be_closed_is_named(
+    world: World, route: str, status: int, code: int, sentence: str
+) -> None:
+    """The next run looks, and closes it."""
+    api = github.Api()
+    with open_forge(world, api, GITHUB):
+        tell(world, "--tell-issue")
+        world.topics["clicks"]["verdict"] = "in_use"
+        world.build(days=1)
+        routes = dict(api.web.routes)
+        api.web.routes = {f"{route} .*": lambda *_: Answer(status), **routes}
+        text = world.here.fails("fleet", "unused", "--tell-issue", code=code)
+        assert sentence in " ".join(text.split())
+        api.web.routes = routes
+        assert "which is closed now" in tell(world, "--tell-issue")
 
 
 @pytest.mark.parametrize(("make_api", "variables", "member"), FORGES)
