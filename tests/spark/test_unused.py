@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from kafkaform.core.landing import GROUP_USAGE, TOPIC_USAGE
 from kafkaform.fleet.datasets import unused_topics
-from kafkaform.fleet.landed.register import FleetSettings, Owner, Register
+from kafkaform.fleet.landed.register import FleetSettings, Owner, Register, RegisteredWaiver
 
 from . import oracle_unused
 from .live_rows import (
@@ -238,12 +239,13 @@ def made(
     tables: Tables,
     landed: Tables,
     before: DataFrame | None,
+    register: Register = REGISTER,
 ) -> DataFrame:
     full = {**tables, **landed, "live": [*tables["live"], *_now(shots)]}
     found = frames(spark, {**full, "unused_topics": []})
     if before is not None:
         found["unused_topics"] = before
-    return unused_topics.build(found, context(REGISTER))
+    return unused_topics.build(found, context(register))
 
 
 def _plain(rows: Sequence[Row]) -> dict[tuple[str, str], Row]:
@@ -359,6 +361,24 @@ def test_what_is_said_of_the_signals(found: list[Row]) -> None:
         "first seen on 2026-03-17",
     ]
     assert (said["full"]["partitions"], said["full"]["bytes"]) == (2, 12)
+
+
+def test_what_a_keep_block_keeps(spark: SparkSession) -> None:
+    """A candidate up to the last day, with the reason; a topic in use stays what it is."""
+    (shots, tables), today = _plain_case(), NOW.date()
+    keeps = (
+        RegisteredWaiver(today - timedelta(days=1), "over", "*", "idle"),
+        RegisteredWaiver(today, "elsewhere", "other", "*"),
+        RegisteredWaiver(today, "read once a year", "*", "i*e"),
+        RegisteredWaiver(today, "in vain", PLAIN, "full"),
+    )
+    by_cluster, register = {PLAIN: shots}, replace(REGISTER, keeps=keeps)
+    built = made(spark, by_cluster, tables, _landed(by_cluster, BUILD), None, register)
+    assert {row["topic"]: (row["verdict"], row["kept"]) for row in rows_of(built)} == {
+        "idle": ("kept", f"fleet.hcl keeps it until {today}: read once a year"),
+        "full": ("in_use", None),
+        "young": ("too_new", None),
+    }
 
 
 def test_two_snapshots_that_ended_at_one_time(spark: SparkSession) -> None:

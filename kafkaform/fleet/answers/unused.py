@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ...core.address import CLOSURE
-from ..landed.register import RegisteredWaiver, to_regex
+from ..landed.register import RegisteredWaiver, describe_keep, to_regex
 from ..report.rows import render_utc
 from ..tables.definitions import Row, quote_text
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 TABLES = ("cluster", "desired", "event", "lineage", "live", "recorded", "unused_topics")
 CANDIDATE = "candidate"
 _UNWATCHED = "insufficient_evidence"
+_UNUSED = (CANDIDATE, "kept")
+"""Verdicts on topics that seem to be unused. Which of them stay is what fleet.hcl says now."""
 FORGET_DAYS = 90
 """A notice of a topic that has dropped out is shown for so many days."""
 _READ = ("read", "partial")
@@ -206,10 +208,10 @@ def read_facts(gold: Gold, noticed: Collection[Key], find_park: FindPark) -> tup
         for row in gold.read_rows(
             "SELECT u.*, l.incarnation FROM unused_topics u LEFT JOIN live l"
             f" ON l.cluster = u.cluster AND l.key = u.topic AND l.kind = '{_KIND}'"
-            f" WHERE u.verdict = '{CANDIDATE}' OR u.topic IN ({names})"
+            f" WHERE u.verdict IN {_UNUSED} OR u.topic IN ({names})"
         )
     }
-    topic_keys = {key for key, row in rows.items() if row["verdict"] == CANDIDATE} | {*noticed}
+    topic_keys = {key for key, row in rows.items() if row["verdict"] in _UNUSED} | {*noticed}
     clusters = {row["cluster"]: row for row in gold.read_rows("SELECT * FROM cluster")}
     closed = gold.read_rows(
         "SELECT cluster FROM live WHERE kind = 'cluster' AND attrs['has_authorizer'] = 'false'"
@@ -339,9 +341,9 @@ def find_obstacle(topic: TopicFacts, limits: UnusedLimits, now: datetime) -> Obs
         return Obstacle("the cluster does not show it any more")
     keep = find_keep(topic, limits.keeps, now.date())
     if keep is not None:
-        return Obstacle(f"fleet.hcl keeps it until {keep.until.isoformat()}: {keep.reason}")
+        return Obstacle(describe_keep(keep))
     verdict = topic.row["verdict"]
-    if verdict != CANDIDATE:
+    if verdict not in _UNUSED:
         return Obstacle(_REASONS[verdict](topic.row), is_known=verdict != _UNWATCHED)
     return None
 

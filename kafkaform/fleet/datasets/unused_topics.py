@@ -14,12 +14,13 @@ topic counts as unread only while looks at the groups are close enough.
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import GROUP_USAGE, LIVE, TOPIC_USAGE
-from ..landed.register import Register
+from ..landed.register import Register, describe_keep, matches
 from ..tables.definitions import TABLES, BuildContext, Frames
 from .history import is_internal, mark_known, select_good, select_known, select_unread
 from .resources import add_owner
@@ -33,6 +34,7 @@ MOST_DAYS_BETWEEN_LOOKS = 7
 """Kafka's default for how long the offsets of an empty group are kept
 (offsets.retention.minutes)."""
 COMPLETE, VISIBLE = "complete", "visible_only"
+_CANDIDATE = "candidate"
 _TOPIC, _ACL = "kafka_topic", "kafka_acl"
 _ACCESS = ("Read", "Write", "All")
 """Operations that use a topic."""
@@ -294,9 +296,15 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     )
     columns = {"granted": _is_granted(context.register), "born": F.array_min(begins)}
     judged = _add_signals(rows.withColumns(columns), context.register.settings.grace_days)
-    verdicts = judged.withColumn("verdict", _judge_verdict()).withColumn(
-        "evidence", _describe_evidence()
-    )
+    verdicts = judged.withColumns(
+        {
+            "kept": F.when(
+                _judge_verdict() == _CANDIDATE,
+                _find_keep(context.register, context.as_of.date()),
+            ),
+            "evidence": _describe_evidence(),
+        }
+    ).withColumn("verdict", F.when(F.col("kept").isNotNull(), "kept").otherwise(_judge_verdict()))
     # What the rows cover, one row per cluster.
     marks = F.broadcast(mark_known(select_good(frames["snapshot"])))
     return verdicts.join(marks, "cluster", how="left").select(*TABLES["unused_topics"].names)
@@ -418,8 +426,21 @@ def _judge_verdict() -> Column:
         .when(~F.col("aged"), "too_new")
         # `written | read` is null if one is unknown and the other is not true.
         .when(used.isNull(), "insufficient_evidence")
-        .otherwise("candidate")
+        .otherwise(_CANDIDATE)
     )
+
+
+def _find_keep(register: Register, today: date) -> Column:
+    """Say which `keep` block keeps the topic; null: none does."""
+    texts = (
+        F.when(
+            matches(F.col("cluster"), keep.cluster) & matches(F.col("topic"), keep.key),
+            F.lit(describe_keep(keep)),
+        )
+        for keep in register.keeps
+        if keep.until >= today
+    )
+    return F.coalesce(*texts, F.lit(None).cast("string"))
 
 
 def _describe_evidence() -> Column:

@@ -77,7 +77,7 @@ class Owner(Struct, frozen=True):
 
 
 class RegisteredWaiver(Struct, frozen=True):
-    """An exception from a policy rule."""
+    """An exception from a policy rule, or a topic that stays although it seems to be unused."""
 
     until: date
     """The last day on which it counts."""
@@ -86,6 +86,11 @@ class RegisteredWaiver(Struct, frozen=True):
     """A glob over names of clusters."""
     key: str = "*"
     """A glob over keys of objects."""
+
+
+def describe_keep(keep: RegisteredWaiver) -> str:
+    """Say that a `keep` block keeps a topic although it seems to be unused."""
+    return f"fleet.hcl keeps it until {keep.until.isoformat()}: {keep.reason}"
 
 
 class PolicyRule(Struct, frozen=True):
@@ -126,6 +131,12 @@ class Register(Struct, frozen=True):
     rules: tuple[PolicyRule, ...] = ()
     naming: tuple[NamingRule, ...] = ()
     settings: FleetSettings = FleetSettings()
+    keeps: tuple[RegisteredWaiver, ...] = ()
+    """Topics that stay although they seem to be unused."""
+
+
+_ADDED = frozenset({"keeps"})
+"""Members that registers of earlier versions lack."""
 
 
 def read_register(text: str) -> Register:
@@ -143,11 +154,12 @@ def read_register(text: str) -> Register:
             )
         # A default in place of a lost member would turn "no clusters" into an empty fleet, which
         # looks sound.
-        if missing := [name for name in Register.__struct_fields__ if name not in data]:
+        known = Register.__struct_fields__
+        if missing := [name for name in known if name not in data and name not in _ADDED]:
             raise Misfit(f"lacks {', '.join(missing)}")
         # Members that this version does not know are ignored, as a later minor version may add
         # some.
-        return from_data(Register, FrozenMap({n: data[n] for n in Register.__struct_fields__}))
+        return from_data(Register, FrozenMap({n: data[n] for n in known if n in data}))
     except Misfit as error:
         raise StorageError(
             f"the register cannot be used: {error}",

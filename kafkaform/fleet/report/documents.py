@@ -179,6 +179,7 @@ SERIES_ALIASES: Mapping[str, str] = {
     "medium": "unmanaged",
     "low": "pending",
     "candidate": "outside",
+    "kept": "unmanaged",
     "in_use": "applied",
     "too_new": "pending",
 }

@@ -303,6 +303,7 @@ CHANGES = Outline(
 
 _USE_VERDICTS = (
     Series("candidate", "candidate", "C"),
+    Series("kept", "kept", "K"),
     Series("in_use", "in use", "I"),
     Series("too_new", "too new", "T"),
     Series("unknown", "insufficient evidence", "?"),
@@ -321,6 +322,14 @@ _TOPICS = (
     GridColumn("bytes", "Size", ColumnKind.BYTES, "not measured"),
     OWNER,
     GridColumn("evidence", "Evidence", ColumnKind.LONG),
+)
+_KEPT_TOPICS = (
+    CLUSTER,
+    GridColumn("topic", "Topic", ColumnKind.KEY),
+    GridColumn("idle_since", "Idle since", ColumnKind.TIME, "unknown"),
+    GridColumn("bytes", "Size", ColumnKind.BYTES, "not measured"),
+    OWNER,
+    GridColumn("kept", "Why it stays", ColumnKind.LONG),
 )
 _GROUP_VERDICTS = (
     Series("applied", "progressing", "P"),
@@ -352,26 +361,25 @@ def show_unused_topics(answers: SectionAnswers, as_of: datetime) -> SectionBlock
         _USE_VERDICT_OF.get(row["verdict"], row["verdict"]): int(row["topics"])
         for row in answers["unused_verdicts"]
     }
-    candidates, unknown = counts.get("candidate", 0), counts.get("unknown", 0)
+    candidates, kept, unknown = (counts.get(key, 0) for key in ("candidate", "kept", "unknown"))
     bars = (
         (Bar("all topics", tuple(counts.get(s.key, 0) for s in _USE_VERDICTS)),) if counts else ()
     )
-    lead = (
-        f"{render_count(candidates, 'topic')} may be unused: ask the owner before anything "
-        "is deleted."
-    )
-    unknown_text = (
-        f" For {render_count(unknown, 'topic')} there is not enough evidence." if unknown else ""
-    )
-    return SectionBlock(
-        ((lead if candidates else "No topic is a candidate for removal.") + unknown_text,),
-        (Chart("unused-topics", "Topics by verdict", "topics", "fleet", _USE_VERDICTS, bars),),
-        (
-            make_grid(
-                "Candidates, most certain first", _TOPICS, answers["unused_rows"], "unused_topics"
-            ),
-        ),
-    )
+    lead = "No topic is a candidate for removal."
+    if candidates:
+        lead = (
+            f"{render_count(candidates, 'topic')} may be unused: ask the owner before anything "
+            "is deleted."
+        )
+    caption = "Candidates, most certain first"
+    grids = [make_grid(caption, _TOPICS, answers["unused_rows"], "unused_topics")]
+    if kept:
+        lead += f" fleet.hcl keeps {render_count(kept, 'unused topic')}."
+        grids.append(make_grid("Kept", _KEPT_TOPICS, answers["kept_topics"], "unused_topics"))
+    if unknown:
+        lead += f" For {render_count(unknown, 'topic')} there is not enough evidence."
+    chart = Chart("unused-topics", "Topics by verdict", "topics", "fleet", _USE_VERDICTS, bars)
+    return SectionBlock((lead,), (chart,), tuple(grids))
 
 
 def show_groups(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
@@ -400,7 +408,11 @@ UNUSED = Outline(
     "Unused topics",
     "Topics that nobody has written or read during the grace days, by several signals. A candidate "
     "is a question to its owner, never a verdict.",
-    (SectionPiece("unused topics", ("unused_verdicts", "unused_rows"), show_unused_topics),),
+    (
+        SectionPiece(
+            "unused topics", ("unused_verdicts", "unused_rows", "kept_topics"), show_unused_topics
+        ),
+    ),
 )
 CONSUMERS = Outline(
     "groups",

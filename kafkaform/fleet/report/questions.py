@@ -212,6 +212,11 @@ DETAILS: Mapping[str, ReportQuestion] = {
         " where verdict = 'candidate' order by confidence desc, idle_since, partitions desc,"
         " cluster, topic limit {limit}",
     ),
+    "kept_topics": ReportQuestion(
+        ("unused_topics",),
+        "select count(*) over () as total, cluster, topic, owner, idle_since, bytes, kept"
+        " from unused_topics where verdict = 'kept' order by cluster, topic limit {limit}",
+    ),
     "quota_levels": ReportQuestion(
         ("effective_quotas",),
         "select quota_key, case when evaluable then level end as level, evaluable,"

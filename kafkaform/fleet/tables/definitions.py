@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Version of all tables. Tables that a later version wrote are refused."""
 SOON_DAYS = 30
 """A credential that expires within so many days is counted by the report and `--fail-on`."""

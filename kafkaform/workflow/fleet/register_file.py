@@ -115,6 +115,7 @@ def make_register(
         ),
         tuple(model.NamingRule(**select_set(values)) for _, values in blocks["naming"]),
         _read_settings(fleet),
+        tuple(_read_keeps(blocks)),
     )
 
 
@@ -152,8 +153,6 @@ class Fleet(PartialRepr, frozen=True):
     """Looks up the secrets that the settings of clusters refer to."""
     notice_days: int
     """How many days the owner of an unused topic has to object."""
-    keeps: tuple[model.RegisteredWaiver, ...]
-    """Which topics stay although they seem to be unused."""
 
 
 class _FileScope(Struct, frozen=True):
@@ -210,7 +209,6 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:
         diagnostics,
         configuration.find_secrets,
         next((values["notice_days"] for _, values in blocks["fleet"]), NOTICE_DAYS),
-        tuple(_read_keeps(blocks)),
     )
 
 

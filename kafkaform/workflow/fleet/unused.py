@@ -107,7 +107,7 @@ def read_view(
     limits = UnusedLimits(
         timedelta(days=fleet.notice_days if notice_days is None else notice_days),
         timedelta(hours=fleet.register.settings.stale_after_hours),
-        fleet.keeps,
+        fleet.register.keeps,
     )
     noticed = {(notice.cluster, notice.topic) for notice in sent}
     facts = answers.unused.read_facts(gold, noticed, _make_finder(place))

@@ -214,6 +214,14 @@ def unused(random: Random) -> Iterator[Row]:
             "evidence": ["end offsets have not moved for 61 days", "no group has read it"],
             "as_of": NOW,
         }
+    for year in (2024, 2025):
+        yield {
+            **{"cluster": KNOWN[0], "topic": f"audit.{year}", "owner": "audit"},
+            **{"verdict": "kept", "confidence": 1.0, "idle_since": ago(200), "bytes": 7 * 10**9},
+            "kept": "fleet.hcl keeps it until 2027-06-30: auditors read it once a year",
+            "evidence": ["end offsets have not moved for 200 days", "no group has read it"],
+            "as_of": NOW,
+        }
 
 
 def quotas(random: Random) -> Iterator[Row]:

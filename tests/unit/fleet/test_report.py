@@ -425,6 +425,21 @@ def test_every_word_of_the_tables_is_known() -> None:
     assert words("group_progress", "verdict") == set(drift._GROUP_VERDICT_OF)
 
 
+def test_what_a_keep_block_keeps_is_no_candidate() -> None:
+    """It is counted apart, and shown with the reason."""
+    kept = {"total": 1, "cluster": "a", "topic": "old", "kept": "fleet.hcl keeps it until 2027: r"}
+    verdicts = [{"verdict": "kept", "topics": 1}, {"verdict": "candidate", "topics": 2}]
+    report = build_report(build(), answered(unused_verdicts=verdicts, kept_topics=[kept]))
+    section = next(section for section in report.sections if section.title == "Unused topics")
+    assert section.leads == (
+        "2 topics may be unused: ask the owner before anything is deleted."
+        " fleet.hcl keeps 1 unused topic.",
+    )
+    assert section.charts[0].bars[0].values == (2, 1, 0, 0, 0)
+    assert [grid.caption for grid in section.grids] == ["Candidates, most certain first", "Kept"]
+    assert section.grids[1].rows[0][-1] == "fleet.hcl keeps it until 2027: r"
+
+
 def test_findings_have_the_words_of_the_rules_of_plans() -> None:
     """What means the same has the same title, and the id of its rule."""
     rules = {rule.id: rule for rule in Registry().load("kafka").load_rules().rules}

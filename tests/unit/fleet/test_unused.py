@@ -126,6 +126,13 @@ def test_an_exception_keeps_a_topic(world: World) -> None:
     assert world.find("clicks")["proposal"] == "park"
 
 
+def test_what_fleet_hcl_says_now_counts(world: World) -> None:
+    """The build knows the exceptions of its day."""
+    world.topics["clicks"] |= {"verdict": "kept", "kept": "fleet.hcl keeps it until 2027-01-01: r"}
+    world.build()
+    assert world.find("clicks")["step"] == "candidate"
+
+
 def test_an_exception_of_another_cluster_keeps_nothing(world: World) -> None:
     keep = 'keep {\n  topic = "*"\n  cluster = "us"\n  until = "2027-01-01"\n  reason = "r"\n}\n'
     world.here.write("fleet.hcl", FLEET + keep)

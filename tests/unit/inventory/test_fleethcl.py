@@ -13,7 +13,7 @@ from msgspec.structs import fields
 
 from kafkaform.apply.secrets import resolve_instance_secrets
 from kafkaform.core.canonical import dumps
-from kafkaform.core.errors import ConfigurationError, UsageError
+from kafkaform.core.errors import ConfigurationError, StorageError, UsageError
 from kafkaform.core.landing import FORMAT
 from kafkaform.core.value import SecretRef
 from kafkaform.fleet.datasets import policy_conditions
@@ -134,6 +134,12 @@ naming {
   pattern = "\\\\p{L}+"
   cluster = "eu*"
 }
+keep {
+  topic   = "yearly.*"
+  cluster = "eu"
+  until   = "2026-12-31"
+  reason  = "Read in January."
+}
 """
 REGISTER = Register(
     clusters=(
@@ -156,6 +162,7 @@ REGISTER = Register(
     ),
     naming=(NamingRule("kafka_topic", "[a-z]+"), NamingRule("kafka_topic", "\\p{L}+", "eu*")),
     settings=FleetSettings(48.0, 90.0, 30, 0.25, 5),
+    keeps=(RegisteredWaiver(date(2026, 12, 31), "Read in January.", "eu", "yearly.*"),),
 )
 
 
@@ -231,6 +238,16 @@ def test_the_register_lands_and_is_read(tmp_path: Path) -> None:
     assert made.clusters[0].cluster_id == "cluster-1" and made.states[0].lineage == "lin"
     assert "Canary" not in text and "FLEET_PASSWORD" not in text
     assert read_register(dumps(make_document(Register()))) == Register()
+
+
+def test_a_register_of_an_earlier_version_keeps_no_topic() -> None:
+    """It has no such member. Any other member that is missing is a fault."""
+    document = make_document(Register())
+    del document["keeps"]
+    assert read_register(dumps(document)) == Register()
+    del document["owners"]
+    with pytest.raises(StorageError, match="lacks owners"):
+        read_register(dumps(document))
 
 
 def test_a_registry_says_whose_topics_it_is_about(tmp_path: Path) -> None:
