@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Any
 
 from kafkaform.fleet.landed.register import Register
 
+from .live_rows import NOW
 from .oracle_policy import owner_of
 
 Row = dict[str, Any]
@@ -117,12 +119,15 @@ def _judged(
         "empty": None if start is None or end is None else start == end,
         "granted": granted,
     }
+    verdict = _verdict(written, read, aged)
+    kept = _find_keep(row["cluster"], topic, register) if verdict == "candidate" else None
     judged = sum(value is not None for value in (*signals.values(), aged))
     return {
         **{"cluster": row["cluster"], "topic": topic, "owner": owner, "as_of": as_of},
         **signals,
         **vars(found),
-        "verdict": _verdict(written, read, aged),
+        "verdict": "kept" if kept else verdict,
+        "kept": kept,
         "confidence": round(judged / 5, 2),
         "idle_since": _latest(found.written_at, found.read_at)
         or _latest(found.offsets_since, found.groups_since),
@@ -149,6 +154,19 @@ def _verdict(written: bool | None, read: bool | None, aged: bool | None) -> str:
     if aged is False:
         return "too_new"
     return "candidate" if written is False and read is False else "insufficient_evidence"
+
+
+def _find_keep(cluster: str, topic: str, register: Register) -> str | None:
+    return next(
+        (
+            f"fleet.hcl keeps it until {keep.until}: {keep.reason}"
+            for keep in register.keeps
+            if NOW.date() <= keep.until
+            and fnmatchcase(cluster, keep.cluster)
+            and fnmatchcase(topic, keep.key)
+        ),
+        None,
+    )
 
 
 def _latest(*times: datetime | None) -> datetime | None:

@@ -63,7 +63,7 @@ def acl(principal: str, operation: str, name: str, pattern: str, effect: str) ->
 
 def shop(day: int) -> list[dict[str, Any]]:
     """What the cluster shows on a day; on the third, one topic is gone."""
-    names = ("orders", "orders.dlq", "päyments")[: 2 if day == 2 else 3]
+    names = ("orders", "orders.dlq", "archive", "päyments")[: 3 if day == 2 else 4]
     topics = [
         row(
             "kafka_topic",
@@ -74,11 +74,14 @@ def shop(day: int) -> list[dict[str, Any]]:
             },
             incarnation=f"{name}-1",
         )
-        for name, placed in zip(names, ("[[1,2],[2,1]]", "[[1],[2]]", "[]"), strict=False)
+        for name, placed in zip(
+            names, ("[[1,2],[2,1]]", "[[1],[2]]", "[[2],[1]]", "[]"), strict=False
+        )
     ]
     usage = [
-        row("topic_usage", name, {"end_offsets_sum": str(day * n), "bytes": str(10**9 * (n + day))})
+        row("topic_usage", name, {"end_offsets_sum": str(end), "bytes": str(10**9 * (n + day))})
         for n, name in enumerate(names)
+        for end in [9 if name == "archive" else day * n]
     ]
     groups = [
         row("group_usage", "billing orders", {"committed_sum": str(day), "members": "0"}),
@@ -120,6 +123,10 @@ def land(root: Path, day: int) -> None:
             "waivers": [{"until": "2026-01-02", "reason": "moves", "key": "orders*"}],
         }
         for name, severity, kind, where in RULES
+    ]
+    data["settings"] = {"grace_days": 1}
+    data["keeps"] = [
+        {"until": "2026-12-31", "reason": "asked for", "cluster": "s*", "key": "arch?*e"}
     ]
     path.write_text(json.dumps(data), "utf-8")
     hours = 24.0 * day + 1
@@ -219,3 +226,4 @@ def test_sail_and_spark_make_the_same_tables(spark: SparkSession, tmp_path: Path
         for name in TABLES:
             assert tables[name] == other_tables[name], f"{name} on day {day}"
     assert {name for name, rows in tables.items() if not rows} <= EMPTY
+    assert any("it until 2026-12-31: asked for" in row for row in tables["unused_topics"])

@@ -326,8 +326,8 @@ def judge_topics(
 def _drop_topic(
     topic: TopicFacts, owner: str | None, notice: Notice, obstacle: Obstacle
 ) -> DroppedTopic:
-    told = render_utc(notice.at)
-    return DroppedTopic(topic.cluster, topic.topic, owner, told, obstacle.reason)
+    notice_time = render_utc(notice.at)
+    return DroppedTopic(topic.cluster, topic.topic, owner, notice_time, obstacle.reason)
 
 
 def find_obstacle(topic: TopicFacts, limits: UnusedLimits, now: datetime) -> Obstacle | None:
@@ -360,14 +360,15 @@ def find_settled_owners(
 
     An owner is not among them while it is not known whether one of its topics is in use.
     """
-    told: dict[Key, dict[str | None, Notice]] = {}
+    notices_by_topic: dict[Key, dict[str | None, Notice]] = {}
     for notice in sorted(notices, key=lambda notice: notice.at):
         if notice.channel == channel and notice.outcome is not NoticeOutcome.FAILED:
-            told.setdefault((notice.cluster, notice.topic), {})[notice.owner] = notice
+            key = notice.cluster, notice.topic
+            notices_by_topic.setdefault(key, {})[notice.owner] = notice
     dropped: dict[str | None, list[DroppedTopic]] = {}
     busy: set[str | None] = set()
     for topic in facts:
-        owners = told.get((topic.cluster, topic.topic), {})
+        owners = notices_by_topic.get((topic.cluster, topic.topic), {})
         obstacle = find_obstacle(topic, limits, now)
         if obstacle is None or not obstacle.is_known:
             busy.update(owners)

@@ -154,12 +154,12 @@ def read_register(text: str) -> Register:
             )
         # A default in place of a lost member would turn "no clusters" into an empty fleet, which
         # looks sound.
-        known = Register.__struct_fields__
-        if missing := [name for name in known if name not in data and name not in _ADDED]:
+        members = Register.__struct_fields__
+        if missing := [name for name in members if name not in data and name not in _ADDED]:
             raise Misfit(f"lacks {', '.join(missing)}")
         # Members that this version does not know are ignored, as a later minor version may add
         # some.
-        return from_data(Register, FrozenMap({n: data[n] for n in known if n in data}))
+        return from_data(Register, FrozenMap({n: data[n] for n in members if n in data}))
     except Misfit as error:
         raise StorageError(
             f"the register cannot be used: {error}",

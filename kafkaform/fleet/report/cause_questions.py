@@ -91,7 +91,7 @@ _PATTERN = r"regexp_replace({0}, '\|[A-Za-z]+\|(Allow|Deny)\|', '|')"
 """The key of an ACL without its operation and permission."""
 _ENDS = (
     "ends as (select *, row_number() over (partition by cluster, kind, key"
-    " order by ts desc, seq desc) as n from event where record = 'outcome'"
+    " order by ts desc, seq desc, event_id) as n from event where record = 'outcome'"
     " and outcome in ('applied', 'failed'))"
 )
 
@@ -118,7 +118,8 @@ _ACCESS = (
     " group by p.cluster, p.resource),"
     # Of several ACLs the widest says how far a principal reaches: their topics overlap.
     " ranked as (select b.*, r.topics, r.bytes, row_number() over (partition by b.cluster,"
-    " b.cause order by r.topics desc nulls last, b.severity desc, b.subject) as n from broad b"
+    " b.cause order by r.topics desc nulls last, b.severity desc, b.subject, b.resource) as n"
+    " from broad b"
     " left join reach r on r.cluster = b.cluster and r.resource = case when b.open"
     " or starts_with(b.resource, 'cluster/') then 'topic/*' else b.resource end),"
     " held as (select cluster, count(distinct principal) as principals from effective_permissions"
@@ -138,8 +139,8 @@ _ACCESS = (
     )
     + " select p.env, p.rank, 'kafka_acl' as kind, max(b.principal) as principal,"
     " count(distinct b.subject) as acls, first_value(b.subject order by b.n, b.subject)"
-    " as subject, first_value(b.resource order by b.n, b.subject) as resource,"
-    " first_value(b.finding order by b.n, b.subject) as finding,"
+    " as subject, first_value(b.resource order by b.n, b.subject, b.resource) as resource,"
+    " first_value(b.finding order by b.n, b.subject, b.resource, b.finding) as finding,"
     " bool_or(b.everybody) as everybody, bool_or(b.open) as open,"
     " max(case when b.everybody and (b.severity = 2 and starts_with(b.resource, 'cluster/')"
     f" or b.severity > 0 and b.name = '*') then {CRITICAL} else b.severity end) as severity,"
@@ -161,7 +162,7 @@ _ACCESS = (
     " and path = '') d on d.cluster = b.cluster and d.key = b.subject"
     " left join states s on s.lineage = d.lineage"
     " group by p.env, p.rank, b.cause order by rank, severity desc, principals desc,"
-    " topics desc nulls last, subject limit {limit}"
+    " topics desc nulls last, subject, env, b.cause limit {limit}"
 )
 _HELD_BY = (
     "doubled as (select distinct cluster, kind, key from fleet_consistency"
@@ -269,7 +270,7 @@ _USELESS = (
     f" {_collect('p.cluster', 'clusters')}, {_collect('owner', 'owners')}"
     " from useless u join placed p on p.cluster = u.cluster"
     " left join listed l on l.env = p.env and l.rank = p.rank and l.finding = u.finding"
-    " group by p.env, p.rank, u.finding order by rank, objects desc, finding limit {limit}"
+    " group by p.env, p.rank, u.finding order by rank, objects desc, finding, env limit {limit}"
 )
 _OUTSIDE = (
     f"with {_PLACED}, {_STATES}, {_LAST_CHANGES}, {_ACTS}, {_FOLLOWING}, {_BROKEN_OBJECTS},"
@@ -317,7 +318,8 @@ _OUTSIDE = (
     " left join (select * from changes where n = 1) c on c.cluster = a.cluster and c.kind = a.kind"
     " and c.key = a.key and c.path = a.path"
     f" group by {_GROUPED}, act, type, attribute, day, a.lineage"
-    " order by rank, severity desc, topics desc, objects desc, since, key limit {limit}"
+    " order by rank, severity desc, topics desc, objects desc, since, key, min(a.cause)"
+    " limit {limit}"
 )
 _BROKEN = (
     f"with {_PLACED}, {_ACTS}, {_FOLLOWING}, {_IDLE_TOPICS},"
@@ -332,7 +334,7 @@ _BROKEN = (
     " min(f.kind) as kind, min(f.key) as key, min(f.first_seen) as since,"
     f" {_collect('f.cluster', 'clusters')}, {_collect('f.owner', 'owners')}"
     " from findings f join placed p on p.cluster = f.cluster"
-    f" group by {_GROUPED}, f.rule order by rank, severity desc, objects desc, f.rule"
+    f" group by {_GROUPED}, f.rule order by rank, severity desc, objects desc, f.rule, env"
     " limit {limit}"
 )
 _FAILED = (
@@ -361,7 +363,7 @@ _FAILED = (
     f" {_collect('s.state', 'states')}, {_collect('e.address', 'addresses')}"
     " from failed e left join listed w on w.cause = e.cause"
     " left join risks h on h.cause = e.cause left join states s on s.lineage = e.lineage"
-    f" group by {_GROUPED}, error_code, e.lineage order by rank, objects desc, since"
+    f" group by {_GROUPED}, error_code, e.lineage order by rank, objects desc, since, min(e.cause)"
     " limit {limit}"
 )
 _FULL = (
@@ -369,13 +371,14 @@ _FULL = (
     f" topics, bytes, array[p.cluster] as clusters from capacity c"
     " join placed p on p.cluster = c.cluster where subject = 'cluster'"
     " and (breach_on is not null or replicas > limit_replicas)"
-    " order by rank, breach_on nulls first limit {limit}"
+    " order by rank, breach_on nulls first, p.cluster limit {limit}"
 )
 _DISKS = (
     f"with {_PLACED} select {_GROUPED}, count(*) as objects, min(full_on) as full_on,"
     f" count(*) filter (where failed) as failed, {_collect('p.cluster', 'clusters')}"
     " from disks d join placed p on p.cluster = d.cluster where full_on is not null or failed"
-    f" group by {_GROUPED}, d.cluster, failed order by rank, failed desc, full_on limit {{limit}}"
+    f" group by {_GROUPED}, d.cluster, failed order by rank, failed desc, full_on, d.cluster"
+    " limit {limit}"
 )
 _EXPIRING = (
     f"with {_PLACED} select {_GROUPED}, key = {quote_text(LOGIN)} as own, count(*) as objects,"
@@ -383,7 +386,8 @@ _EXPIRING = (
     f" min(days_left) as days_left, {_collect('p.cluster', 'clusters')}"
     " from credentials c join placed p on p.cluster = c.cluster"
     f" where kind = 'certificate' and days_left <= {SOON_DAYS}"
-    f" group by {_GROUPED}, own, days_left < 0 order by rank, days_left limit {{limit}}"
+    f" group by {_GROUPED}, own, days_left < 0 order by rank, days_left, env, own"
+    " limit {limit}"
 )
 _IDLE = (
     f"with {_PLACED}, {_ACTS}, {_FOLLOWING}, {_IDLE_TOPICS},"
@@ -405,7 +409,8 @@ _IDLE = (
     " first_value(w.waits) as waits,"
     f" max(idle_since) as since, {_collect('a.cluster', 'clusters')} from asked a"
     " left join listed w on w.cause = a.cause left join risks h on h.cause = a.cause"
-    f" group by {_GROUPED}, owner order by rank, bytes desc nulls last, topics desc limit {{limit}}"
+    f" group by {_GROUPED}, owner order by rank, bytes desc nulls last, topics desc, env, owner"
+    " limit {limit}"
 )
 _DOUBTED = (
     f"with {_PLACED}, {_ACTS}, {_ENDS}, {_IDLE_TOPICS},"
@@ -440,8 +445,8 @@ _DOUBTED = (
     f" {_collect('owner', 'owners')}, {_collect('cluster', 'clusters')} from doubts d"
     " left join listed w on w.finding = d.finding and w.kind = d.kind and w.key = d.key"
     " left join ranks r on r.finding = d.finding and r.kind = d.kind and r.key = d.key"
-    " group by d.finding, d.kind, d.key order by rank, waiting desc nulls last, finding, key"
-    " limit {limit}"
+    " group by d.finding, d.kind, d.key order by rank, waiting desc nulls last, finding, key,"
+    " d.kind limit {limit}"
 )
 _JUDGED_ACTS = ("drift", "fleet_consistency", "lineage")
 """What tells which differences can be mended now."""

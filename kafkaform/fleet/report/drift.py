@@ -361,7 +361,9 @@ def show_unused_topics(answers: SectionAnswers, as_of: datetime) -> SectionBlock
         _USE_VERDICT_OF.get(row["verdict"], row["verdict"]): int(row["topics"])
         for row in answers["unused_verdicts"]
     }
-    candidates, kept, unknown = (counts.get(key, 0) for key in ("candidate", "kept", "unknown"))
+    candidates, kept_topics, unknown = (
+        counts.get(key, 0) for key in ("candidate", "kept", "unknown")
+    )
     bars = (
         (Bar("all topics", tuple(counts.get(s.key, 0) for s in _USE_VERDICTS)),) if counts else ()
     )
@@ -373,8 +375,8 @@ def show_unused_topics(answers: SectionAnswers, as_of: datetime) -> SectionBlock
         )
     caption = "Candidates, most certain first"
     grids = [make_grid(caption, _TOPICS, answers["unused_rows"], "unused_topics")]
-    if kept:
-        lead += f" fleet.hcl keeps {render_count(kept, 'unused topic')}."
+    if kept_topics:
+        lead += f" fleet.hcl keeps {render_count(kept_topics, 'unused topic')}."
         grids.append(make_grid("Kept", _KEPT_TOPICS, answers["kept_topics"], "unused_topics"))
     if unknown:
         lead += f" For {render_count(unknown, 'topic')} there is not enough evidence."

@@ -49,9 +49,17 @@ COST_PARTS = ("bytes", "ingress", "egress")
 _SUMS = ("bytes", "bytes_per_day", "ingress_per_day", "egress_per_day", "cost")
 
 
+def _sum(column: str) -> str:
+    """The sum of a column of `capacity`."""
+    if next(c.type for c in TABLES["capacity"].columns if c.name == column) != "double":
+        return f"sum({column})"
+    # A sum of doubles would depend on the order of the rows.
+    return f"cast(sum(cast({column} as decimal(38, 9))) as double)"
+
+
 def _sum_known(column: str) -> str:
     """The sum of a column, null if a part of it is."""
-    return f"case when count({column}) = count(*) then sum({column}) end as {column}"
+    return f"case when count({column}) = count(*) then {_sum(column)} end as {column}"
 
 
 _UNKNOWN_PARTS = ", ".join(
@@ -115,7 +123,8 @@ DETAILS: Mapping[str, ReportQuestion] = {
     "states_off": ReportQuestion(
         ("lineage",),
         "select count(*) over () as total, coalesce(name, lineage) as state, owner, desired_at,"
-        " state_at, error from lineage where not desired_known order by state limit {limit}",
+        " state_at, error from lineage where not desired_known order by state, lineage"
+        " limit {limit}",
     ),
     "drift_classes": ReportQuestion(
         ("drift",),
@@ -273,7 +282,7 @@ DETAILS: Mapping[str, ReportQuestion] = {
         " count(distinct cluster) as clusters, sum(topics) as topics,"
         " sum(partitions) as partitions, sum(replicas) as replicas,"
         f" {', '.join(map(_sum_known, _SUMS))},"
-        " sum(cost_at_least) as cost_at_least, sum(unpriced_topics) as unpriced_topics,"
+        f" {_sum('cost_at_least')} as cost_at_least, sum(unpriced_topics) as unpriced_topics,"
         f" {_UNKNOWN_PARTS}"
         " from capacity where subject like 'owner %' or subject = 'unowned'"
         " group by subject, currency"

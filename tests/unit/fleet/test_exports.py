@@ -88,7 +88,7 @@ def test_json() -> None:
     """Canonical, with the version; what is no number is null."""
     sheet = Sheet(("a", "t"), ((float("nan"), NOW),))
     assert render_json(sheet) == (
-        '{"columns":["a","t"],"rows":[{"a":null,"t":"2026-11-22T05:00:00Z"}],"schema_version":3}\n'
+        '{"columns":["a","t"],"rows":[{"a":null,"t":"2026-11-22T05:00:00Z"}],"schema_version":4}\n'
     )
     assert to_jsonable({1: (float("inf"), {"x": b"y"})}) == {"1": [None, {"x": "b'y'"}]}
 

@@ -518,6 +518,25 @@ def test_the_same_tables_make_the_same_bytes(root: Path, found: FleetReport, pag
     )
 
 
+def test_the_order_of_rows_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clusters that are alike in everything but their names, and more rows than are shown: which
+    ones are shown, and in which order, is the same."""
+    monkeypatch.setattr("kafkaform.fleet.report.questions.LIMIT", 3)
+    tables = {name: list(rows) for name, rows in sample.tables(Random(7)).items()}
+    clusters = [row["cluster"] for row in tables["cluster"]]
+    for name, rows in tables.items():
+        if name not in ("cluster", "run", "lineage") and rows and "cluster" in rows[0]:
+            tables[name] = [{**row, "cluster": c} for row in rows[:40] for c in clusters]
+    answers = []
+    for number in range(3):
+        publish(tmp_path / str(number), "b", tables)
+        gold = Gold(reader.read_current(str(tmp_path / str(number))))
+        answers.append(ask_questions(gold, {**NUMBERS, **CAUSES, **DETAILS}))
+        tables = {name: Random(number).sample(rows, len(rows)) for name, rows in tables.items()}
+    for name, rows in answers[0].items():
+        assert rows == answers[1][name] == answers[2][name], name
+
+
 # ── the page ────────────────────────────────────────────────────────────────────────────
 
 
