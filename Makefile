@@ -95,8 +95,8 @@ clean:
 lock: $(STAMP)
 	@$(BIN)/python -m docs.release lock
 
-# Installs the wheel of dist/ into an empty environment and makes a plan with it; then the fleet's small
-# extras, whose commands it runs.
+# Installs the wheel of dist/, which `make release-files` makes, into an empty environment and makes a plan with it;
+# then the fleet's small extras, whose commands it runs.
 try-wheel: $(STAMP)
 	@$(BIN)/python -m docs.release try
 

@@ -65,7 +65,10 @@ def try_commands(commands: Path, folder: Path, environment: Mapping[str, str]) -
 
 
 def try_wheel() -> str:
-    """Try what `build` has made, with a sandbox of its own; and the fleet's small extras."""
+    """Try what `build` has made, with a sandbox of its own; and the fleet's small extras. Raises
+    SystemExit if there is nothing to try."""
+    if not (DIST / LOCK.name).exists():
+        raise SystemExit(f"{DIST} has no wheel and lock file: run `make release-files` first.")
     kafkaform = [sys.executable, "-m", "kafkaform", "sandbox"]
     subprocess.run([*kafkaform, "up", "--name", SANDBOX], check=True, stdout=subprocess.DEVNULL)
     try:

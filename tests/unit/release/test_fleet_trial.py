@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+from docs.release import trial
 from docs.release.fleet_trial import LARGEST, TOOLS, measure_packages
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -17,6 +20,14 @@ def test_the_size_of_an_environment_is_that_of_its_packages(tmp_path: Path) -> N
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(bytes(size))
     assert measure_packages(tmp_path) == 3.5
+
+
+def test_a_trial_without_a_wheel_says_how_to_make_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "DIST", tmp_path)
+    with pytest.raises(SystemExit, match="run `make release-files` first"):
+        trial.try_wheel()
 
 
 def test_sizes_and_versions_are_those_of_the_documents() -> None:
