@@ -32,7 +32,7 @@ from kafkaform.core.landing import FORMAT as LANDING_FORMAT
 from kafkaform.core.landing import LandedRow, Meta
 from kafkaform.core.value import FrozenMap
 from kafkaform.editor.json_schema import make_repository_schema
-from kafkaform.fleet.landed.register import Register
+from kafkaform.fleet.landed.register import ADDED, Register
 from kafkaform.plan.model import FORMAT as PLAN_FORMAT
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
@@ -599,7 +599,7 @@ def register_schema() -> Schema:
     from_struct(Register, known)
     members = known.pop(Register.__name__)["properties"]
     frame = {**members, "format": {"const": LANDING_FORMAT}, "taken": TIME}
-    return titled("The register of a fleet as it lands", closed(frame), known)
+    return titled("The register of a fleet as it lands", closed(frame, frame.keys() - ADDED), known)
 
 
 def unused_schema() -> Schema:
@@ -622,7 +622,7 @@ def notice_schema() -> Schema:
     from_struct(NoticeLine, known)
     members = known.pop(NoticeLine.__name__)["properties"]
     frame = {**members, "format": {"const": NOTICE_FORMAT}, "at": TIME}
-    return titled("A topic of a notice to an owner", closed(frame), known)
+    return titled("A topic of a notice to an owner", closed(frame, frame.keys() - ADDED), known)
 
 
 def modules_schema() -> Schema:

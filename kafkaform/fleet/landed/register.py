@@ -135,7 +135,7 @@ class Register(Struct, frozen=True):
     """Topics that stay although they seem to be unused."""
 
 
-_ADDED = frozenset({"keeps"})
+ADDED = frozenset({"keeps"})
 """Members that registers of earlier versions lack."""
 
 
@@ -155,7 +155,7 @@ def read_register(text: str) -> Register:
         # A default in place of a lost member would turn "no clusters" into an empty fleet, which
         # looks sound.
         members = Register.__struct_fields__
-        if missing := [name for name in members if name not in data and name not in _ADDED]:
+        if missing := [name for name in members if name not in data and name not in ADDED]:
             raise Misfit(f"lacks {', '.join(missing)}")
         # Members that this version does not know are ignored, as a later minor version may add
         # some.

@@ -216,8 +216,8 @@ DETAILS: Mapping[str, ReportQuestion] = {
     ),
     "unused_rows": ReportQuestion(
         ("unused_topics",),
-        "select count(*) over () as total, cluster, topic, owner, confidence, idle_since, empty,"
-        " written, read, granted, partitions, bytes, evidence from unused_topics"
+        "select count(*) over () as total, cluster, topic, owner, confidence, idle_since,"
+        " partitions, bytes, evidence from unused_topics"
         " where verdict = 'candidate' order by confidence desc, idle_since, partitions desc,"
         " cluster, topic limit {limit}",
     ),
