@@ -622,7 +622,7 @@ def notice_schema() -> Schema:
     from_struct(NoticeLine, known)
     members = known.pop(NoticeLine.__name__)["properties"]
     frame = {**members, "format": {"const": NOTICE_FORMAT}, "at": TIME}
-    return titled("A topic of a notice to an owner", closed(frame, frame.keys() - ADDED), known)
+    return titled("A topic of a notice to an owner", closed(frame), known)
 
 
 def modules_schema() -> Schema:
