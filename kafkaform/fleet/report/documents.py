@@ -220,6 +220,7 @@ _PRINCIPALS = frozenset({"principal", "user", "actor", "actors"})
 _TEXTS = frozenset(
     {"subject", "detail", "message", "error", "before", "after", "desired", "state", "live"}
     | {"waits", "via", "evidence", "entity", "shared_scope", "address", "path", "text", "waiver"}
+    | {"kept"}
 )
 _PRINCIPAL_FIELDS: Mapping[str, int] = {
     "kafka_acl": 0,

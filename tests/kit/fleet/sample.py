@@ -218,7 +218,7 @@ def unused(random: Random) -> Iterator[Row]:
         yield {
             **{"cluster": KNOWN[0], "topic": f"audit.{year}", "owner": "audit"},
             **{"verdict": "kept", "confidence": 1.0, "idle_since": ago(200), "bytes": 7 * 10**9},
-            "kept": "fleet.hcl keeps it until 2027-06-30: auditors read it once a year",
+            "kept": "fleet.hcl keeps it until 2027-06-30: mia reads it once a year",
             "evidence": ["end offsets have not moved for 200 days", "no group has read it"],
             "as_of": NOW,
         }
