@@ -127,7 +127,7 @@ class UnusedTopics(Struct, frozen=True):
     dropped: tuple[DroppedTopic, ...]
 
 
-class Obstacle(Struct, frozen=True):
+class TopicObstacle(Struct, frozen=True):
     """Why nobody may go on with a topic."""
 
     reason: str
@@ -324,27 +324,27 @@ def judge_topics(
 
 
 def _drop_topic(
-    topic: TopicFacts, owner: str | None, notice: Notice, obstacle: Obstacle
+    topic: TopicFacts, owner: str | None, notice: Notice, obstacle: TopicObstacle
 ) -> DroppedTopic:
     notice_time = render_utc(notice.at)
     return DroppedTopic(topic.cluster, topic.topic, owner, notice_time, obstacle.reason)
 
 
-def find_obstacle(topic: TopicFacts, limits: UnusedLimits, now: datetime) -> Obstacle | None:
+def find_obstacle(topic: TopicFacts, limits: UnusedLimits, now: datetime) -> TopicObstacle | None:
     """Say why nobody may go on with this topic; None if nothing is known against it."""
     if topic.status not in _READ or topic.captured_at is None:
-        return Obstacle(f"the cluster was not read: {topic.status}", is_known=False)
+        return TopicObstacle(f"the cluster was not read: {topic.status}", is_known=False)
     if now - topic.captured_at > limits.stale_after:
         day = _render_day(topic.captured_at)
-        return Obstacle(f"the cluster was last read on {day}", is_known=False)
+        return TopicObstacle(f"the cluster was last read on {day}", is_known=False)
     if topic.row is None:
-        return Obstacle("the cluster does not show it any more")
+        return TopicObstacle("the cluster does not show it any more")
     keep = find_keep(topic, limits.keeps, now.date())
     if keep is not None:
-        return Obstacle(describe_keep(keep))
+        return TopicObstacle(describe_keep(keep))
     verdict = topic.row["verdict"]
     if verdict not in _UNUSED:
-        return Obstacle(_REASONS[verdict](topic.row), is_known=verdict != _UNWATCHED)
+        return TopicObstacle(_REASONS[verdict](topic.row), is_known=verdict != _UNWATCHED)
     return None
 
 
