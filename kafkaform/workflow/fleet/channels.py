@@ -25,7 +25,7 @@ from ...provider.http.exchange import AnswerLost, Call, NotSent, make_fault
 from ...provider.http.settings import BearerToken, HttpSettings
 from ..plan_documents import save_file
 from .issues import make_issue_channel
-from .notices import NOBODY, Channel, MaybeDelivered, NotDelivered, OwnerNotice
+from .notices import HEADING, NOBODY, Channel, MaybeDelivered, NotDelivered, OwnerNotice
 
 FORMAT_VERSION = "1.0"
 """Of what a webhook gets."""
@@ -84,7 +84,10 @@ def _replace_notice(folder: Path, notice: OwnerNotice) -> str:
         return ""
     except OSError as error:
         raise NotDelivered(f"{path}: {error.strerror}") from None
-    return "" if text == notice.markdown.encode() else _save_notice(folder, notice)
+    # Another file of this name is none of ours.
+    if text == notice.markdown.encode() or not text.startswith(HEADING.encode()):
+        return ""
+    return _save_notice(folder, notice)
 
 
 def _name_file(owner: str | None) -> str:

@@ -26,7 +26,7 @@ from ...core.value import FrozenMap
 from ...fleet.answers.unused import DroppedTopic, Notice, NoticeOutcome, UnusedTopic
 from ...fleet.report.rows import render_utc
 from ...inventory.landing import LandingPlace, make_snapshot_name, write_new
-from ...render.review.comment_rows import render_cell, render_code
+from ...render.review.comment_rows import render_cell, render_code, render_prose
 from ...render.text import inline, render_count
 from ...syntax.write import NewBlock, write_blocks
 
@@ -36,6 +36,8 @@ FORMAT = 1
 LINES, OUTCOME = ".jsonl", ".outcome.json"
 NOBODY = "nobody"
 """Stands for the owner of topics that nobody owns."""
+HEADING = "# Unused topics of"
+"""How every notice begins."""
 ROWS = 200
 """A notice lists so many topics, because a forge limits the length of an issue."""
 T = TypeVar("T", bound=Struct)
@@ -291,7 +293,7 @@ def make_notice(
             f"And {render_count(hidden, 'more topic')}: `kafkaform fleet unused` lists all.",
         ]
     lines = (
-        f"# Unused topics of {render_code(name)}",
+        f"{HEADING} {render_code(name)}",
         "",
         "Snapshots show neither a write to these topics nor a read of them. A reader that commits "
         "no offsets leaves no trace, so please look.",
@@ -321,13 +323,15 @@ def make_ending(owner: str | None, topics: Iterable[DroppedTopic]) -> OwnerNotic
     dropped = tuple(topics)
     name = inline(owner) if owner is not None else NOBODY
     rows = [
-        f"| {render_cell(topic.cluster)} | {render_cell(topic.topic)} | {inline(topic.reason)} |"
+        f"| {render_cell(topic.cluster)} | {render_cell(topic.topic)}"
+        # A reason is foreign text: fleet.hcl says why it keeps a topic.
+        f" | {render_prose(topic.reason)} |"
         for topic in dropped[:ROWS]
     ]
     if len(dropped) > ROWS:
         rows += ["", f"And {render_count(len(dropped) - ROWS, 'more topic')}."]
     lines = (
-        f"# Unused topics of {render_code(name)}",
+        f"{HEADING} {render_code(name)}",
         "",
         "None of these topics is on the list any more. There is nothing left to do.",
         "",

@@ -19,7 +19,7 @@ from kafkaform.workflow.fleet.channels import TOKEN_VARIABLE
 from kafkaform.workflow.fleet.issues import PAGE
 
 from ...kit.commands.fixtures import here as here
-from ...kit.fleet.unused import TOLD, World, tell
+from ...kit.fleet.unused import FLEET, TOLD, World, tell
 from ...kit.fleet.unused import world as world
 from ...kit.http.server import Request, serving
 from ...kit.pipelines import github, gitlab
@@ -69,6 +69,9 @@ def test_a_file_says_when_nothing_is_left(world: World) -> None:
     )
     assert "There is nothing left to do" in file.read_text()
     assert tell(world) == ""
+    file.write_text("# The shop\n")
+    assert tell(world) == "", "somebody else's file of this name"
+    assert file.read_text() == "# The shop\n"
     assert len(notices.read_notices(open_place("data"))) == 1
 
 
@@ -350,6 +353,19 @@ def test_an_issue_stays_open_while_something_is_left_or_unknown(
     assert "none of its topics is left" not in text
     (issue,) = api.issues.values()
     assert issue["state"] == "open"
+
+
+def test_a_reason_is_text_in_the_issue(world: World) -> None:
+    """Whoever writes fleet.hcl cannot end the row, write a link or call somebody."""
+    keep = 'keep {\n  topic  = "clicks"\n  until  = "2027-01-01"\n  reason = "a | [b](c) @mia"\n}\n'
+    api = github.Api()
+    with open_forge(world, api, GITHUB):
+        tell(world, "--tell-issue")
+        world.here.write("fleet.hcl", FLEET + keep)
+        assert "none of its topics is left" in tell(world, "--tell-issue")
+    (row,) = [line for line in api.issues[1]["body"].splitlines() if "clicks" in line]
+    assert row.count("|") == 4
+    assert "[b]" not in row and "@mia" not in row
 
 
 @pytest.mark.parametrize("flags", [("--cluster", "eu"), ("--owner", "shop")])
